@@ -1,0 +1,86 @@
+"""Input rules: the one place where a value is refused, and the one error that says so."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.floating[Any]]
+
+
+class InputError(ValueError):
+    """A value breaks a rule. The message names the field, the rule and the value."""
+
+    def __init__(self, field: str, rule: str, value: object) -> None:
+        super().__init__(f"{field} {rule}, got {value!r}")
+        self.field, self.rule, self.value = field, rule, value
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (InputError, (self.field, self.rule, self.value))
+
+
+def real(field: str, value: Any) -> float:
+    """A finite real number."""
+    if isinstance(value, (bool, np.bool_)):
+        raise InputError(field, "must be a number", value)
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(field, "must be a number", value) from None
+    if not math.isfinite(number):
+        raise InputError(field, "must be finite", value)
+    return number
+
+
+def positive(field: str, value: Any) -> float:
+    """A finite number above zero."""
+    number = real(field, value)
+    if number <= 0:
+        raise InputError(field, "must be positive", value)
+    return number
+
+
+def whole(field: str, value: Any, *, least: int = 1, most: int | None = None) -> int:
+    """An integer in [least, most]; floats that are whole (1e9) are accepted."""
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+        number = int(value)
+    else:
+        size = real(field, value)
+        number = int(size)
+        if number != size:
+            raise InputError(field, "must be a whole number", value)
+    if number < least:
+        raise InputError(field, f"must be at least {least}", value)
+    if most is not None and number > most:
+        raise InputError(field, f"must be at most {most}", value)
+    return number
+
+
+def vector(field: str, value: ArrayLike) -> Array:
+    """A read-only copy of a non-empty one-dimensional array of finite reals."""
+    try:
+        array = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(field, "must be an array of real numbers", type(value).__name__) from None
+    if array.ndim != 1 or array.size == 0:
+        raise InputError(field, "must be a non-empty one-dimensional array", f"shape {array.shape}")
+    if not np.all(np.isfinite(array)):
+        raise InputError(field, "must be finite", float(array[~np.isfinite(array)][0]))
+    array.flags.writeable = False
+    return array
+
+
+def matrix(field: str, value: ArrayLike, shape: tuple[int, int]) -> Array:
+    """A finite real matrix of the given shape."""
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(field, "must be a real matrix", type(value).__name__) from None
+    if array.shape != shape:
+        raise InputError(field, f"must have shape {shape}", array.shape)
+    if not np.all(np.isfinite(array)):
+        raise InputError(field, "must be finite", float(array[~np.isfinite(array)][0]))
+    return array

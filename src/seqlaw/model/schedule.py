@@ -1,0 +1,394 @@
+"""Step-size schedules and their scalar filters, at a cost that does not grow with the steps.
+
+Gradient descent on a quadratic acts on an eigenvalue s of the covariance through two numbers,
+    ψ(s) = Π_t (1 - γ_t s)                     the residual: what is left of the start,
+    g(s) = Σ_t γ_t Π_{q>t} (1 - γ_q s)         the response: what has come in,
+with s g(s) = 1 - ψ(s) (telescoping), so g = -expm1(log ψ)/s and g(0) = Σγ_t.
+
+Warm-up, exponential decay and cosine phases have closed power sums, so log ψ is summed as
+    log ψ(s) = Σ_t log(1 - γ_t s) = -Σ_n (s^n / n) Σ_t γ_t^n,
+which keeps full relative precision for real and complex s however small, at O(1) in L.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import log1p
+
+from seqlaw.model.checks import Array, InputError, positive, real, vector, whole
+
+LARGEST_STEP = 0.95
+"""γ|s| beyond this is refused: the power series slows down, and past 1 a factor turns negative.
+The paper's safeguard keeps γ‖Ĝ‖ at or below ½."""
+
+
+class Schedule(ABC):
+    """One interface for all schedules; `gamma` is the peak step and `L` the number of steps."""
+
+    gamma: float
+    L: int
+    name: ClassVar[str]
+
+    @abstractmethod
+    def at(self, t: ArrayLike) -> Array:
+        """The step sizes γ_t at steps t = 1 … L."""
+
+    @property
+    @abstractmethod
+    def total(self) -> float:
+        """Σ_t γ_t."""
+
+    @property
+    @abstractmethod
+    def horizon(self) -> float:
+        """The paper's effective horizon R."""
+
+    @abstractmethod
+    def _log_residual(self, s: NDArray[Any]) -> NDArray[Any]:
+        """log ψ(s) for arguments that have been checked."""
+
+    @classmethod
+    @abstractmethod
+    def from_horizon(cls, R: float, gamma: float, **shape: float) -> Self:
+        """The schedule with the fewest steps whose horizon reaches R."""
+
+    def steps(self) -> Array:
+        """All step sizes γ_1 … γ_L."""
+        return self.at(np.arange(1, self.L + 1))
+
+    def safeguarded(self, norm: float) -> Self:
+        """The same schedule scaled to the peak γ̄ = min(γ, 1/(2‖Ĝ‖)), for ‖Ĝ‖ = norm."""
+        limit = 1 / (2 * positive("norm", norm))
+        return self if self.gamma <= limit else self._scaled(limit)
+
+    def _scaled(self, gamma: float) -> Self:
+        return replace(self, gamma=gamma)  # type: ignore[type-var]  # every subclass is a dataclass
+
+    def log_residual(self, s: ArrayLike) -> NDArray[Any]:
+        """log ψ(s), real or complex like s (the sum of principal logarithms)."""
+        s = np.asarray(s)
+        s = s.astype(np.complex128 if np.iscomplexobj(s) else np.float64)
+        if not np.all(np.isfinite(s)):
+            raise InputError("s", "must be finite", s[~np.isfinite(s)].flat[0].item())
+        largest = float(np.abs(s).max(initial=0.0))
+        if self.gamma * largest > LARGEST_STEP:
+            raise InputError(
+                "gamma * max|s|",
+                f"must be at most {LARGEST_STEP} (take schedule.safeguarded(norm))",
+                self.gamma * largest,
+            )
+        return self._log_residual(s)
+
+    def residual(self, s: ArrayLike) -> NDArray[Any]:
+        """ψ(s) = Π_t (1 - γ_t s)."""
+        return np.asarray(np.exp(self.log_residual(s)))
+
+    def response(self, s: ArrayLike) -> NDArray[Any]:
+        """g(s) = (1 - ψ(s))/s, and Σγ_t at s = 0."""
+        learned = -np.expm1(self.log_residual(s))
+        s = np.asarray(s)
+        # Below this γ_1 s/2·L is far under rounding and the quotient of two denormals is not safe.
+        flat = np.abs(s) < 1e-280
+        return np.asarray(np.where(flat, self.total, learned / np.where(flat, 1.0, s)))
+
+
+def _check(schedule: Any, *, least: int) -> None:
+    name = type(schedule).__name__
+    object.__setattr__(schedule, "gamma", positive(f"{name}.gamma", schedule.gamma))
+    object.__setattr__(schedule, "L", whole(f"{name}.L", schedule.L, least=least, most=10**18))
+
+
+def _steps_to(R: float, gamma: float) -> int:
+    """⌈R/γ⌉, forgiving the rounding of R = 0.3, γ = 0.1."""
+    return max(1, math.ceil(positive("R", R) / positive("gamma", gamma) * (1 - 1e-12)))
+
+
+def _sum_logs(power_sums: Any, x: NDArray[Any]) -> NDArray[Any]:
+    """Σ_t log(1 - x w_t) = -Σ_n (x^n/n) W_n, W_n = Σ_t w_t^n, for |x| < 1 and 0 ≤ w_t ≤ 1."""
+    largest = max(float(np.abs(x).max(initial=0.0)), 1e-300)
+    terms = max(2, math.ceil(-40 / math.log(largest)))  # e^-40: W_n/n falls with n, so this is relative
+    n = np.arange(1, terms + 1)
+    total = np.zeros_like(x)
+    for coefficient in (power_sums(n) / n)[::-1]:
+        total = (total + coefficient) * x
+    return -total
+
+
+@dataclass(frozen=True, kw_only=True)
+class Constant(Schedule):
+    """γ_t = γ; R = γL."""
+
+    gamma: float
+    L: int
+    name: ClassVar[str] = "constant"
+
+    def __post_init__(self) -> None:
+        _check(self, least=1)
+
+    def at(self, t: ArrayLike) -> Array:
+        return np.full(np.shape(t), self.gamma)
+
+    @property
+    def total(self) -> float:
+        return self.gamma * self.L
+
+    @property
+    def horizon(self) -> float:
+        return self.gamma * self.L
+
+    def _log_residual(self, s: NDArray[Any]) -> NDArray[Any]:
+        return np.asarray(self.L * log1p(-self.gamma * s))
+
+    @classmethod
+    def from_horizon(cls, R: float, gamma: float, **shape: float) -> Self:
+        return cls(gamma=gamma, L=_steps_to(R, gamma), **shape)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cosine(Schedule):
+    """γ_t = γ cos²(π(t-1)/(2L)), from γ down to almost zero; R = γL.
+
+    Σ_t cos^{2n}(π(t-1)/(2L)) = L binom(2n, n)/4^n + ½ exactly for n < 2L (no aliasing).
+    """
+
+    gamma: float
+    L: int
+    name: ClassVar[str] = "cosine"
+
+    def __post_init__(self) -> None:
+        _check(self, least=1)
+
+    def at(self, t: ArrayLike) -> Array:
+        return np.asarray(self.gamma * np.cos(np.pi * (np.asarray(t) - 1) / (2 * self.L)) ** 2)
+
+    def _power_sums(self, n: Array) -> Array:
+        if self.L <= n[-1]:
+            return np.asarray(((self.at(np.arange(1, self.L + 1)) / self.gamma) ** n[:, None]).sum(axis=1))
+        return self.L * np.cumprod((2 * n - 1) / (2 * n)) + 0.5
+
+    @property
+    def total(self) -> float:
+        return self.gamma * (self.L + 1) / 2
+
+    @property
+    def horizon(self) -> float:
+        return self.gamma * self.L
+
+    def _log_residual(self, s: NDArray[Any]) -> NDArray[Any]:
+        return _sum_logs(self._power_sums, self.gamma * s)
+
+    @classmethod
+    def from_horizon(cls, R: float, gamma: float, **shape: float) -> Self:
+        return cls(gamma=gamma, L=_steps_to(R, gamma), **shape)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WSD(Schedule):
+    """Warm-up, stable, decay (the theorem's schedule); R = γL.
+
+    γ t/L_w up to L_w, γ up to L_s, then γ exp(-(t - L_s) ln L/(L - L_s)), which ends at γ/L.
+    `warmup` and `decay` are the fractions L_w/L and (L - L_s)/L; 1 ≤ L_w < L_s < L is checked.
+    """
+
+    gamma: float
+    L: int
+    warmup: float = 0.1
+    decay: float = 0.2
+    name: ClassVar[str] = "wsd"
+
+    def __post_init__(self) -> None:
+        _check(self, least=3)
+        for field in ("warmup", "decay"):
+            fraction = real(f"WSD.{field}", getattr(self, field))
+            object.__setattr__(self, field, fraction)
+            if not 0 < fraction < 1:
+                raise InputError(f"WSD.{field}", "must lie in (0, 1)", fraction)
+        if self.warmup + self.decay >= 1:
+            raise InputError("WSD.warmup", f"must be below 1 - decay = {1 - self.decay:g}", self.warmup)
+        if not 1 <= self.warmup_end < self.stable_end < self.L:
+            raise InputError(
+                "WSD.L",
+                f"must leave room for each phase (1 <= L_w < L_s < L; here L_w = {self.warmup_end}, "
+                f"L_s = {self.stable_end})",
+                self.L,
+            )
+
+    @property
+    def warmup_end(self) -> int:
+        """L_w."""
+        return round(self.warmup * self.L)
+
+    @property
+    def stable_end(self) -> int:
+        """L_s."""
+        return self.L - round(self.decay * self.L)
+
+    def at(self, t: ArrayLike) -> Array:
+        t = np.asarray(t, dtype=np.float64)
+        ramp = np.minimum(t / self.warmup_end, 1)
+        fall = np.maximum(t - self.stable_end, 0) * (math.log(self.L) / (self.L - self.stable_end))
+        return np.asarray(self.gamma * ramp * np.exp(-fall))
+
+    def _power_sums(self, n: Array) -> Array:
+        steps = self.L - self.stable_end
+        falling = -np.expm1(-n * math.log(self.L)) / np.expm1(n * (math.log(self.L) / steps))
+        return _ramp_power_sums(self.warmup_end, n) + (self.stable_end - self.warmup_end) + falling
+
+    @property
+    def total(self) -> float:
+        return self.gamma * float(self._power_sums(np.array([1]))[0])
+
+    @property
+    def horizon(self) -> float:
+        return self.gamma * self.L
+
+    def _log_residual(self, s: NDArray[Any]) -> NDArray[Any]:
+        return _sum_logs(self._power_sums, self.gamma * s)
+
+    @classmethod
+    def from_horizon(cls, R: float, gamma: float, **shape: float) -> Self:
+        return cls(gamma=gamma, L=_steps_to(R, gamma), **shape)
+
+
+def _ramp_power_sums(T: int, n: Array) -> Array:
+    """Σ_{t=1}^T (t/T)^n for n = 1 … n_max: direct when short, else Euler–Maclaurin.
+
+    T/(n+1) + 1/2 + n/(12T) - n(n-1)(n-2)/(720T³) + n…(n-4)/(30240T⁵) - n…(n-6)/(1209600T⁷);
+    with n ≤ T/16 the first dropped term is below 1e-17 of the sum.
+    """
+    if T < 16 * n[-1]:
+        return np.asarray(((np.arange(1, T + 1) / T) ** n[:, None]).sum(axis=1))
+    n = n.astype(np.float64)
+    total = T / (n + 1) + 0.5
+    falling = n / T
+    for k, coefficient in enumerate((1 / 12, -1 / 720, 1 / 30240, -1 / 1209600)):
+        # The derivative of order 2k+1 of t^n is the same at both ends when n = 2k+1.
+        total = total + np.where(n == 2 * k + 1, 0.0, coefficient * falling)
+        falling = falling * (n - 2 * k - 1) * (n - 2 * k - 2) / T**2
+    return np.asarray(total)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlockDecay(Schedule):
+    """γ_t = γ/2^⌊(t-1)/L_eff⌋, L_eff = ⌊L/ln L⌋ (the paper's experiments); R = γ L_eff.
+
+    About ln L blocks, the last one partial; Σγ_t ≈ 2R.
+    """
+
+    gamma: float
+    L: int
+    name: ClassVar[str] = "block"
+
+    def __post_init__(self) -> None:
+        _check(self, least=2)
+
+    @property
+    def L_eff(self) -> int:
+        """⌊L/ln L⌋ (natural logarithm)."""
+        return math.floor(self.L / math.log(self.L))
+
+    def _blocks(self) -> tuple[Array, Array]:
+        """Step size and number of steps of each block."""
+        count = -(-self.L // self.L_eff)
+        lengths = np.full(count, float(self.L_eff))
+        lengths[-1] = self.L - (count - 1) * self.L_eff
+        return self.gamma * 0.5 ** np.arange(count), lengths
+
+    def at(self, t: ArrayLike) -> Array:
+        return np.asarray(self.gamma * 0.5 ** ((np.asarray(t) - 1) // self.L_eff))
+
+    @property
+    def total(self) -> float:
+        sizes, lengths = self._blocks()
+        return float(sizes @ lengths)
+
+    @property
+    def horizon(self) -> float:
+        return self.gamma * self.L_eff
+
+    def _log_residual(self, s: NDArray[Any]) -> NDArray[Any]:
+        total = np.zeros_like(s)
+        for size, length in zip(*self._blocks(), strict=True):
+            total = total + length * log1p(-size * s)
+        return total
+
+    @classmethod
+    def from_horizon(cls, R: float, gamma: float, **shape: float) -> Self:
+        """The smallest L with γ⌊L/ln L⌋ ≥ R: R = 1200, γ = 0.1 gives the paper's L = 142397."""
+        wanted = _steps_to(R, gamma)
+        if wanted <= 2:
+            return cls(gamma=gamma, L=2, **shape)
+        low, high = 3, 4  # L/ln L grows from L = 3 on
+        while math.floor(high / math.log(high)) < wanted:
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            if math.floor(middle / math.log(middle)) < wanted:
+                low = middle
+            else:
+                high = middle
+        return cls(gamma=gamma, L=high, **shape)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Explicit(Schedule):
+    """Any array of step sizes γ_t ≥ 0; R is their sum. Costs O(distinct sizes) per eigenvalue."""
+
+    sizes: Array
+    name: ClassVar[str] = "explicit"
+
+    def __post_init__(self) -> None:
+        sizes = vector("Explicit.sizes", self.sizes)
+        if np.any(sizes < 0) or not np.any(sizes > 0):
+            raise InputError(
+                "Explicit.sizes",
+                "must not be negative, and at least one must be positive",
+                float(sizes.min()),
+            )
+        object.__setattr__(self, "sizes", sizes)
+
+    @property
+    def gamma(self) -> float:  # type: ignore[override]
+        return float(self.sizes.max())
+
+    @property
+    def L(self) -> int:  # type: ignore[override]
+        return self.sizes.size
+
+    def at(self, t: ArrayLike) -> Array:
+        return np.asarray(self.sizes[np.asarray(t) - 1])
+
+    @property
+    def total(self) -> float:
+        return math.fsum(self.sizes)
+
+    @property
+    def horizon(self) -> float:
+        return self.total
+
+    def _scaled(self, gamma: float) -> Self:
+        return replace(self, sizes=self.sizes * (gamma / self.gamma))
+
+    def _log_residual(self, s: NDArray[Any]) -> NDArray[Any]:
+        sizes, counts = np.unique(self.sizes, return_counts=True)
+        total = np.zeros_like(s)
+        rows = max(1, 2**20 // max(1, s.size))  # a block of a million logarithms at a time
+        for start in range(0, sizes.size, rows):
+            block = slice(start, start + rows)
+            logs = log1p(-sizes[block, None] * s.ravel())
+            total = total + (counts[block].astype(np.float64) @ logs).reshape(s.shape)
+        return total
+
+    @classmethod
+    def from_horizon(cls, R: float, gamma: float, **shape: float) -> Self:
+        raise InputError("R", "cannot choose the length of an explicit schedule: give its sizes", R)
+
+
+SCHEDULES: dict[str, type[Schedule]] = {kind.name: kind for kind in (WSD, BlockDecay, Constant, Cosine)}
+"""The schedules that a name, a step count or horizon and a peak step size define."""
