@@ -238,7 +238,9 @@ class WSD(Schedule):
     def _power_sums(self, n: Array) -> Array:
         steps = self.L - self.stable_end
         falling = -np.expm1(-n * math.log(self.L)) / np.expm1(n * (math.log(self.L) / steps))
-        return _ramp_power_sums(self.warmup_end, n) + (self.stable_end - self.warmup_end) + falling
+        return np.asarray(
+            _ramp_power_sums(self.warmup_end, n) + (self.stable_end - self.warmup_end) + falling
+        )
 
     @property
     def total(self) -> float:
