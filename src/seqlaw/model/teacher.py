@@ -8,6 +8,7 @@ the transition a, the innovation variances σ_ξ and the initial variances σ_0.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,6 +33,9 @@ class Teacher:
     rho: float
     c_xi: float
     c_0: float
+
+    # Read by pydantic at the edges: an unknown key in a teacher file is an error, not a surprise.
+    __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
 
     def __post_init__(self) -> None:
         for name in ("alpha", "theta", "r", "rho"):
