@@ -122,7 +122,7 @@ def test_lag_sums_keep_all_digits_at_any_transition(a):
 
 
 def test_lag_sums_of_long_trajectories():
-    """At 30000 positions, the start forgotten (a = 0.99) and not (1 - a = 1e-5), against plain running sums."""
+    """30000 positions, the start forgotten (a = 0.99) and not (1 - a = 1e-5), against running sums."""
     for slow, P in ((0.99, 30_000), (1 - 1e-5, 30_000)):
         modes = Modes(a=[slow, 0.4, -0.7], sigma_xi=[1.0, 0.3, 0.1], sigma_0=[3.0, 0.0, 8.0])
         a, xi, sigma = (x.astype(np.longdouble) for x in (modes.a, modes.sigma_xi, modes.sigma_0))
@@ -142,7 +142,7 @@ def test_lag_sums_of_long_trajectories():
 
 def test_score_covariance_against_sampled_data_sets():
     """2000 data sets, every entry of E[QᵀQ] within five standard errors."""
-    modes = Modes(a=[0.9, -0.7, 0.5, 0.3], sigma_xi=[1.0, 0.7, 0.4, 0.2], sigma_0=[9.0, 0.0, 2.0, 6.0])
+    modes = Modes(a=[0.95, -0.9, 0.8, 0.1], sigma_xi=[0.1, 0.2, 0.1, 0.2], sigma_0=[9.0, 8.0, 2.0, 6.0])
     N, P, sets = 5, 9, 2000
     problem = sketched_problem(modes, gaussian_sketch(2, modes.d, seed=3), P)
     rng = np.random.default_rng(5)
