@@ -7,6 +7,7 @@ a contour integral of its resolvent. All arrays are batched: points × modes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +17,9 @@ from numpy.typing import NDArray
 from seqlaw.model.checks import Array
 from seqlaw.model.schedule import Schedule
 
-HYPERBOLA_STEPS = 400
-"""Σγ/γ below which ψ is not near enough to an exponential for the hyperbola (measured: tests)."""
+HYPERBOLA_STEPS = 200
+"""Σγ/γ below which ψ is not near enough to an exponential for the hyperbola (at 100: 6e-12 of F(0))."""
+_HALF = 16  # nodes on half a hyperbola: 1e-13 of F(0)
 
 
 def real_kappa(h: Array, weights: Array, M: Array, z: Array) -> Array:
@@ -72,7 +74,8 @@ def spectral_edge(h: Array, weights: Array, M: Array) -> tuple[Array, Array]:
     """The right edge of G's limiting spectrum and an estimate of ‖G‖, each (B,).
 
     The edge is the minimum over x > h_1 of z(-x) = x (1 + (1/M) Σ h/(x - h)). The largest eigenvalue
-    itself, where h_1 stands apart, sits at h_1 (1 + (1/M) Σ_{j>1} h_j/(h_1 - h_j)), inside the edge.
+    itself, where h_1 stands apart, sits at h_1 (1 + (1/M) Σ_{j>1} h_j/(h_1 - h_j)), inside the edge; for
+    very narrow students (M < 12) the estimate stays at 0.6 of the edge.
     """
     top = h.max(axis=1)
     x = top[:, None] * (1 + np.geomspace(1e-5, 1e3, 161))  # (B, X)
@@ -81,35 +84,54 @@ def spectral_edge(h: Array, weights: Array, M: Array) -> tuple[Array, Array]:
         edge = np.minimum(edge, x[:, k] * (1 + (h / (x[:, k : k + 1] - h)) @ weights / M))
     rest = np.where(h >= top[:, None], np.inf, top[:, None] - h)
     alone = top * (1 + (h / rest) @ weights / M)
-    return edge, np.minimum(edge, alone)
+    return edge, np.clip(alone, 0.6 * edge, edge)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Contour:
-    """(1/2πi)∮ F(z) dz = Im Σ_k weights_k F(z_k) for F(z̄) = conj F(z): the upper half is implied."""
+class Contours:
+    """One contour a point: (1/2πi)∮ f(z) dz = Im Σ_k weights_k f(z_k) where f(z̄) = conj f(z).
+
+    The nodes (B, K) are on the upper or the lower half; the other half is implied.
+    """
 
     z: NDArray[Any]
     weights: NDArray[Any]
+    residual: NDArray[Any]
+    """ψ(z) of the point's schedule."""
+    kappa: NDArray[Any]
 
 
-def contour(schedule: Schedule, factors: int, edge: float) -> Contour:
-    """A contour round 0 and the spectrum [0, edge] on which ψ^factors is integrated.
+def contours(
+    h: Array, weights: Array, M: Array, schedules: Sequence[Schedule], edge: Array, *, factors: int
+) -> Contours:
+    """Contours round 0 and the spectrum [0, edge], fit for integrating ψ^factors.
 
-    A hyperbola z = -μ(1 + sin(iu - φ)) tuned to exp(-t z), t = factors·Σγ; for schedules of few steps,
-    where ψ does not decay like an exponential off the axis, an ellipse with foci 0 and the edge.
+    All schedules must be on the same side of HYPERBOLA_STEPS (`is_long`).
     """
-    t = factors * schedule.total
-    if schedule.total < HYPERBOLA_STEPS * schedule.gamma:
-        # On the ellipse's left tip, at -δ, ψ^factors grows to about exp(tδ): keep that near e³.
-        eta = np.arccosh(1 + 2 * 3.0 / (t * edge))
-        eta = min(eta, np.arccosh(1 + 0.8 / (schedule.gamma * edge)))  # and |γz| within the schedule's reach
-        n = int(np.ceil(17.5 / eta)) + 4
+    total = np.array([schedule.total for schedule in schedules])
+    t = factors * total
+    if is_long(schedules[0]):
+        # z = -μ(1 + sin(iu - φ)), tuned to exp(-t z) (Weideman and Trefethen).
+        mu, phi, step = (4.4921 * _HALF / t)[:, None], 1.1721, 1.0818 / _HALF
+        u = (np.arange(_HALF) + 0.5) * step
+        z = -mu * (1 + np.sin(1j * u - phi))
+        dz = -1j * mu * np.cos(1j * u - phi) * (step / np.pi)
+    else:
+        # An ellipse with foci 0 and the edge. On its left tip, at -δ, ψ^factors grows to about exp(tδ):
+        # keep that near e³, and |γz| on its right tip within the schedule's reach.
+        gamma = np.array([schedule.gamma for schedule in schedules])
+        reach = 2 * 0.94 / (gamma * edge) - 1
+        eta = np.arccosh(np.minimum(1 + 6 / (t * edge), reach))[:, None]
+        n = int(np.ceil(17.5 / eta.min())) + 4
         v = np.pi * (1 - (np.arange(n) + 0.5) / n)  # from the left tip along the upper half
-        z = edge / 2 * (1 + np.cosh(eta) * np.cos(v) + 1j * np.sinh(eta) * np.sin(v))
-        dz = edge / 2 * (-np.cosh(eta) * np.sin(v) + 1j * np.sinh(eta) * np.cos(v))
-        return Contour(z=z, weights=dz / n)  # counter-clockwise: v falls, the sum is reversed, both signs cancel
-    n = 16
-    mu, phi, step = 4.4921 * n / t, 1.1721, 1.0818 / n
-    u = (np.arange(n) + 0.5) * step
-    z = -mu * (1 + np.sin(1j * u - phi))
-    return Contour(z=z, weights=-1j * mu * np.cos(1j * u - phi) * step / np.pi)
+        half = edge[:, None] / 2
+        z = half * (1 + np.cosh(eta) * np.cos(v) + 1j * np.sinh(eta) * np.sin(v))
+        # v falls from the left tip and dz/dv rises counter-clockwise, so the half's weight is +1/n.
+        dz = half * (-np.cosh(eta) * np.sin(v) + 1j * np.sinh(eta) * np.cos(v)) / n
+    residual = np.array([schedule.residual(row) for schedule, row in zip(schedules, z, strict=True)])
+    return Contours(z=z, weights=dz, residual=residual, kappa=contour_kappa(h, weights, M, z))
+
+
+def is_long(schedule: Schedule) -> bool:
+    """Whether ψ is near enough to an exponential off the real axis for the hyperbola."""
+    return schedule.total >= HYPERBOLA_STEPS * schedule.gamma

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,9 +19,20 @@ from seqlaw.model.checks import Array, InputError
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import Modes, Teacher
 
-_NODES = 14  # Gauss–Legendre nodes a panel; panels are one e-fold of j wide
-_FINE_UNTIL = 60.0  # in log j; beyond 10^26 no crossover lies and the panels may grow
 _SLOWEST = 0.02  # an infinite sum of j^-(1+c) is refused below this c: its tail would not be reached
+
+
+class _Panels(NamedTuple):
+    """Gauss–Legendre panels in log j: even up to `until`, beyond which no crossover lies, then growing."""
+
+    nodes: int
+    width: float
+    until: float
+    growth: float
+
+
+_FINE = _Panels(nodes=16, width=2.0, until=60.0, growth=1.5)
+_COARSE = _Panels(nodes=8, width=3.0, until=35.0, growth=2.0)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -31,19 +43,22 @@ class Rule:
     weights: Array
 
 
-def sum_rule(setting: Setting, *, head: int = 128) -> Rule:
+def sum_rule(setting: Setting, *, fine: bool = True) -> Rule:
     """The rule of a setting's spectrum: exact for arrays and short power laws, else head and tail.
 
-    With head = 128 the error is below 1e-12 of sums whose terms vary on the scale of log j; a
-    shorter head gives a coarser rule for double sums.
+    The fine rule (128 terms, panels of two e-folds) is right to 1e-11 of sums whose terms vary on the
+    scale of log j; the coarse one (32 terms, panels of three) to 1e-5, for double sums.
     """
+    head, panels = (128, _FINE) if fine else (32, _COARSE)
     teacher, d = setting.teacher, setting.d
     assert d is not None
     if isinstance(teacher, Modes):
         return Rule(modes=teacher, weights=np.ones(teacher.d))
     if d <= 4 * head:
         return Rule(modes=teacher.modes(int(d)), weights=np.ones(int(d)))
-    j, weights = _head_and_tail(head, _last_index(teacher) if d == math.inf else d, infinite=d == math.inf)
+    infinite = d == math.inf
+    last = _last_index(teacher) if infinite else d
+    j, weights = _head_and_tail(head, last, panels, infinite=infinite)
     return Rule(modes=teacher.at(j), weights=weights)
 
 
@@ -56,31 +71,33 @@ def _last_index(teacher: Teacher) -> float:
         )
     if slowest < _SLOWEST:
         raise InputError(
-            "d", f"= inf needs alpha and theta of at least {1 + _SLOWEST}: the sums converge too slowly", math.inf
+            "d",
+            f"= inf needs alpha and theta of at least {1 + _SLOWEST}: the sums converge too slowly",
+            math.inf,
         )
     return math.exp(700)
 
 
-def _head_and_tail(J: int, d: float, *, infinite: bool) -> tuple[Array, Array]:
+def _head_and_tail(J: int, d: float, panels: _Panels, *, infinite: bool) -> tuple[Array, Array]:
     low, high = math.log(J + 0.5), math.log(d + 0.5)
-    fine = min(high, max(_FINE_UNTIL, low))
-    edges = list(np.linspace(low, fine, max(1, math.ceil(fine - low)) + 1))
-    width = 1.0
+    even = min(high, panels.until)
+    edges = list(np.linspace(low, even, max(1, math.ceil((even - low) / panels.width)) + 1))
+    width = panels.width
     while edges[-1] < high:
-        width *= 1.5
+        width *= panels.growth
         edges.append(min(high, edges[-1] + width))
-    x, w = np.polynomial.legendre.leggauss(_NODES)
+    x, w = np.polynomial.legendre.leggauss(panels.nodes)
     left, right = np.array(edges[:-1])[:, None], np.array(edges[1:])[:, None]
     u = ((left + right) / 2 + (right - left) / 2 * x).ravel()
     tail = np.exp(u)
     weights = ((right - left) / 2 * w).ravel() * tail
-    nodes = [np.arange(1, J + 1, dtype=np.float64), tail]
+    places = [np.arange(1, J + 1, dtype=np.float64), tail]
     weights_list = [np.ones(J), weights]
     # -[δf]/24 + 17[δ³f]/5760, upper end minus lower end; an infinite sum has no upper end.
     around = np.array([-1.0, 0.0, 1.0, 2.0])
     difference = np.array([0.0, -1.0, 1.0, 0.0]) / -24 + 17 / 5760 * np.array([-1.0, 3.0, -3.0, 1.0])
     ends = [(J, -1.0)] if infinite else [(J, -1.0), (d, 1.0)]
     for end, sign in ends:
-        nodes.append(end + around)
+        places.append(end + around)
         weights_list.append(sign * difference)
-    return np.concatenate(nodes), np.concatenate(weights_list)
+    return np.concatenate(places), np.concatenate(weights_list)
