@@ -43,9 +43,7 @@ def problem() -> None:
         B @ S
 
     t_problem, t_bare = best_times(lambda: sketched_problem(modes, S, P), bare, rounds=5)
-    report(
-        "Problem at (M, d) = (1024, 2048) over its bare products and one eigh", t_problem / t_bare, "<= 1.3"
-    )
+    report("Problem at (M, d) = (1024, 2048) over its products and one eigh", t_problem / t_bare, "<= 1.3")
 
 
 if __name__ == "__main__":
