@@ -15,10 +15,10 @@ from seqlaw.model.descent import Spectrum
 from seqlaw.model.schedule import Schedule
 from seqlaw.model.setting import Setting
 from seqlaw.model.sketch import Problem, gaussian_sketch, sketched_problem, weighted_square
-from seqlaw.rungs.blas import one_thread
 from seqlaw.rungs.rows import Row, columns, families, summarise, with_sums
 from seqlaw.rungs.score import loewner_bounds, score_covariance
 from seqlaw.rungs.terms import Risk
+from seqlaw.rungs.threads import one_thread
 
 DIAGNOSTICS = ("finite_filter_variance", "score_low", "score_high", "clipped", "tokens_per_dimension")
 
