@@ -89,7 +89,7 @@ def test_head_and_tail_give_the_plain_sum(teacher):
         for L in (20, 30000, 10**7)
     ]
     plain = Rule(modes=teacher.modes(3000), weights=np.ones(3000))
-    slow = equivalent._evaluate(points, plain, sum_rule(points[0], fine=False))
+    slow = equivalent._evaluate(points, plain, sum_rule(points[0], "coarse"))
     for fast, wanted in zip(equivalent_risks(points), slow, strict=True):
         energy = wanted.diagnostics["source_energy"]
         assert fast.irreducible == pytest.approx(wanted.irreducible, rel=1e-12)
@@ -232,7 +232,7 @@ def test_nothing_strange_at_any_horizon(teacher, M, P, tested, kind, R):
 def test_the_two_point_formula_at_the_own_length():
     """Tested at P' = P the double contour gives approx + bias, and W the single one."""
     points = [make(M=M, P=P, L=L) for M in (20, 300) for P in (2, 50) for L in (2000, 10**6)]
-    rule, coarse = sum_rule(points[0]), sum_rule(points[0], fine=False)
+    rule, coarse = sum_rule(points[0]), sum_rule(points[0], "coarse")
     own = population(rule, [point.P for point in points], np.array([float(point.M) for point in points]))
     edge, _ = spectral_edge(own.h, own.weights, own.M)
     schedules = [point.schedule for point in points]

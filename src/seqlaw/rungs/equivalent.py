@@ -37,14 +37,18 @@ def equivalent_risk(setting: Setting) -> Risk:
     return equivalent_risks([setting])[0]
 
 
-def equivalent_risks(settings: Sequence[Setting]) -> list[Risk]:
-    """The expected risk of each setting; settings of one teacher and d are computed together."""
+def equivalent_risks(settings: Sequence[Setting], *, quick: bool = False) -> list[Risk]:
+    """The expected risk of each setting; settings of one teacher and d are computed together.
+
+    `quick` takes coarser sums, 1e-5 instead of 1e-11, for searches over many settings.
+    """
     answers: list[Risk | None] = [None] * len(settings)
     groups: dict[Any, list[int]] = {}
     for index, setting in enumerate(settings):
         groups.setdefault((setting.teacher, setting.d), []).append(index)
     for indices in groups.values():
-        fine, coarse = (sum_rule(settings[indices[0]], fine=fine) for fine in (True, False))
+        levels = ("coarse", "rough") if quick else ("fine", "coarse")
+        fine, coarse = (sum_rule(settings[indices[0]], level) for level in levels)
         step = max(1, _CHUNK // fine.weights.size)
         for start in range(0, len(indices), step):
             chunk = indices[start : start + step]
