@@ -93,6 +93,13 @@ def test_zero_and_negative_transitions():
     assert any("a_j > 0" in flag for flag in teacher_flags(modes))
 
 
+def test_a_mode_without_innovation_is_computed_and_flagged():
+    modes = Modes(a=[0.5, 0.5], sigma_xi=[0.0, 1.0], sigma_0=[1.0, 0.0])
+    np.testing.assert_allclose(modes.averaged(2), [(1 + 0.25) / 2, 0.5])
+    assert modes.C_sm == np.inf
+    assert any("without innovation" in flag for flag in teacher_flags(modes))
+
+
 def test_constants():
     teacher = PRESETS["regime2"]
     modes = teacher.modes(64)
@@ -143,7 +150,7 @@ def test_bad_teachers(change, message):
         (([[0.5]], [[1.0]], [[1.0]]), "one-dimensional"),
         (([], [], []), "non-empty"),
         (([1.0], [1.0], [1.0]), "unstable"),
-        (([0.5], [0.0], [1.0]), "positive"),
+        (([0.5], [-1.0], [1.0]), "negative"),
         (([0.5], [1.0], [-1.0]), "negative"),
         (([np.nan], [1.0], [1.0]), "finite"),
         ((["a"], [1.0], [1.0]), "real numbers"),

@@ -104,8 +104,8 @@ PRESETS: dict[str, Teacher] = {
 class Modes:
     """The teacher as three arrays, a power law or anything that was measured.
 
-    |a_j| < 1 (stability), σ_ξ,j > 0, σ_0,j ≥ 0. The paper takes 0 < a_j; zero and negative
-    transitions are computed too.
+    |a_j| < 1 (stability), σ_ξ,j ≥ 0, σ_0,j ≥ 0. The paper takes 0 < a_j and 0 < σ_ξ,j; zeros and
+    negative transitions are computed too, and flagged.
     """
 
     a: Array
@@ -123,10 +123,9 @@ class Modes:
         if np.any(np.abs(self.a) >= 1):
             worst = float(self.a[np.argmax(np.abs(self.a))])
             raise InputError("Modes.a", "must lie in (-1, 1): an unstable mode has no finite average", worst)
-        if np.any(self.sigma_xi <= 0):
-            raise InputError("Modes.sigma_xi", "must be positive", float(self.sigma_xi.min()))
-        if np.any(self.sigma_0 < 0):
-            raise InputError("Modes.sigma_0", "must not be negative", float(self.sigma_0.min()))
+        for name in ("sigma_xi", "sigma_0"):
+            if np.any(getattr(self, name) < 0):
+                raise InputError(f"Modes.{name}", "must not be negative", float(getattr(self, name).min()))
 
     @property
     def d(self) -> int:
@@ -142,7 +141,9 @@ class Modes:
     @property
     def C_sm(self) -> float:
         """The least C with A Σ_0 Aᵀ ⪯ C Σ_ξ: max_j a_j² σ_0,j / σ_ξ,j."""
-        return float(np.max(self.a**2 * self.sigma_0 / self.sigma_xi))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratios = self.a**2 * self.sigma_0 / self.sigma_xi
+        return float(np.max(np.where(self.a**2 * self.sigma_0 == 0, 0.0, ratios)))
 
     @property
     def gap(self) -> Array:

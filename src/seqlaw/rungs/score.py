@@ -95,7 +95,9 @@ def lag_sums(modes: Modes, P: int, rows: slice = slice(None)) -> tuple[Array, Ar
 def _memory(modes: Modes) -> int:
     """A power of two after which the start is forgotten to far below rounding."""
     rho = float(np.abs(modes.a).max())
-    excess = max(1.0, float(np.max(modes.sigma_0 / modes.stationary))) ** 2
+    # A mode without innovation only shrinks; and the cap keeps the square a number.
+    ratio = np.divide(modes.sigma_0, modes.stationary, out=np.zeros(modes.d), where=modes.stationary > 0)
+    excess = min(max(1.0, float(np.max(ratio))), 1e150) ** 2
     n = 1
     while n * rho ** (2 * n) * excess > _FORGOTTEN:
         n *= 2
