@@ -284,6 +284,15 @@ def test_memory_does_not_grow_with_trajectories():
     assert peaks[1] < 8 * 4 * block_rows(8) * 8 + 2**20
 
 
+def test_modes_without_innovation_are_simulated():
+    quiet = Modes(a=[0.5, 0.0, 0.2], sigma_xi=[0.0, 0.0, 1.0], sigma_0=[1.0, 0.0, 1.0])
+    found = sample_moments(quiet, S, 10**4, 30)
+    problem = sketched_problem(quiet, S, 30)
+    np.testing.assert_allclose(found.G, problem.G, atol=0.02 * np.abs(problem.G).max())
+    with pytest.raises(InputError, match="innovation"):
+        sample_moments(quiet, S, 10**4, 30, method="gram")
+
+
 def test_cheaper_method():
     assert cheaper_method(100, 128, 20) == "direct"  # below 2d there is no chain
     assert cheaper_method(10**6, 128, 20) == "gram"
