@@ -22,7 +22,7 @@ from seqlaw import (
     gaussian_sketch,
     sketched_problem,
 )
-from seqlaw.rungs.exact import FEWEST_TOKENS, exact_rows
+from seqlaw.rungs.exact import exact_rows
 from seqlaw.rungs.moments import sample_moments
 from seqlaw.rungs.sampled import (
     covariance_event,
@@ -31,7 +31,7 @@ from seqlaw.rungs.sampled import (
     sampled_rows,
     sampled_terms,
 )
-from seqlaw.rungs.terms import TERMS
+from seqlaw.rungs.terms import FEWEST_TOKENS, TERMS
 
 SCHEDULES = [
     WSD(gamma=0.3, L=400),

@@ -142,8 +142,8 @@ def finite_notes(
     notes = []
     if eval_length is None:
         notes.append(
-            "Tested at the training length, as in the paper: allocations of different P take different tests, "
-            "so P is chosen partly for an easier test. Give a test length to compare them fairly."
+            "Tested at the training length, as in the paper: allocations of different P take different "
+            "tests, so P is chosen partly for an easier one. Give a test length to compare them fairly."
         )
     else:
         notes.append(f"Tested at length {eval_length}, whatever the training length.")

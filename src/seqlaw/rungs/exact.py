@@ -17,18 +17,10 @@ from seqlaw.model.setting import Setting
 from seqlaw.model.sketch import Problem, gaussian_sketch, sketched_problem, weighted_square
 from seqlaw.rungs.rows import Row, columns, families, summarise, with_sums
 from seqlaw.rungs.score import Score, score
-from seqlaw.rungs.terms import Risk
+from seqlaw.rungs.terms import Risk, frozen_filter_flags
 from seqlaw.rungs.threads import one_thread
 
 DIAGNOSTICS = ("finite_filter_variance", "score_low", "score_high", "clipped", "tokens_per_dimension")
-
-FEWEST_TOKENS = 8.0
-"""Effective tokens per learned dimension below which the frozen filter is flagged.
-
-Measured on 504 settings (both regimes and c_0 = 3; M = 16, 48; P = 1, 4, 32; NP/M from 1 to 128; L from
-300 to 10^8; 72 data sets each): sampled bias + variance + cross over this rung's bias + variance was at
-most 1.02 above 256, 1.15 above 16, 1.20 above 8, 1.38 above 4, 2.2 above 2, and up to 700 below.
-"""
 
 
 def population_bias(problem: Problem, schedule: Schedule, test: Problem) -> float:
@@ -145,10 +137,5 @@ def _summary(setting: Setting, rows: Sequence[Row]) -> Risk:
     flags = [*setting_flags(setting), "cross: of lower order on this rung, reported as 0"]
     if any(row["clipped"] for row in rows):
         flags.append("safeguard: active, gamma scaled down to 1/(2||G||)")
-    fewest = min(row["tokens_per_dimension"] for row in rows)
-    if fewest < FEWEST_TOKENS:
-        flags.append(
-            f"frozen-filter: {fewest:.3g} effective tokens per learned dimension, below {FEWEST_TOKENS:g}: "
-            "too few data for this rung, which may understate the risk by 20 % to many times"
-        )
+    flags += frozen_filter_flags(min(row["tokens_per_dimension"] for row in rows))
     return summarise("exact", setting, rows, diagnostics=DIAGNOSTICS, flags=flags, assumed=("cross",))
