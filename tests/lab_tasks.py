@@ -45,4 +45,5 @@ def moody(task: dict[str, Any], seed: int) -> list[dict[str, Any]]:
 
 def stuck(task: dict[str, Any], seed: int) -> list[dict[str, Any]]:
     """Holds the interpreter lock for minutes, so that no Python thread of its process runs."""
+    Path(task["log"]).touch()
     return [{"total": sum(range(10**11))}]
