@@ -14,6 +14,8 @@ def teacher_flags(teacher: Teacher | Modes) -> tuple[str, ...]:
         flags = ["regime-unknown: modes given as arrays have no exponents, so the theorem does not apply"]
         if np.any(teacher.a <= 0):
             flags.append("assumption-1: needs a_j > 0, got a zero or negative transition")
+        if np.any(teacher.sigma_xi == 0):
+            flags.append("assumption-2: needs sigma_xi,j > 0, got a mode without innovation")
         return tuple(flags)
     flags = []
     if not 0 < 2 * teacher.r < 1:

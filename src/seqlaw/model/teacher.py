@@ -8,6 +8,7 @@ the transition a, the innovation variances σ_ξ and the initial variances σ_0.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,6 +33,9 @@ class Teacher:
     rho: float
     c_xi: float
     c_0: float
+
+    # Read by pydantic at the edges: an unknown key in a teacher file is an error, not a surprise.
+    __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
 
     def __post_init__(self) -> None:
         for name in ("alpha", "theta", "r", "rho"):
@@ -100,8 +104,8 @@ PRESETS: dict[str, Teacher] = {
 class Modes:
     """The teacher as three arrays, a power law or anything that was measured.
 
-    |a_j| < 1 (stability), σ_ξ,j > 0, σ_0,j ≥ 0. The paper takes 0 < a_j; zero and negative
-    transitions are computed too.
+    |a_j| < 1 (stability), σ_ξ,j ≥ 0, σ_0,j ≥ 0. The paper takes 0 < a_j and 0 < σ_ξ,j; zeros and
+    negative transitions are computed too, and flagged.
     """
 
     a: Array
@@ -119,10 +123,9 @@ class Modes:
         if np.any(np.abs(self.a) >= 1):
             worst = float(self.a[np.argmax(np.abs(self.a))])
             raise InputError("Modes.a", "must lie in (-1, 1): an unstable mode has no finite average", worst)
-        if np.any(self.sigma_xi <= 0):
-            raise InputError("Modes.sigma_xi", "must be positive", float(self.sigma_xi.min()))
-        if np.any(self.sigma_0 < 0):
-            raise InputError("Modes.sigma_0", "must not be negative", float(self.sigma_0.min()))
+        for name in ("sigma_xi", "sigma_0"):
+            if np.any(getattr(self, name) < 0):
+                raise InputError(f"Modes.{name}", "must not be negative", float(getattr(self, name).min()))
 
     @property
     def d(self) -> int:
@@ -138,7 +141,9 @@ class Modes:
     @property
     def C_sm(self) -> float:
         """The least C with A Σ_0 Aᵀ ⪯ C Σ_ξ: max_j a_j² σ_0,j / σ_ξ,j."""
-        return float(np.max(self.a**2 * self.sigma_0 / self.sigma_xi))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratios = self.a**2 * self.sigma_0 / self.sigma_xi
+        return float(np.max(np.where(self.a**2 * self.sigma_0 == 0, 0.0, ratios)))
 
     @property
     def gap(self) -> Array:

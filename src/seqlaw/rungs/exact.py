@@ -5,11 +5,22 @@ The filter is frozen at G (the paper's leading order); the cross term is then of
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
+from seqlaw.model.assumptions import setting_flags
+from seqlaw.model.checks import Array, whole
 from seqlaw.model.descent import Spectrum
 from seqlaw.model.schedule import Schedule
-from seqlaw.model.sketch import Problem, weighted_square
+from seqlaw.model.setting import Setting
+from seqlaw.model.sketch import Problem, gaussian_sketch, sketched_problem, weighted_square
+from seqlaw.rungs.rows import Row, columns, families, summarise, with_sums
+from seqlaw.rungs.score import loewner_bounds, score_covariance
+from seqlaw.rungs.terms import Risk
+from seqlaw.rungs.threads import one_thread
+
+DIAGNOSTICS = ("finite_filter_variance", "score_low", "score_high", "clipped", "tokens_per_dimension")
 
 
 def population_bias(problem: Problem, schedule: Schedule, test: Problem) -> float:
@@ -23,3 +34,107 @@ def population_bias(problem: Problem, schedule: Schedule, test: Problem) -> floa
         image = np.sum((problem.C @ spectrum.U) ** 2, axis=0)
         return float(np.sum(image * schedule.residual(spectrum.mu) ** 2 / spectrum.mu) / 2)
     return weighted_square(spectrum.response(problem.C, schedule) - test.B_star, test.G) / 2
+
+
+def exact_variance(problem: Problem, N: int, schedule: Schedule, test: Problem, score: Array) -> float:
+    """½ E‖Q g(G)‖²_{G'} = (2NP)^-1 Σ_jk g_j g_k [Uᵀ(NP·E[QᵀQ])U]_jk [UᵀG'U]_jk.
+
+    `score` is `score_covariance(problem)`, N·P·E[QᵀQ]; at the own length G' = G = diag(μ) in the basis U.
+    """
+    filtered = problem.eigenvectors * schedule.response(problem.eigenvalues)
+    if test.P == problem.P:
+        return float(np.sum((score @ filtered) * filtered * problem.eigenvalues)) / (2.0 * N * problem.P)
+    weight = problem.eigenvectors.T @ test.G @ problem.eigenvectors
+    return float(np.sum((score @ filtered) * (filtered @ weight))) / (2.0 * N * problem.P)
+
+
+def finite_filter_variance(problem: Problem, N: int, schedule: Schedule, test: Problem) -> float:
+    """The paper's guide Var^ff = tr(Ω_P)/(2NP) Σ_j (μ_j g(μ_j))², which drops the lagged scores.
+
+    At another test length Σ_j μ_j g(μ_j)² [UᵀG'U]_jj takes the place of the sum.
+    """
+    g = schedule.response(problem.eigenvalues)
+    weight = (
+        problem.eigenvalues
+        if test.P == problem.P
+        else np.sum((test.G @ problem.eigenvectors) * problem.eigenvectors, axis=0)
+    )
+    filtered = float(np.sum(problem.eigenvalues * g**2 * weight))
+    return float(np.trace(problem.residual_covariance)) / (2.0 * N * problem.P) * filtered
+
+
+def learned_dimensions(problem: Problem, schedule: Schedule) -> float:
+    """Σ_j (1 - ψ(μ_j)): the directions, out of M, that the schedule has learned."""
+    return float(-np.expm1(schedule.log_residual(problem.eigenvalues)).sum())
+
+
+@one_thread()
+def exact_rows(settings: Sequence[Setting], *, sketches: int = 1, seed: int = 0) -> list[Row]:
+    """One row for each setting and sketch: parameters, five terms, diagnostics.
+
+    Settings of one teacher and width share their sketches, and all settings of one length share the
+    closed score covariance, whatever their N, schedules and test lengths.
+    """
+    sketches = whole("sketches", sketches)
+    rows: list[Row] = []
+    for family in families(settings):
+        modes, M = settings[family[0]].modes, settings[family[0]].M
+        for sketch in range(sketches):
+            S = gaussian_sketch(M, modes.d, seed=seed, index=sketch)
+            problems: dict[int, Problem] = {}
+            scores: dict[int, tuple[Array, float, float]] = {}
+            for index in family:
+                setting = settings[index]
+                for P in (setting.P, setting.test_length):
+                    if P not in problems:
+                        problems[P] = sketched_problem(modes, S, P)
+                problem = problems[setting.P]
+                if setting.P not in scores:
+                    score = score_covariance(problem)
+                    scores[setting.P] = (score, *loewner_bounds(problem, score))
+                rows.append(
+                    {"rung": "exact", "point": index, "sketch": sketch, **columns(setting)}
+                    | _evaluate(setting, problem, problems[setting.test_length], *scores[setting.P])
+                )
+    return sorted(rows, key=lambda row: (row["point"], row["sketch"]))
+
+
+def _evaluate(
+    setting: Setting, problem: Problem, test: Problem, score: Array, low: float, high: float
+) -> Row:
+    schedule = setting.schedule.safeguarded(float(problem.eigenvalues[-1]))
+    terms = {
+        "irreducible": test.irreducible,
+        "approx": test.approx,
+        "bias": population_bias(problem, schedule, test),
+        "variance": exact_variance(problem, setting.N, schedule, test, score),
+        "cross": 0.0,
+    }
+    return with_sums(terms) | {
+        "finite_filter_variance": finite_filter_variance(problem, setting.N, schedule, test),
+        "score_low": low,
+        "score_high": high,
+        "clipped": float(schedule is not setting.schedule),
+        "tokens_per_dimension": setting.N * setting.P / learned_dimensions(problem, schedule),
+    }
+
+
+def exact_risks(settings: Sequence[Setting], *, sketches: int = 1, seed: int = 0) -> list[Risk]:
+    """The expected risk of each setting: means and standard errors over sketches."""
+    rows = exact_rows(settings, sketches=sketches, seed=seed)
+    return [
+        _summary(setting, [row for row in rows if row["point"] == index])
+        for index, setting in enumerate(settings)
+    ]
+
+
+def exact_risk(setting: Setting, *, sketches: int = 1, seed: int = 0) -> Risk:
+    """The expected risk at one setting; cost O(sketches · (d² M + M³)) for any N, P and L."""
+    return exact_risks([setting], sketches=sketches, seed=seed)[0]
+
+
+def _summary(setting: Setting, rows: Sequence[Row]) -> Risk:
+    flags = [*setting_flags(setting), "cross: of lower order on this rung, reported as 0"]
+    if any(row["clipped"] for row in rows):
+        flags.append("safeguard: active, gamma scaled down to 1/(2||G||)")
+    return summarise("exact", setting, rows, diagnostics=DIAGNOSTICS, flags=flags, assumed=("cross",))

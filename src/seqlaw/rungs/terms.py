@@ -24,6 +24,8 @@ class Risk:
     eval_length: int
     standard_error: Mapping[str, float] = field(default_factory=dict)
     accuracy: Mapping[str, str] = field(default_factory=dict)
+    diagnostics: Mapping[str, float] = field(default_factory=dict)
+    """What the rung measured besides the terms, e.g. the clipping rate."""
     flags: tuple[str, ...] = ()
 
     @property

@@ -1,0 +1,66 @@
+"""The command line: parse, call, print. `main` turns every error of the user into one line."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+import seqlaw
+from seqlaw.cli.options import option_of
+from seqlaw.model.checks import InputError
+from seqlaw.model.sketch import SingularProblem
+
+app = typer.Typer(
+    name="seqlaw",
+    help="Linear RNN scaling laws: at your budget, longer sequences or more of them?",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+# The parser's own error class, whichever click typer carries.
+_UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"seqlaw {seqlaw.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    pass
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line and exit: 0, 2 for bad input, 130 for Ctrl-C."""
+    from seqlaw.cli import register  # imported here: the commands import `app`
+
+    register.register(app)
+    try:
+        code = app(args=arguments, standalone_mode=False)
+    except InputError as error:
+        _fail(f"{option_of(error.field)} {error.rule}, got {error.value}")
+    except SingularProblem as error:
+        _fail(str(error))
+    except _UsageError as error:
+        _fail(" ".join(getattr(error, "message", str(error)).split()))
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _fail(message: str) -> None:
+    print(f"seqlaw: {message}", file=sys.stderr)
+    sys.exit(2)

@@ -1,0 +1,195 @@
+"""The options that commands share, each written once, and how they become specs."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+import math
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeVar, get_type_hints
+
+import typer
+
+from seqlaw.model.checks import InputError, real, whole
+from seqlaw.model.schedule import SCHEDULES, Schedule
+from seqlaw.model.setting import Setting
+from seqlaw.model.teacher import Modes, Teacher
+from seqlaw.spec import load_teacher
+
+OPTIONS = {
+    "M": "-M/--width",
+    "N": "-N/--trajectories",
+    "P": "-P/--length",
+    "d": "-d/--modes",
+    "L": "-L/--steps",
+    "R": "-R/--horizon",
+}
+"""Fields whose option has another name; the rest are --field with dashes."""
+
+
+def option_of(field: str) -> str:
+    """The option that sets a field of a spec: Teacher.c_xi → --c-xi."""
+    name = (
+        field.rpartition(".")[2] if field.isidentifier() or field.replace(".", "").isidentifier() else field
+    )
+    if not name.isidentifier() or field.endswith((".toml", ".npz")):
+        return field
+    return OPTIONS.get(name, "--" + name.replace("_", "-"))
+
+
+def size(field: str, text: str, *, infinite: bool = False) -> float:
+    """A whole number written 4096, 4_096 or 1e9; `inf` where the command allows it."""
+    if infinite and text.strip().lower() in ("inf", "infinity"):
+        return math.inf
+    try:
+        return whole(field, int(text))
+    except InputError:
+        raise
+    except ValueError:
+        return whole(field, text)
+
+
+Seed = Annotated[int, typer.Option(help="Seed of every random number.")]
+Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
+Plot = Annotated[str | None, typer.Option(help="Draw a picture: png, pdf or svg.", metavar="FILE")]
+Jobs = Annotated[int | None, typer.Option(help="Cores to use.  [default: all]")]
+
+
+def jobs_or_all(jobs: int | None) -> int:
+    """The number of workers: all cores unless told."""
+    return len(os.sched_getaffinity(0)) if jobs is None else whole("jobs", jobs)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TeacherOptions:
+    """Which teacher."""
+
+    teacher: Annotated[
+        str, typer.Option(help="regime1, regime2, or a TOML/NPZ file.", metavar="NAME|FILE")
+    ] = "regime2"
+    alpha: Annotated[float | None, typer.Option(help="Exponent of the innovation spectrum.")] = None
+    theta: Annotated[float | None, typer.Option(help="Exponent of the initial spectrum.")] = None
+    r: Annotated[float | None, typer.Option("--r", help="Exponent of the transition.")] = None
+    rho: Annotated[float | None, typer.Option(help="Largest transition eigenvalue.")] = None
+    c_xi: Annotated[float | None, typer.Option(help="Scale of the innovations.")] = None
+    c_0: Annotated[float | None, typer.Option("--c-0", help="Scale of the initial states.")] = None
+
+    def build_teacher(self) -> Teacher | Modes:
+        teacher = load_teacher(self.teacher)
+        numbers = {f.name: getattr(self, f.name) for f in dataclasses.fields(Teacher)}
+        given = {name: value for name, value in numbers.items() if value is not None}
+        if not given:
+            return teacher
+        if isinstance(teacher, Modes):
+            name, value = next(iter(given.items()))
+            raise InputError(name, "cannot change a teacher given as arrays", value)
+        return dataclasses.replace(teacher, **given)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScheduleOptions:
+    """Which schedule: a kind, and its steps or its horizon."""
+
+    schedule: Annotated[str, typer.Option(help="wsd, block, constant or cosine.")] = "wsd"
+    steps: Annotated[
+        str | None, typer.Option("--steps", "-L", help="Steps L.  [default: 30000]", metavar="INT")
+    ] = None
+    horizon: Annotated[float | None, typer.Option("--horizon", "-R", help="Horizon R, instead of steps.")] = (
+        None
+    )
+    gamma: Annotated[float, typer.Option(help="Peak step size.")] = 0.1
+    warmup: Annotated[float | None, typer.Option(help="wsd: warm-up fraction.  [default: 0.1]")] = None
+    decay: Annotated[float | None, typer.Option(help="wsd: decay fraction.  [default: 0.2]")] = None
+
+    def schedule_kind(self) -> tuple[type[Schedule], dict[str, float]]:
+        """The class, and the fractions that were given."""
+        if self.schedule not in SCHEDULES:
+            raise InputError("schedule", f"must be one of {', '.join(SCHEDULES)}", self.schedule)
+        shape = {name: getattr(self, name) for name in ("warmup", "decay")}
+        shape = {name: value for name, value in shape.items() if value is not None}
+        if shape and self.schedule != "wsd":
+            name, value = next(iter(shape.items()))
+            raise InputError(name, "goes with --schedule wsd only", value)
+        return SCHEDULES[self.schedule], shape
+
+    def build_schedule(self) -> Schedule:
+        kind, shape = self.schedule_kind()
+        if self.horizon is not None:
+            if self.steps is not None:
+                raise InputError("R", "cannot be given together with -L/--steps", self.horizon)
+            return kind.from_horizon(real("R", self.horizon), self.gamma, **shape)
+        make: Callable[..., Schedule] = kind
+        return make(gamma=self.gamma, L=size("L", self.steps or "30000"), **shape)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SizeOptions:
+    """The four sizes and where the student is tested."""
+
+    width: Annotated[str, typer.Option("--width", "-M", help="Width M of the student.", metavar="INT")] = (
+        "128"
+    )
+    trajectories: Annotated[
+        str, typer.Option("--trajectories", "-N", help="Training trajectories N.", metavar="INT")
+    ] = "4096"
+    length: Annotated[str, typer.Option("--length", "-P", help="Trajectory length P.", metavar="INT")] = "64"
+    modes: Annotated[
+        str | None,
+        typer.Option("--modes", "-d", help="Latent dimensions d.  [default: 1024]", metavar="INT|inf"),
+    ] = None
+    eval_length: Annotated[
+        str | None,
+        typer.Option(help="Length P' of the test sequences.  [default: P, as in the paper]", metavar="INT"),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SettingOptions(SizeOptions, ScheduleOptions, TeacherOptions):
+    """Everything that makes a Setting."""
+
+    def build(self) -> Setting:
+        teacher = self.build_teacher()
+        d = self.modes if self.modes is not None or isinstance(teacher, Modes) else "1024"
+        return Setting(
+            teacher=teacher,
+            M=int(size("M", self.width)),
+            N=int(size("N", self.trajectories)),
+            P=int(size("P", self.length)),
+            d=None if d is None else size("d", d, infinite=True),
+            schedule=self.build_schedule(),
+            eval_length=None if self.eval_length is None else int(size("eval_length", self.eval_length)),
+        )
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def takes(options: type[Any]) -> Callable[[F], Callable[..., Any]]:
+    """Give a command the options of a dataclass; it gets them as one record, its first argument."""
+
+    def decorate(command: F) -> Callable[..., Any]:
+        own = list(inspect.signature(command).parameters.values())[1:]
+        hints = get_type_hints(options, include_extras=True)
+        shared = [
+            inspect.Parameter(
+                f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default, annotation=hints[f.name]
+            )
+            for f in dataclasses.fields(options)
+        ]
+        own_hints = get_type_hints(command, include_extras=True)
+        own = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=own_hints[p.name]) for p in own]
+
+        @functools.wraps(command)
+        def wrapper(**values: Any) -> Any:
+            record = options(**{p.name: values.pop(p.name) for p in shared})
+            return command(record, **values)
+
+        wrapper.__signature__ = inspect.Signature([*own, *shared])  # type: ignore[attr-defined]
+        wrapper.__annotations__ = {p.name: p.annotation for p in [*own, *shared]}
+        del wrapper.__wrapped__  # typer would look through it
+        return wrapper
+
+    return decorate

@@ -1,0 +1,183 @@
+"""What a training run sees: the empirical moments Ĝ and Ĉ of N trajectories of length P.
+
+Blocks of trajectories add (nested N) and running sums are read off on the way (nested P), so one pass gives a
+whole family. Each block is simulated directly or drawn as a Gram chain, whichever costs less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from seqlaw.model.checks import Array, InputError, whole
+from seqlaw.model.descent import Moments
+from seqlaw.model.randomness import generator
+from seqlaw.model.teacher import Modes
+from seqlaw.rungs.gram import gram_sums
+from seqlaw.rungs.kernel import kernel
+from seqlaw.rungs.threads import in_order, one_thread
+from seqlaw.rungs.trajectories import Key, Sums, block_rows, blocks, direct_sums
+
+Method = Literal["auto", "direct", "gram"]
+METHODS = ("auto", "direct", "gram")
+
+
+def direct_cost(N: int, d: int, M: int) -> float:
+    """Nanoseconds a position of direct simulation: N·d normals, the sketch, the products of M columns."""
+    return N * (10 * d + 0.07 * d * M + 0.12 * M * M) + 2e4 * (1 + N // block_rows(d))
+
+
+def gram_cost(d: int) -> float:
+    """Nanoseconds a position of the Gram chain, whatever N is: 1.5 d² normals and a few d³ products."""
+    return 0.13 * d**3 + 22 * d**2 + 2.5e4
+
+
+def cheaper_method(N: int, d: int, M: int) -> str:
+    """`gram` or `direct`, by a fixed cost model, since the choice decides the bits.
+
+    The constants were measured by benchmarks/bench_moments.py, which prints model against clock.
+    """
+    return "gram" if N >= 2 * d and gram_cost(d) < direct_cost(N, d, M) else "direct"
+
+
+_SOURCES = {"direct": ("trajectories", direct_sums), "gram": ("gram", gram_sums)}
+
+
+class _Block(NamedTuple):
+    """One unit of work: `rows` trajectories from number `start`, read at `lengths`."""
+
+    method: str
+    start: int
+    rows: int
+    lengths: tuple[int, ...]
+
+
+def nested_moments(
+    modes: Modes,
+    S: ArrayLike,
+    points: Iterable[tuple[int, int]],
+    *,
+    seed: int = 0,
+    key: Key = (),
+    method: Method = "auto",
+    workers: int = 1,
+    memory: int = 2**30,
+) -> dict[tuple[int, int], Moments]:
+    """Ĝ and Ĉ at all (N, P) of `points` from one nested data set, in one pass.
+
+    The first N trajectories serve every larger N, their first P transitions every longer P; no block
+    runs longer than its points need. (seed, key, the set of N) decide the data. `workers` threads share
+    the blocks, fewer where `memory` (bytes) would not hold so many; neither changes a bit.
+    """
+    S = np.asarray(S, dtype=np.float64)
+    if S.ndim != 2 or S.shape[1] != modes.d:
+        raise InputError("S", f"must have shape (M, {modes.d})", S.shape)
+    if method not in METHODS:
+        raise InputError("method", f"must be one of {', '.join(METHODS)}", method)
+    wanted = [(whole("N", N), whole("P", P)) for N, P in points]
+    if not wanted:
+        raise InputError("points", "must not be empty", wanted)
+    M, d = S.shape
+    loops = kernel(sum(_normals(block, d) for block in _plan(wanted, d, M, method)))
+
+    def run(block: _Block) -> tuple[_Block, dict[int, Sums]]:
+        stream, sums = _SOURCES[block.method]
+        rng = generator(seed, stream, *key, block.start)
+        return block, sums(rng, modes, S, block.rows, block.lengths, loops)
+
+    hold = max(8 * (4 * block_rows(d) * d + 2 * (len(wanted) + 1) * M * M), 100 * d * d)
+    workers = max(1, min(whole("workers", workers), int(memory) // hold))
+    running: dict[int, Sums] = {}
+    out: dict[tuple[int, int], Moments] = {}
+    with one_thread():
+        for block, sums in in_order(run, _plan(wanted, d, M, method), workers):
+            for P in block.lengths:
+                running.setdefault(P, Sums.zero(M)).merge(sums[P])
+            N = block.start + block.rows
+            for P in {P for size, P in wanted if size == N}:
+                out[N, P] = _normalised(running[P], N * P)
+    return out
+
+
+def sample_moments(
+    modes: Modes, S: ArrayLike, N: int, P: int, *, seed: int = 0, key: Key = (), method: Method = "auto"
+) -> Moments:
+    """Ĝ and Ĉ of N trajectories of length P."""
+    return nested_moments(modes, S, [(N, P)], seed=seed, key=key, method=method)[whole("N", N), whole("P", P)]
+
+
+def _plan(points: list[tuple[int, int]], d: int, M: int, method: str) -> Iterator[_Block]:
+    """The blocks between successive N, in order; direct ones cut to the fixed block size."""
+    first = 0
+    for N in sorted({N for N, _ in points}):
+        lengths = tuple(sorted({P for size, P in points if size >= N}))
+        chosen = cheaper_method(N - first, d, M) if method == "auto" else method
+        if chosen == "gram":
+            if N - first < 2 * d:
+                raise InputError("N", f"must grow by at least 2d = {2 * d} for the Gram chain", N - first)
+            yield _Block("gram", first, N - first, lengths)
+        else:
+            for start, rows in blocks(first, N, d):
+                yield _Block("direct", start, rows, lengths)
+        first = N
+
+
+def _normals(block: _Block, d: int) -> float:
+    return block.lengths[-1] * d * (1.5 * d if block.method == "gram" else block.rows)
+
+
+def _normalised(sums: Sums, count: int) -> Moments:
+    return Moments(G=sums.G / count, C=sums.C / count, energy=sums.energy / count)
+
+
+@one_thread()
+def moments_of(data: ArrayLike | Iterable[ArrayLike], *, S: ArrayLike | None = None) -> Moments:
+    """Ĝ and Ĉ of your own sequences: an array N × (P+1) × D, or any iterable of arrays (P_i+1) × D or
+    n × (P_i+1) × D, which may differ in length and are read one at a time.
+
+    Every transition weighs the same. With a sketch S (M×D) the states are sketched first.
+    """
+    sketch = None if S is None else np.asarray(S, dtype=np.float64).T
+    sums: Sums | None = None
+    count = 0
+    for chunk in _chunks(data):
+        states = chunk
+        if sketch is not None:
+            if sketch.ndim != 2 or sketch.shape[0] != states.shape[2]:
+                raise InputError("S", f"must have {states.shape[2]} columns", sketch.T.shape)
+            states = states @ sketch
+        M = states.shape[2]
+        if sums is None:
+            sums = Sums.zero(M)
+        elif sums.G.shape != (M, M):
+            raise InputError("data", f"must have {len(sums.G)} features like the first sequence", M)
+        sums.add(states[:, :-1].reshape(-1, M), states[:, 1:].reshape(-1, M))
+        count += states.shape[0] * (states.shape[1] - 1)
+    if sums is None:
+        raise InputError("data", "must hold at least one sequence", "none")
+    return _normalised(sums, count)
+
+
+def _chunks(data: ArrayLike | Iterable[ArrayLike]) -> Iterator[Array]:
+    """Checked three-dimensional pieces of bounded size."""
+    whole_array = isinstance(data, np.ndarray) and data.ndim == 3 and data.dtype != object
+    for item in [data] if whole_array else data:  # type: ignore[union-attr]
+        try:
+            states = np.asarray(item)
+            if states.dtype.kind not in "fiu":
+                raise ValueError
+        except (TypeError, ValueError):
+            raise InputError("data", "must be arrays of real numbers", type(item).__name__) from None
+        if states.ndim == 2:
+            states = states[None]
+        if states.ndim != 3 or states.shape[1] < 2 or 0 in states.shape:
+            raise InputError("data", "must hold sequences of at least two states", f"shape {states.shape}")
+        rows = max(1, 2**20 // (states.shape[1] * states.shape[2]))
+        for start in range(0, states.shape[0], rows):
+            piece = states[start : start + rows].astype(np.float64)
+            if not np.all(np.isfinite(piece)):
+                raise InputError("data", "must be finite", float(piece[~np.isfinite(piece)][0]))
+            yield piece

@@ -1,0 +1,99 @@
+"""Tidy rows of the random rungs (one measurement a row), and the Risk that summarises them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from seqlaw.model.setting import Setting
+from seqlaw.rungs.terms import TERMS, Risk
+
+Row = dict[str, Any]
+
+
+def columns(setting: Setting) -> Row:
+    """The parameters of a setting as columns; `R` is the horizon of the schedule before any safeguard."""
+    schedule = setting.schedule
+    return {
+        "regime": setting.regime,
+        "M": setting.M,
+        "N": setting.N,
+        "P": setting.P,
+        "d": setting.d,
+        "schedule": schedule.name,
+        "gamma": schedule.gamma,
+        "L": schedule.L,
+        "R": schedule.horizon,
+        "eval_length": setting.test_length,
+    }
+
+
+def with_sums(terms: Mapping[str, float]) -> Row:
+    """The five terms with `reducible` = approx + bias + variance + cross and `total`."""
+    reducible = terms["approx"] + terms["bias"] + terms["variance"] + terms["cross"]
+    return {
+        **{name: terms[name] for name in TERMS},
+        "reducible": reducible,
+        "total": terms["irreducible"] + reducible,
+    }
+
+
+def families(settings: Sequence[Setting]) -> list[list[int]]:
+    """Indices of the settings that share a teacher and a sketch size, in order of appearance."""
+    groups: dict[Any, list[int]] = {}
+    for index, setting in enumerate(settings):
+        groups.setdefault((setting.teacher, setting.d, setting.M), []).append(index)
+    return list(groups.values())
+
+
+def mean_and_error(rows: Sequence[Row], name: str) -> tuple[float, float | None]:
+    """The mean of a column over sketches and repetitions, and its standard error.
+
+    With several sketches the error comes from the sketch-level means (which are independent),
+    with one sketch from its repetitions, with one row there is none.
+    """
+    by_sketch: dict[int, list[float]] = {}
+    for row in rows:
+        by_sketch.setdefault(row["sketch"], []).append(row[name])
+    means = [float(np.mean(values)) for values in by_sketch.values()]
+    sample = means if len(means) > 1 else next(iter(by_sketch.values()))
+    if len(sample) == 1:
+        return sample[0], None
+    return float(np.mean(sample)), float(np.std(sample, ddof=1) / np.sqrt(len(sample)))
+
+
+def summarise(
+    rung: str,
+    setting: Setting,
+    rows: Sequence[Row],
+    *,
+    diagnostics: Iterable[str] = (),
+    flags: Sequence[str] = (),
+    assumed: Sequence[str] = (),
+    accuracy: Mapping[str, str] | None = None,
+) -> Risk:
+    """The Risk of one setting from its rows, with standard errors and the means of the diagnostics.
+
+    Terms in `assumed` were set and not measured: they get no standard error.
+    """
+    measured = {name: mean_and_error(rows, name) for name in (*TERMS, "reducible", "total")}
+    errors = {
+        name: error for name, (_, error) in measured.items() if error is not None and name not in assumed
+    }
+    flags = list(flags)
+    if not errors:
+        flags.append("standard-error: a single row has none; take more sketches or repetitions")
+    return Risk(
+        rung=rung,
+        regime=setting.regime,
+        **{name: measured[name][0] for name in TERMS},
+        steps=setting.schedule.L,
+        horizon=setting.schedule.horizon,
+        eval_length=setting.test_length,
+        standard_error=errors,
+        accuracy=accuracy or {},
+        diagnostics={name: mean_and_error(rows, name)[0] for name in diagnostics},
+        flags=tuple(flags),
+    )

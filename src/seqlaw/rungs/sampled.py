@@ -1,0 +1,211 @@
+"""The sampled rung: safeguarded gradient descent on the moments of a data set, and its five terms.
+
+On one data set L_M(B_L) = irreducible + approx + bias + variance + cross to rounding (Proposition 1 before
+the expectation), at the training length or any other test length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import eigh
+
+from seqlaw.model.assumptions import setting_flags
+from seqlaw.model.checks import InputError, whole
+from seqlaw.model.descent import Moments, Spectrum
+from seqlaw.model.schedule import Schedule
+from seqlaw.model.setting import Setting
+from seqlaw.model.sketch import Problem, gaussian_sketch, sketched_problem, weighted_square
+from seqlaw.rungs.moments import Method, nested_moments
+from seqlaw.rungs.rows import Row, columns, families, summarise, with_sums
+from seqlaw.rungs.terms import TERMS, Risk
+from seqlaw.rungs.threads import in_order, one_thread
+
+DIAGNOSTICS = ("clipped", "covariance_event")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampledTerms:
+    """The five terms of one data set."""
+
+    irreducible: float
+    approx: float
+    bias: float
+    variance: float
+    cross: float
+    clipped: bool
+    """Whether the safeguard scaled the schedule down."""
+
+    @property
+    def total(self) -> float:
+        """The risk L(B_L) of the trained student."""
+        return self.irreducible + self.approx + self.bias + self.variance + self.cross
+
+
+def sampled_terms(
+    problem: Problem,
+    moments: Moments,
+    schedule: Schedule,
+    test: Problem | None = None,
+    *,
+    spectrum: Spectrum | None = None,
+) -> SampledTerms:
+    """Train on the moments and split the risk on `test` (the same sketch at length P'; default: P).
+
+    B_L - B*' = [B*(I - ψ(Ĝ)) - B*'] + Ê g(Ĝ), Ê = Ĉ - B*Ĝ: half the squared norms in G' of the two parts
+    are bias and variance, their product is cross. At P' = P the first part is the paper's -B*ψ(Ĝ).
+    `spectrum` saves an eigendecomposition when several schedules share the moments.
+    """
+    test = problem if test is None else test
+    spectrum = Spectrum.of(moments.G) if spectrum is None else spectrum
+    if test.S is not problem.S and not np.array_equal(test.S, problem.S):
+        raise InputError("test", "must use the sketch of the training problem", "another sketch")
+    safe = spectrum.safeguard(schedule)
+    left = -spectrum.residual(problem.B_star, safe)
+    if test.P != problem.P:
+        left = left + (problem.B_star - test.B_star)
+    noise = spectrum.response(moments.C - problem.B_star @ moments.G, safe)
+    return SampledTerms(
+        irreducible=test.irreducible,
+        approx=test.approx,
+        bias=weighted_square(left, test.G) / 2,
+        variance=weighted_square(noise, test.G) / 2,
+        cross=float(np.sum((left @ test.G) * noise)),
+        clipped=safe is not schedule,
+    )
+
+
+def covariance_event(problem: Problem, moments: Moments) -> float:
+    """‖G^{-1/2} Ĝ G^{-1/2} - I‖, which the paper's proofs need below a constant times R^{-1/2}."""
+    white = problem.eigenvectors / np.sqrt(problem.eigenvalues)
+    values = eigh(white.T @ moments.G @ white, eigvals_only=True, check_finite=False)
+    return float(max(abs(values[0] - 1), abs(values[-1] - 1)))
+
+
+def sampled_rows(
+    settings: Sequence[Setting],
+    *,
+    sketches: int = 1,
+    repetitions: int = 1,
+    seed: int = 0,
+    method: Method = "auto",
+    workers: int = 1,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[Row]:
+    """One row for each setting, sketch and repetition: parameters, five terms, diagnostics.
+
+    Settings of one teacher and width are one nested family: in each repetition they share one data set
+    (all N and P in one pass) and the decomposition of its moments, as the paper's sweeps do.
+    `progress(done, total)` counts data sets. Neither the threads nor their number change a bit.
+    """
+    sketches, repetitions = whole("sketches", sketches), whole("repetitions", repetitions)
+    workers = whole("workers", workers)
+    tasks = [
+        (family, sketch, repetition)
+        for family in families(settings)
+        for sketch in range(sketches)
+        for repetition in range(repetitions)
+    ]
+    across = min(workers, len(tasks))
+
+    def run(task: tuple[list[int], int, int]) -> list[Row]:
+        family, sketch, repetition = task
+        return _repetition(settings, family, sketch, repetition, seed, method, workers // across)
+
+    rows: list[Row] = []
+    with one_thread():
+        for done, new in enumerate(in_order(run, tasks, across), 1):
+            rows.extend(new)
+            if progress is not None:
+                progress(done, len(tasks))
+    return sorted(rows, key=lambda row: (row["point"], row["sketch"], row["repetition"]))
+
+
+def _repetition(
+    settings: Sequence[Setting],
+    family: list[int],
+    sketch: int,
+    repetition: int,
+    seed: int,
+    method: Method,
+    workers: int,
+) -> list[Row]:
+    """All rows of one family on one nested data set."""
+    members = [settings[index] for index in family]
+    modes, M = members[0].modes, members[0].M
+    S = gaussian_sketch(M, modes.d, seed=seed, index=sketch)
+    lengths = {P for member in members for P in (member.P, member.test_length)}
+    problems = {P: sketched_problem(modes, S, P) for P in sorted(lengths)}
+    points = [(member.N, member.P) for member in members]
+    data = nested_moments(
+        modes, S, points, seed=seed, key=(sketch, repetition), method=method, workers=workers
+    )
+    spectra = {point: Spectrum.of(moments.G) for point, moments in data.items()}
+    events = {point: covariance_event(problems[point[1]], moments) for point, moments in data.items()}
+    rows = []
+    for index, member, point in zip(family, members, points, strict=True):
+        terms = sampled_terms(
+            problems[member.P],
+            data[point],
+            member.schedule,
+            problems[member.test_length],
+            spectrum=spectra[point],
+        )
+        rows.append(
+            {"rung": "sampled", "point": index, "sketch": sketch, "repetition": repetition}
+            | columns(member)
+            | with_sums({name: getattr(terms, name) for name in TERMS})
+            | {"clipped": float(terms.clipped), "covariance_event": events[point]}
+        )
+    return rows
+
+
+def sampled_risks(
+    settings: Sequence[Setting],
+    *,
+    sketches: int = 1,
+    repetitions: int = 1,
+    seed: int = 0,
+    method: Method = "auto",
+    workers: int = 1,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[Risk]:
+    """The measured risk of each setting: means and standard errors over sketches and repetitions."""
+    rows = sampled_rows(
+        settings,
+        sketches=sketches,
+        repetitions=repetitions,
+        seed=seed,
+        method=method,
+        workers=workers,
+        progress=progress,
+    )
+    return [
+        _summary(setting, [row for row in rows if row["point"] == index])
+        for index, setting in enumerate(settings)
+    ]
+
+
+def sampled_risk(
+    setting: Setting,
+    *,
+    sketches: int = 1,
+    repetitions: int = 1,
+    seed: int = 0,
+    method: Method = "auto",
+    workers: int = 1,
+) -> Risk:
+    """The measured risk at one setting; `diagnostics` holds the clipping rate and the covariance event."""
+    return sampled_risks(
+        [setting], sketches=sketches, repetitions=repetitions, seed=seed, method=method, workers=workers
+    )[0]
+
+
+def _summary(setting: Setting, rows: Sequence[Row]) -> Risk:
+    flags = list(setting_flags(setting))
+    clipped = sum(row["clipped"] for row in rows)
+    if clipped:
+        flags.append(f"safeguard: active on {clipped:.0f} of {len(rows)} data sets")
+    return summarise("sampled", setting, rows, diagnostics=DIAGNOSTICS, flags=flags)

@@ -1,0 +1,167 @@
+"""The covariance of the training score in closed form, lagged terms included (beyond the paper).
+
+With e_p = y_p - B* u_p, T = Σ_p e_p u_pᵀ and Q = Ĉ - B*Ĝ = (NP)^-1 Σ_i T_i, Isserlis and C = B*G give
+    E[TᵀT] = S [ (DᵀD)∘K + (DᵀS)∘J + ((DᵀS)∘J)ᵀ + diag(t) ] Sᵀ,
+    t_l = Σ_j (DᵀD)_jj K_jl + tr(SΣ_ξSᵀ) Σ_p σ_p,l + 2 Σ_j (DᵀS)_jj J_lj,
+    K_jl = Σ_p σ_p,j σ_p,l (1 + 2 Σ_{k=1}^{P-1-p} w^k),   w = a_j a_l,
+    J_jl = σ_ξ,l a_j Σ_p σ_p,j Σ_{k=0}^{P-2-p} w^k.
+Both sums over positions are built by doubling P: every term is positive (for a ≥ 0), so nothing cancels
+as a → 1, and the cost is O(log P) at most. The paper's guide keeps p = q only.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import eigh
+
+from seqlaw.model.checks import Array
+from seqlaw.model.sketch import Problem
+from seqlaw.model.teacher import Modes
+
+_TILE = 2**14  # entries of K and J at a time, so that a dozen such arrays stay near the processor
+_FORGOTTEN = 2.0**-64  # what is left of the start when the rest of the trajectory counts as stationary
+
+
+class _Pair(NamedTuple):
+    """A sum over a block of positions as a polynomial in the variances (x_j, y_l) at its start:
+    xy·x_j·y_l + x·x_j + y·y_l + one."""
+
+    xy: Array
+    x: Array
+    y: Array
+    one: Array
+
+
+class _Single(NamedTuple):
+    """The same for a sum in which only x_j appears: x·x_j + one."""
+
+    x: Array
+    one: Array
+
+
+def lag_sums(modes: Modes, P: int, rows: slice = slice(None)) -> tuple[Array, Array]:
+    """K/P and J/P (rows × d each) for the modes j in `rows` against all modes l."""
+    a, xi = modes.a, modes.sigma_xi
+    w = a[rows, None] * a
+    n = 1
+    ones, zeros = np.ones_like(w), np.zeros_like(w)
+    geometric = ones  # Σ_{k<n} w^k
+    plain = _Pair(ones, zeros, zeros, zeros)  # K over a block of n positions
+    tail = plain  # Σ_p σ_p,j σ_p,l w^{n-1-p}
+    single = _Single(zeros, zeros)  # J over a block, without σ_ξ,l a_j
+    single_tail = _Single(ones, zeros)  # Σ_p σ_p,j w^{n-1-p}
+    until = min(P, _memory(modes))
+    for bit in bin(until)[3:]:
+        kept, gained = _carry(modes, n)
+        power = kept[rows, None] * kept  # w^{2n}
+        root = np.power(a, n)
+        root = root[rows, None] * root  # w^n
+        start, end = (kept[rows, None], gained[rows, None]), (kept, gained)
+        lag = (2 * w) * geometric
+        plain = _Pair(*map(_combine, plain, _shift(plain, power, start, end), tail, (lag,) * 4))
+        single = _Single(*map(_combine, single, _move(single, start), single_tail, (geometric,) * 2))
+        tail = _Pair(*map(_append, tail, _shift(tail, power, start, end), (root,) * 4))
+        single_tail = _Single(*map(_append, single_tail, _move(single_tail, start), (root,) * 2))
+        geometric = geometric * (1 + root)
+        n *= 2
+        if bit == "1":  # one more position at the end, where σ = kept·σ_0 + gained
+            kept, gained = _carry(modes, n)
+            here = _Pair(
+                kept[rows, None] * kept,
+                kept[rows, None] * gained,
+                gained[rows, None] * kept,
+                gained[rows, None] * gained,
+            )
+            plain = _Pair(*map(_combine, plain, here, tail, (2 * w,) * 4))
+            single = _Single(*map(np.add, single, single_tail))
+            tail = _Pair(*map(_append, tail, here, (w,) * 4))
+            last = _Single(kept[rows, None] * ones, gained[rows, None] * ones)
+            single_tail = _Single(*map(_append, single_tail, last, (w,) * 2))
+            geometric = 1 + w * geometric
+            n += 1
+    x, y = modes.sigma_0[rows, None], modes.sigma_0
+    K = (plain.xy * x + plain.y) * y + plain.x * x + plain.one
+    J = single.x * x + single.one
+    if n < P:  # from here on every position adds the same
+        s = modes.stationary
+        gap = (1 - a)[rows, None] + a[rows, None] * (1 - a)  # 1 - w, to the last digit
+        K = K + (P - n) * (s[rows, None] * s * (1 + w) / gap)
+        J = J + (P - n) * (s[rows, None] / gap)
+    return K / P, (a[rows, None] * J) * (xi / P)
+
+
+def _memory(modes: Modes) -> int:
+    """A power of two after which the start is forgotten to far below rounding."""
+    rho = float(np.abs(modes.a).max())
+    # A mode without innovation only shrinks; and the cap keeps the square a number.
+    ratio = np.divide(modes.sigma_0, modes.stationary, out=np.zeros(modes.d), where=modes.stationary > 0)
+    excess = min(max(1.0, float(np.max(ratio))), 1e150) ** 2
+    n = 1
+    while n * rho ** (2 * n) * excess > _FORGOTTEN:
+        n *= 2
+    return n
+
+
+def _carry(modes: Modes, n: int) -> tuple[Array, Array]:
+    """σ_{p+n} = kept·σ_p + gained: kept = a^{2n}, gained = σ_ξ (1 - a^{2n})/(1 - a²)."""
+    with np.errstate(divide="ignore"):
+        exponent = 2.0 * n * np.log(np.abs(modes.a))
+    return np.exp(exponent), -modes.stationary * np.expm1(exponent)
+
+
+_Ends = tuple[Array, Array]
+
+
+def _shift(f: _Pair, power: Array, start: _Ends, end: _Ends) -> _Pair:
+    """The sum over the next block, as a polynomial in the variances at the start of this one."""
+    (kept_j, gained_j), (kept_l, gained_l) = start, end
+    x = f.x + f.xy * gained_l
+    return _Pair(
+        f.xy * power,
+        kept_j * x,
+        kept_l * (f.y + f.xy * gained_j),
+        f.one + gained_j * x + f.y * gained_l,
+    )
+
+
+def _move(f: _Single, start: _Ends) -> _Single:
+    kept, gained = start
+    return _Single(f.x * kept, f.one + f.x * gained)
+
+
+def _combine(first: Array, second: Array, tail: Array, lag: Array) -> Array:
+    """Two blocks and the products between them."""
+    return first + second + tail * lag
+
+
+def _append(tail: Array, later: Array, decay: Array) -> Array:
+    return tail * decay + later
+
+
+def score_covariance(problem: Problem) -> Array:
+    """N·P·E[QᵀQ] = E[TᵀT]/P, M×M; it depends on neither N nor, once P is long, P."""
+    modes, S, D = problem.modes, problem.S, problem.D
+    diagonal_DD, diagonal_DS = np.sum(D * D, axis=0), np.sum(D * S, axis=0)
+    noise = 2 * problem.irreducible  # tr(S Σ_ξ Sᵀ)
+    step = max(16, _TILE // modes.d)  # thinner slices would starve the matrix products
+    total = np.zeros((problem.M, problem.M))
+    for first in range(0, modes.d, step):
+        rows = slice(first, first + step)
+        K, J = lag_sums(modes, problem.P, rows)
+        diagonal = K @ diagonal_DD + noise * problem.h[rows] + 2 * (J @ diagonal_DS)
+        # Half of the symmetric part: the transpose below adds the other half.
+        inner = (D[:, rows].T @ D) * (K / 2) + (D[:, rows].T @ S) * J
+        total += S[:, rows] @ (inner @ S.T + (diagonal / 2)[:, None] * S[:, rows].T)
+    return total + total.T
+
+
+def loewner_bounds(problem: Problem, score: Array) -> tuple[float, float]:
+    """The sandwich of the score lemmas: least and largest eigenvalue of G^{-1/2} N·P·E[QᵀQ] G^{-1/2}.
+
+    The paper's guide takes both to be tr Ω_P.
+    """
+    white = problem.eigenvectors / np.sqrt(problem.eigenvalues)
+    values = eigh(white.T @ score @ white, eigvals_only=True, check_finite=False)
+    return float(values[0]), float(values[-1])

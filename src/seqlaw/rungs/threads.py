@@ -1,0 +1,39 @@
+"""Threads that change no bit: one inside BLAS, several over independent tasks, results in order."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TypeVar
+
+from threadpoolctl import threadpool_limits
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """A context, or as `@one_thread()` a decorator, in which BLAS and LAPACK use one thread.
+
+    Sums then come in one order, so stored numbers do not depend on a machine's cores.
+    """
+    with threadpool_limits(limits=1, user_api="blas"):
+        yield
+
+
+def in_order(function: Callable[[Task], Result], tasks: Iterable[Task], workers: int) -> Iterator[Result]:
+    """Results in the order of the tasks, with at most `workers` + 1 of them alive."""
+    if workers == 1:
+        yield from map(function, tasks)
+        return
+    with ThreadPoolExecutor(workers) as pool:
+        window: deque[Future[Result]] = deque()
+        for task in tasks:
+            window.append(pool.submit(function, task))
+            if len(window) > workers:
+                yield window.popleft().result()
+        while window:
+            yield window.popleft().result()

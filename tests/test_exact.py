@@ -1,0 +1,275 @@
+"""The exact rung against double sums over positions, sampled data sets and exact arithmetic."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import mpmath
+import numpy as np
+import pytest
+
+from seqlaw import (
+    PRESETS,
+    WSD,
+    BlockDecay,
+    Constant,
+    InputError,
+    Modes,
+    Setting,
+    gaussian_sketch,
+    sketched_problem,
+)
+from seqlaw.rungs.exact import (
+    exact_risk,
+    exact_risks,
+    exact_rows,
+    exact_variance,
+    finite_filter_variance,
+    population_bias,
+)
+from seqlaw.rungs.score import lag_sums, loewner_bounds, score_covariance
+
+
+def random_modes(seed, d=6):
+    """Modes with zero, negative and slow transitions, far from stationarity."""
+    rng = np.random.default_rng(seed)
+    a = rng.uniform(-0.95, 0.95, d)
+    a[0] = 0.0
+    sigma_0 = rng.uniform(0, 5, d)
+    sigma_0[1] = 0.0
+    return Modes(a=a, sigma_xi=rng.uniform(0.1, 1, d), sigma_0=sigma_0)
+
+
+def score_by_double_sum(problem):
+    """N·P·E[QᵀQ] from Isserlis on dense covariances, one pair of positions at a time.
+
+    e_p = D x_p + S ξ_{p+1}; Cov(x_p, x_q), Cov(e_p, x_q), Cov(e_p, e_q) from the recursion only.
+    """
+    m, S, D, P = problem.modes, problem.S, problem.D, problem.P
+    A, X = np.diag(m.a), np.diag(m.sigma_xi)
+    states = [np.diag(m.sigma_0)]
+    for _ in range(P):
+        states.append(A @ states[-1] @ A.T + X)
+
+    def x_x(p, q):  # E[x_p x_qᵀ]
+        early = states[min(p, q)]
+        power = np.linalg.matrix_power(A, abs(p - q))
+        return power @ early if p >= q else early @ power.T
+
+    def e_x(p, q):  # E[e_p x_qᵀ]; the innovation ξ_{p+1} is in x_q from q = p + 1 on
+        noise = X @ np.linalg.matrix_power(A, q - p - 1).T if q > p else 0 * X
+        return D @ x_x(p, q) + S @ noise
+
+    def e_e(p, q):
+        if p == q:
+            return D @ states[p] @ D.T + S @ X @ S.T
+        if p > q:
+            return e_e(q, p).T
+        noise = X @ np.linalg.matrix_power(A, q - p - 1).T
+        return D @ x_x(p, q) @ D.T + S @ noise @ D.T
+
+    total = np.zeros((problem.M, problem.M))
+    for p in range(P):
+        for q in range(P):
+            # E[(e_p·e_q) u_p u_qᵀ], all three pairings; the second is not dropped here.
+            total += np.trace(e_e(p, q)) * (S @ x_x(p, q) @ S.T)
+            total += S @ e_x(p, p).T @ e_x(q, q) @ S.T
+            total += S @ e_x(q, p).T @ e_x(p, q) @ S.T
+    return total / P
+
+
+@pytest.mark.parametrize("P", [1, 2, 3, 7, 16, 25])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_score_covariance_equals_the_double_sum(seed, P):
+    modes = random_modes(seed)
+    problem = sketched_problem(modes, gaussian_sketch(3, modes.d, seed=seed), P)
+    naive = score_by_double_sum(problem)
+    # Rounding of P² dense products: far below 1e-12 of the largest entry.
+    np.testing.assert_allclose(score_covariance(problem), naive, rtol=0, atol=1e-12 * np.abs(naive).max())
+
+
+def lag_sums_in_exact_arithmetic(modes, P):
+    with mpmath.workdps(40):
+        a, xi, sigma = ([mpmath.mpf(float(v)) for v in x] for x in (modes.a, modes.sigma_xi, modes.sigma_0))
+        path = [sigma]
+        for _ in range(P):
+            path.append([x * x * s + n for x, s, n in zip(a, path[-1], xi, strict=True)])
+        K, J = np.zeros((2, modes.d, modes.d))
+        for j in range(modes.d):
+            for l in range(modes.d):
+                w = a[j] * a[l]
+                powers = [mpmath.mpf(1)]
+                for _ in range(P):
+                    powers.append(powers[-1] * w)
+                K[j, l] = sum(
+                    path[p][j] * path[p][l] * (1 + 2 * mpmath.fsum(powers[1 : P - p])) for p in range(P)
+                )
+                J[j, l] = (
+                    xi[l] * a[j] * sum(path[p][j] * mpmath.fsum(powers[: P - 1 - p]) for p in range(P - 1))
+                )
+    return K / P, J / P
+
+
+@pytest.mark.parametrize(
+    "a", [[0.5, 0.3, 0.1], [0.0, -0.5, 0.7], [1 - 1e-8, 0.999, 0.5], [-0.999999, 0.9, 1 - 1e-12]]
+)
+def test_lag_sums_keep_all_digits_at_any_transition(a):
+    modes = Modes(a=a, sigma_xi=[0.6, 0.3, 0.04], sigma_0=[0.0, 0.1, 30.0])
+    for P in (1, 2, 8, 21, 70):
+        for fast, naive in zip(lag_sums(modes, P), lag_sums_in_exact_arithmetic(modes, P), strict=True):
+            np.testing.assert_allclose(fast, naive, rtol=5e-15, atol=0)  # a few roundings per doubling
+
+
+def test_lag_sums_of_long_trajectories():
+    """30000 positions, the start forgotten (a = 0.99) and not (1 - a = 1e-5), against running sums."""
+    for slow, P in ((0.99, 30_000), (1 - 1e-5, 30_000)):
+        modes = Modes(a=[slow, 0.4, -0.7], sigma_xi=[1.0, 0.3, 0.1], sigma_0=[3.0, 0.0, 8.0])
+        a, xi, sigma = (x.astype(np.longdouble) for x in (modes.a, modes.sigma_xi, modes.sigma_0))
+        w = np.multiply.outer(a, a)
+        K, J, tail, single = np.zeros((4, 3, 3), np.longdouble)
+        for _ in range(P):  # tail = Σ_{q<p} σ_q σ_q w^{p-q}, single = Σ_{q<p} σ_q w^{p-1-q}
+            K += np.multiply.outer(sigma, sigma) + 2 * tail
+            J += single
+            tail = w * (tail + np.multiply.outer(sigma, sigma))
+            single = w * single + sigma[:, None]
+            sigma = a * a * sigma + xi
+        fast_K, fast_J = lag_sums(modes, P)
+        # P roundings of 80-bit arithmetic stay below 1e-13.
+        np.testing.assert_allclose(fast_K, (K / P).astype(float), rtol=1e-13)
+        np.testing.assert_allclose(fast_J, (J / P * a[:, None] * xi).astype(float), rtol=1e-13)
+
+
+def test_score_covariance_against_sampled_data_sets():
+    """2000 data sets, every entry of E[QᵀQ] within five standard errors."""
+    modes = Modes(a=[0.95, -0.9, 0.8, 0.1], sigma_xi=[0.1, 0.2, 0.1, 0.2], sigma_0=[9.0, 8.0, 2.0, 6.0])
+    N, P, sets = 5, 9, 2000
+    problem = sketched_problem(modes, gaussian_sketch(2, modes.d, seed=3), P)
+    rng = np.random.default_rng(5)
+    x = rng.standard_normal((sets, N, modes.d)) * np.sqrt(modes.sigma_0)
+    Q = np.zeros((sets, 2, 2))
+    for _ in range(P):
+        after = x * modes.a + rng.standard_normal(x.shape) * np.sqrt(modes.sigma_xi)
+        u, y = x @ problem.S.T, after @ problem.S.T
+        Q += np.einsum("sni,snj->sij", y - u @ problem.B_star.T, u) / (N * P)
+        x = after
+    squares = np.einsum("ski,skj->sij", Q, Q) * (N * P)
+    error = squares.std(axis=0, ddof=1) / math.sqrt(sets)
+    score = score_covariance(problem)
+    assert np.all(np.abs(squares.mean(axis=0) - score) < 5 * error)
+    # The lags matter here: the paper's tr(Ω) G would be refused by the same test.
+    guide = np.trace(problem.residual_covariance) * problem.G
+    assert np.any(np.abs(squares.mean(axis=0) - guide) > 5 * error)
+
+
+def test_variance_from_the_matrix_filter():
+    """½ tr(g(G) E[QᵀQ] g(G) G') with g(G) from the explicit recursion, own and other test length."""
+    modes = PRESETS["regime2"].modes(24)
+    S, N, P = gaussian_sketch(6, 24), 100, 5
+    problem, schedule = sketched_problem(modes, S, P), WSD(gamma=0.3, L=60)
+    g = np.zeros((6, 6))
+    for step in schedule.steps():
+        g = g @ (np.eye(6) - step * problem.G) + step * np.eye(6)
+    score = score_covariance(problem)
+    for length in (P, 1, 64):
+        test = sketched_problem(modes, S, length)
+        expected = np.trace(g.T @ score @ g @ test.G) / (2 * N * P)
+        assert exact_variance(problem, N, schedule, test, score) == pytest.approx(expected, rel=1e-12)
+        guide = np.trace(problem.residual_covariance) * np.trace(g @ problem.G @ g @ test.G) / (2 * N * P)
+        assert finite_filter_variance(problem, N, schedule, test) == pytest.approx(guide, rel=1e-12)
+    mu_g = problem.eigenvalues * schedule.response(problem.eigenvalues)
+    paper = np.trace(problem.residual_covariance) * np.sum(mu_g**2) / (2 * N * P)
+    assert finite_filter_variance(problem, N, schedule, problem) == pytest.approx(paper, rel=1e-12)
+
+
+def test_bias_from_the_recursion_at_any_test_length():
+    modes = PRESETS["regime1"].modes(30)
+    S = gaussian_sketch(5, 30, seed=2)
+    problem, schedule = sketched_problem(modes, S, 4), BlockDecay(gamma=0.2, L=90)
+    B = np.zeros((5, 5))
+    for step in schedule.steps():
+        B = B - step * (B @ problem.G - problem.C)
+    for length in (4, 1, 500):
+        test = sketched_problem(modes, S, length)
+        assert population_bias(problem, schedule, test) == pytest.approx(test.excess(B), rel=1e-9)
+
+
+def test_sandwich_brackets_the_score():
+    """low·G ⪯ N·P·E[QᵀQ] ⪯ high·G, touched at both ends; at P = 1 both are tr Ω."""
+    modes = PRESETS["regime2"].modes(40)
+    S = gaussian_sketch(8, 40)
+    for P in (1, 6, 10**9):
+        problem = sketched_problem(modes, S, P)
+        score = score_covariance(problem)
+        low, high = loewner_bounds(problem, score)
+        scale = np.abs(score).max()
+        assert np.linalg.eigvalsh(score - low * problem.G)[0] == pytest.approx(0, abs=1e-12 * scale)
+        assert np.linalg.eigvalsh(high * problem.G - score)[0] == pytest.approx(0, abs=1e-12 * scale)
+        if P == 1:
+            assert low == pytest.approx(np.trace(problem.residual_covariance), rel=1e-10)
+            assert high == pytest.approx(low, rel=1e-10)
+
+
+def setting(**changes):
+    return dataclasses.replace(
+        Setting(
+            teacher=PRESETS["regime2"], M=20, N=4096, P=40, d=64, schedule=BlockDecay(gamma=0.1, L=10**5)
+        ),
+        **changes,
+    )
+
+
+def test_any_length_and_any_number_of_steps():
+    """Var·N·P settles as P grows, and 10^12 is as good as any length."""
+    lengths = [10**6, 10**9, 10**12]
+    risks = exact_risks([setting(P=P, eval_length=P) for P in lengths], seed=1)
+    scaled = [risk.variance * P for risk, P in zip(risks, lengths, strict=True)]
+    np.testing.assert_allclose(scaled, scaled[-1], rtol=1e-4)  # the start still weighs 1/P
+    long = exact_risk(setting(schedule=WSD(gamma=0.1, L=10**15)))
+    assert math.isfinite(long.total)
+    assert long.bias >= 0
+
+
+def test_strong_initialization_defeats_the_paper_guide():
+    """c_0 = 3, P = 8, M = 40, d = 128: the guide is 28 % off (MATH §4)."""
+    teacher = dataclasses.replace(PRESETS["regime2"], c_0=3.0)
+    risk = exact_risk(
+        setting(teacher=teacher, P=8, eval_length=8, M=40, d=128, schedule=BlockDecay(gamma=0.1, L=302909)),
+        sketches=4,
+    )
+    assert abs(risk.diagnostics["finite_filter_variance"] / risk.variance - 1) > 0.15
+
+
+def test_rows_share_sketches_and_summarise():
+    points = [setting(), setting(N=10**9), setting(P=3, eval_length=3), setting(eval_length=4096)]
+    rows = exact_rows(points, sketches=3, seed=7)
+    assert [(row["point"], row["sketch"]) for row in rows] == [(i, k) for i in range(4) for k in range(3)]
+    assert rows[0]["variance"] * 4096 == pytest.approx(rows[3]["variance"] * 1e9, rel=1e-12)
+    assert rows[0]["bias"] == rows[3]["bias"]
+    risk = exact_risk(points[0], sketches=3, seed=7)
+    values = [row["bias"] for row in rows[:3]]
+    assert risk.bias == np.mean(values)
+    assert risk.standard_error["bias"] == pytest.approx(np.std(values, ddof=1) / math.sqrt(3))
+    assert risk.cross == 0
+    assert "cross" not in risk.standard_error
+    assert any(flag.startswith("cross:") for flag in risk.flags)
+    for row in rows:
+        assert row["total"] == pytest.approx(row["irreducible"] + row["reducible"], rel=1e-15)
+
+
+def test_safeguard_is_applied_and_flagged():
+    fast = setting(schedule=Constant(gamma=50.0, L=10))
+    risk = exact_risk(fast, seed=3)
+    assert any(flag.startswith("safeguard:") for flag in risk.flags)
+    assert risk.diagnostics["clipped"] == 1
+    problem = sketched_problem(fast.modes, gaussian_sketch(20, 64, seed=3), 40)
+    limit = Constant(gamma=1 / (2 * problem.eigenvalues[-1]), L=10)
+    assert risk.bias == pytest.approx(population_bias(problem, limit, problem), rel=1e-12)
+    assert not any(flag.startswith("safeguard:") for flag in exact_risk(setting()).flags)
+
+
+def test_bad_input_is_refused():
+    with pytest.raises(InputError, match="sketches"):
+        exact_risk(setting(), sketches=0)
+    with pytest.raises(InputError, match="finite"):
+        exact_risk(setting(d=math.inf))

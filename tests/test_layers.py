@@ -1,0 +1,103 @@
+"""The house rules, held: who may import whom, what is light, what stands alone."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import seqlaw
+
+ROOT = Path(seqlaw.__file__).parent
+
+# room → the rooms it may import; a room is the first name below seqlaw (or the two names given here).
+ALLOWED = {
+    "model": set(),
+    "rungs.rates": {"model"},
+    "rungs": {"model"},
+    "planning": {"model", "rungs"},
+    "fit": {"model"},
+    "measure": {"model", "fit"},
+    "advice": {"model", "rungs", "planning", "fit", "measure"},
+    "lab": {"model"},
+    "spec": {"model"},
+    "sweep": {"lab", "rungs", "model", "spec", "fit"},
+    "plot": {"model", "rungs", "planning", "fit", "measure"},
+    "paper": {"model", "rungs", "planning", "fit", "measure", "advice", "lab", "sweep", "plot"},
+    "cli": {
+        "model",
+        "rungs",
+        "planning",
+        "fit",
+        "measure",
+        "advice",
+        "lab",
+        "spec",
+        "sweep",
+        "plot",
+        "paper",
+        "web",
+    },
+    "web": {"model", "rungs", "planning", "fit", "measure", "advice", "spec", "paper"},
+}
+FORBIDDEN_PAIRS = {("rungs.rates", f"rungs.{other}") for other in ("sampled", "exact", "equivalent")}
+
+
+def room(parts):
+    name = ".".join(parts[:2])
+    return name if name in ALLOWED else parts[0]
+
+
+def imports():
+    for path in ROOT.rglob("*.py"):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        if parts == ("__init__",):
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom):
+                assert node.level == 0, f"{path}: relative import"
+                names = [f"{node.module}.{alias.name}" for alias in node.names]
+            elif isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            else:
+                continue
+            for name in names:
+                yield parts, name
+
+
+def test_every_import_goes_up():
+    wrong = []
+    for parts, name in imports():
+        if not name.startswith("seqlaw."):
+            continue
+        here, there = room(parts), room(name.split(".")[1:])
+        if there not in ALLOWED:
+            continue  # a public name of seqlaw/__init__ itself
+        pair = (here, ".".join(name.split(".")[1:3]))
+        if pair in FORBIDDEN_PAIRS or (
+            here != there and there not in ALLOWED[here] and not here.startswith(there)
+        ):
+            wrong.append(f"{'.'.join(parts)} imports {name}")
+    assert not wrong
+
+
+def test_every_room_is_known():
+    rooms = {room(path.relative_to(ROOT).with_suffix("").parts) for path in ROOT.rglob("*.py")} - {"__init__"}
+    assert rooms <= set(ALLOWED)
+
+
+def test_importing_seqlaw_loads_numpy_and_scipy_at_most():
+    code = (
+        "import sys, seqlaw; "
+        "print(sorted({m.split('.')[0] for m in sys.modules} & "
+        "{'pandas','dask','distributed','numba','matplotlib','fastapi','plotly','pydantic','typer','rich','zarr'}))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("word", ["shared/", "/work/", "/tmp/", "https://cdn"])
+def test_the_project_stands_alone(word):
+    for path in ROOT.rglob("*.py"):
+        assert word not in path.read_text(), path
