@@ -7,10 +7,6 @@ class LabError(Exception):
     """Base of the lab's errors: nothing that was acknowledged is lost when one is raised."""
 
 
-class GridError(LabError, ValueError):
-    """An axis or a combination of axes that makes no grid."""
-
-
 class StoreError(LabError):
     """The result file cannot be opened, locked, read or written."""
 

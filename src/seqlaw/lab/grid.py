@@ -9,21 +9,27 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from seqlaw.lab.errors import GridError
+from seqlaw.model.checks import InputError
 
 Task = dict[str, Any]
 
-_encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
+_sorted = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
+_compact = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
 
 def canonical(value: Any) -> str:
     """JSON with sorted keys and no spaces: equal values, equal text, and floats to the last bit."""
-    return _encode(value)
+    return _sorted(value)
+
+
+def compact(value: Any) -> str:
+    """JSON without spaces, in the order of the value itself, for people who read the stored text."""
+    return _compact(value)
 
 
 def key(task: Task, seed: int) -> str:
     """The name of a task under a seed: the first 128 bits of the SHA-256 of its canonical JSON."""
-    return hashlib.sha256(_encode([task, seed]).encode()).hexdigest()[:32]
+    return hashlib.sha256(_sorted([task, seed]).encode()).hexdigest()[:32]
 
 
 def axis(name: str, value: Any, *, whole: bool = False) -> list[Any]:
@@ -37,7 +43,7 @@ def axis(name: str, value: Any, *, whole: bool = False) -> list[Any]:
     if isinstance(value, str) or not isinstance(value, Sequence):
         return [value]
     if not value:
-        raise GridError(f"{name} must not be empty, got []")
+        raise InputError(name, "must not be empty", value)
     _distinct(name, value)
     return list(value)
 
@@ -46,20 +52,21 @@ def _range(name: str, table: Mapping[str, Any], *, whole: bool) -> list[Any]:
     spacings = [spacing for spacing in ("log", "linear") if spacing in table]
     unknown = sorted(set(table) - {"log", "linear", "n"})
     if unknown:
-        raise GridError(f"{name}.{unknown[0]} is not a field of a range (log or linear, and n)")
+        field = unknown[0]
+        raise InputError(f"{name}.{field}", "is not a field of a range (log or linear, and n)", table[field])
     if len(spacings) != 1 or "n" not in table:
-        raise GridError(f"{name} must be a range {{log = [a, b], n = k}}, got {dict(table)!r}")
+        raise InputError(name, "must be a range {log = [a, b], n = k}", dict(table))
     spacing, n = spacings[0], table["n"]
     if not isinstance(n, int) or isinstance(n, bool) or n < 1:
-        raise GridError(f"{name}.n must be a whole number from 1, got {n!r}")
+        raise InputError(f"{name}.n", "must be a whole number from 1", n)
     ends = table[spacing]
     if not isinstance(ends, Sequence) or len(ends) != 2 or not all(_finite(end) for end in ends):
-        raise GridError(f"{name}.{spacing} must be two finite numbers [a, b], got {ends!r}")
+        raise InputError(f"{name}.{spacing}", "must be two finite numbers [a, b]", ends)
     low, high = (float(end) for end in ends)
     if spacing == "log" and min(low, high) <= 0:
-        raise GridError(f"{name}.log must have positive ends, got {ends!r}")
+        raise InputError(f"{name}.log", "must have positive ends", ends)
     if (n == 1) != (low == high):
-        raise GridError(f"{name}.n must be 1 exactly where both ends are equal, got n = {n} on {ends!r}")
+        raise InputError(f"{name}.n", f"must be 1 exactly where both ends of {ends!r} are equal", n)
     values = [_between(low, high, k / max(n - 1, 1), spacing) for k in range(n)]
     return list(dict.fromkeys(round(value) for value in values)) if whole else values
 
@@ -82,7 +89,7 @@ def _distinct(name: str, values: Iterable[Any]) -> None:
     for value in values:
         text = canonical(value)
         if text in seen:
-            raise GridError(f"{name} must have distinct values, got {value!r} twice")
+            raise InputError(name, "must have distinct values", list(values))
         seen.add(text)
 
 
@@ -94,11 +101,10 @@ def combine(axes: Mapping[str, Sequence[Any]], how: str = "product") -> list[Tas
     if how == "product":
         return [dict(zip(axes, point, strict=True)) for point in itertools.product(*axes.values())]
     if how != "zip":
-        raise GridError(f"combine must be product or zip, got {how!r}")
+        raise InputError("combine", "must be product or zip", how)
     lengths = {name: len(values) for name, values in axes.items() if len(values) > 1}
     if len(set(lengths.values())) > 1:
-        shown = ", ".join(f"{name} has {length}" for name, length in lengths.items())
-        raise GridError(f"zip needs axes of equal length (or of one value): {shown}")
+        raise InputError("combine", "zip needs axes of equal length (or of one value)", lengths)
     n = max(lengths.values(), default=1)
     columns = [list(values) * n if len(values) == 1 else values for values in axes.values()]
     return [dict(zip(axes, point, strict=True)) for point in zip(*columns, strict=True)]

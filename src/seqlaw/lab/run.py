@@ -33,7 +33,8 @@ class Summary:
     """Tasks recorded in the same folder by other versions of the software: kept, and left alone."""
 
 
-Progress = Callable[[Summary], None]
+Progress = Callable[[Summary, float], None]
+"""Called after every record with the summary so far and the share of the estimated work that is done."""
 
 
 def run(
@@ -47,13 +48,14 @@ def run(
     cost: Cost | None = None,
     retry_failed: bool = False,
     note: str = "",
-    progress: Progress = lambda summary: None,
+    progress: Progress = lambda summary, share: None,
     notice: Notice = lambda line: None,
 ) -> Summary:
     """Run `function(task, seed)` for every task that `folder` has no record of, and record the rows.
 
     `jobs` local processes (1: this one), or the dask cluster of `scheduler` (an address or a scheduler file).
-    The rows depend on neither. KeyboardInterrupt (Ctrl-C, or SIGTERM) leaves with the finished work recorded.
+    The rows depend on neither. With a `cost`, the dearest tasks go first, so that no worker ends late.
+    KeyboardInterrupt (Ctrl-C, or SIGTERM) leaves with the finished work recorded.
     In a script, `jobs` above 1 needs the usual `if __name__ == "__main__":`, since workers import the script.
     """
     start = time.monotonic()
@@ -65,6 +67,10 @@ def run(
         todo: list[Job] = [
             job for job in jobs_by_key.items() if job[0] not in recorded and job[0] not in failures
         ]
+        if cost is not None:
+            todo.sort(key=lambda job: -cost(job[1]))
+        price = cost or (lambda task: 1.0)
+        work, worked = sum(price(task) for _, task in todo), 0.0
         skipped = sum(k in recorded for k in jobs_by_key)
         done, failed = 0, sum(k in failures for k in jobs_by_key)
         others = store.others()
@@ -80,14 +86,15 @@ def run(
             )
 
         def record(batch: list[Outcome]) -> None:
-            nonlocal done, failed
+            nonlocal done, failed, worked
             with shield():
                 store.record(batch)
             lost = sum(outcome.error is not None for outcome in batch)
             done, failed = done + len(batch) - lost, failed + lost
-            progress(summary())
+            worked += sum(price(outcome.task) for outcome in batch)
+            progress(summary(), worked / work)
 
-        progress(summary())
+        progress(summary(), 0.0 if todo else 1.0)
         batches = _batches(function, todo, seed, jobs, scheduler, cost, notice)
         with contextlib.closing(batches):
             try:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from seqlaw.lab.errors import StoreError
-from seqlaw.lab.grid import Task, canonical
+from seqlaw.lab.grid import Task, compact
 
 FILE = "results.sqlite"
 LOCK = "driver.lock"
@@ -129,11 +129,7 @@ class Store:
     def known(self) -> tuple[set[str], set[str]]:
         """The keys recorded by this version of the software: those with rows, and those that failed."""
         with _translated(self.path):
-            query = "SELECT key FROM results WHERE version = ?"
-            recorded = {key for (key,) in self._connection.execute(query, (self.version,))}
-            query += " AND error IS NOT NULL"
-            failed = {key for (key,) in self._connection.execute(query, (self.version,))}
-        return recorded - failed, failed
+            return _known(self._connection, self.version)
 
     def others(self) -> dict[str, int]:
         """How many tasks each other version of the software has recorded here."""
@@ -148,7 +144,7 @@ class Store:
             database.executemany(
                 f"INSERT OR REPLACE INTO results ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 [
-                    (o.key, self.version, self.seed, canonical(o.task), o.rows, o.error, o.seconds, finished,
+                    (o.key, self.version, self.seed, compact(o.task), o.rows, o.error, o.seconds, finished,
                      self._machine(o.machine))
                     for o in outcomes
                 ],
@@ -211,6 +207,24 @@ def read(folder: Path) -> Iterator[Record]:
                     finished=finished,
                     machine=machines[machine],
                 )
+
+
+def recorded(folder: Path, version: str) -> tuple[set[str], set[str]]:
+    """The keys that a version of the software has recorded, with rows and as failed; none in a new folder."""
+    path = folder / FILE
+    with _translated(path):
+        if not path.exists() or not path.stat().st_size:
+            return set(), set()
+        inspect(path)
+        with contextlib.closing(_reader(path)) as database:
+            return _known(database, version)
+
+
+def _known(database: sqlite3.Connection, version: str) -> tuple[set[str], set[str]]:
+    query = "SELECT key FROM results WHERE version = ?"
+    keys = {key for (key,) in database.execute(query, (version,))}
+    failed = {key for (key,) in database.execute(query + " AND error IS NOT NULL", (version,))}
+    return keys - failed, failed
 
 
 def _reader(path: Path) -> sqlite3.Connection:

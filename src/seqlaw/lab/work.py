@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from seqlaw.lab.grid import Task, canonical
+from seqlaw.lab.grid import Task, canonical, compact
 from seqlaw.lab.store import Outcome
 
 Function = Callable[[Task, int], list[dict[str, Any]]]
@@ -29,9 +29,8 @@ def attempt(function: Function, job: Job, seed: int, machine: str) -> Outcome:
     start = time.perf_counter()
     rows = error = None
     try:
-        rows = canonical(
-            [{name: _plain(value) for name, value in row.items()} for row in function(task, seed)]
-        )
+        found = function(task, seed)
+        rows = compact([{name: _plain(value) for name, value in row.items()} for row in found])
     except (Exception, SystemExit) as raised:  # any fault of a task is a result of the sweep, not its end
         error = " ".join(f"{type(raised).__name__}: {raised}".split())
     return Outcome(
