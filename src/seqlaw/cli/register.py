@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from seqlaw.cli import planning, risk
+from seqlaw.cli import lab, planning, risk
 
 
 def register(app: typer.Typer) -> None:
@@ -16,5 +16,8 @@ def register(app: typer.Typer) -> None:
             planning.rates,
             planning.plan,
             planning.tradeoff,
+            lab.sweep,
+            lab.export,
+            lab.fit,
         ):
             app.command()(command)
