@@ -277,7 +277,7 @@ def _polish(search: Search, start: Triple, low: Triple, high: Triple) -> None:
         N = search.trajectories(best)
         near = []
         counts = range(max(1, N - 2), N + 4)
-        # Few and short trajectories: how N·P·M²·L packs into the compute matters more than the valley's floor.
+        # Few and short trajectories: how N·P·M²·L packs into the compute outweighs the valley's floor.
         reach = max(2, round(0.2 * P)) if N <= 8 and P <= 400 else 2
         for m in range(max(low[0], M - 2), min(high[0], M + 2) + 1):
             room = min(int(budget.tokens), int(budget.compute) // (m**2 * L))  # tokens
