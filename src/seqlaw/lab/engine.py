@@ -6,6 +6,7 @@ in groups of about half a second: one message and one transaction a group.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import os
@@ -27,8 +28,8 @@ GROUP_SECONDS = 0.5
 """The work in a group: what a kill can cost each worker, and what hides a message of a few milliseconds."""
 LARGEST_GROUP = 1000
 GROUPS_A_THREAD = 2  # one at work and one at hand
-DEATHS = 3
-"""A task whose worker has died this often is at fault (local cluster; dask's default on others is 4)."""
+DEATHS = 2
+"""Workers that a group, and then a task alone, may cost (on your own cluster: dask's default, 4)."""
 
 Cost = Callable[[Task], float]
 Notice = Callable[[str], None]
@@ -79,7 +80,16 @@ def local_cluster(workers: int) -> Iterator[Client]:
             preload=["seqlaw.lab.work"],
         )
         with cluster, distributed.Client(cluster, set_as_default=False) as client:
-            yield client
+            try:
+                yield client
+            except BaseException:
+                cluster.sync(_end_now, cluster)
+                raise
+
+
+async def _end_now(cluster: Any) -> None:
+    """End the workers without waiting for their tasks: nobody will ask for the results."""
+    await asyncio.gather(*(nanny.close(timeout=0.2) for nanny in cluster.workers.values()))
 
 
 @contextlib.contextmanager
