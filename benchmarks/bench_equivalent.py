@@ -1,4 +1,4 @@
-"""The equivalent rung: a large point against a small one, a curve, and the paper's table against sampling it."""
+"""The equivalent rung: a large point against a small one, and curves of 200 points."""
 
 from __future__ import annotations
 
