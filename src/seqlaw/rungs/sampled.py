@@ -18,7 +18,7 @@ from seqlaw.model.descent import Moments, Spectrum
 from seqlaw.model.schedule import Schedule
 from seqlaw.model.setting import Setting
 from seqlaw.model.sketch import Problem, gaussian_sketch, sketched_problem, weighted_square
-from seqlaw.rungs.moments import Method, nested_moments
+from seqlaw.rungs.moments import Method, direct_cost, gram_cost, nested_moments
 from seqlaw.rungs.rows import Row, columns, families, summarise, with_sums
 from seqlaw.rungs.terms import TERMS, Risk
 from seqlaw.rungs.threads import in_order, one_thread
@@ -108,6 +108,8 @@ def sampled_rows(
         for sketch in range(sketches)
         for repetition in range(repetitions)
     ]
+    for setting in settings:
+        _refuse_hopeless(setting)
     across = min(workers, len(tasks))
 
     def run(task: tuple[list[int], int, int]) -> list[Row]:
@@ -121,6 +123,18 @@ def sampled_rows(
             if progress is not None:
                 progress(done, len(tasks))
     return sorted(rows, key=lambda row: (row["point"], row["sketch"], row["repetition"]))
+
+
+def _refuse_hopeless(setting: Setting) -> None:
+    """One data set of more than a day is a mistake, not a request."""
+    d = setting.modes.d
+    cost = direct_cost(setting.N, d, setting.M)
+    if setting.N >= 2 * d:
+        cost = min(cost, gram_cost(d))
+    hours = setting.P * cost / 3.6e12
+    if hours > 24:
+        rule = f"with N = {setting.N} and d = {d} would take about {hours:.2g} hours a data set (at most 24)"
+        raise InputError("P", rule, setting.P)
 
 
 def _repetition(
