@@ -74,7 +74,7 @@ def local_cluster(workers: int) -> Iterator[Client]:
             n_workers=workers,
             threads_per_worker=1,
             processes=True,
-            dashboard_address=None,
+            dashboard_address=":0",  # None means the port 8787, and a warning where it is taken
             silence_logs=logging.CRITICAL,
             preload=["seqlaw.lab.work"],
         )
