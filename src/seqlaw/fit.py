@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import least_squares
-from scipy.stats import t as student
+from scipy.special import stdtrit  # scipy.stats would take half a second to import
 
 from seqlaw.model.checks import Array, InputError, real, vector
 
@@ -61,7 +61,7 @@ def fit_power_law(
     freedom = x.size - parameters
     covariance = np.linalg.pinv(jacobian.T @ jacobian) * float(rest @ rest) / freedom
     se = float(np.sqrt(covariance[0, 0]))
-    reach = float(student.ppf((1 + level) / 2, freedom)) * se
+    reach = float(stdtrit(freedom, (1 + level) / 2)) * se
     spread = float(np.sum((v - v.mean()) ** 2))
     return PowerFit(
         slope=slope,

@@ -143,11 +143,20 @@ def measure(
     return [row | {"seed": seed} for record in found for row in record.rows or []], summary
 
 
-COLUMNS = (
-    *("panel", "rung", "seed", "sketch", "repetition", "point", "regime", "M", "N", "P", "d"),
-    *("schedule", "gamma", "L", "R", "eval_length", *TERMS, "reducible", "total", "loss"),
-    *("finite_filter_variance", "clipped", "covariance_event"),
-)
+COLUMNS = {
+    **dict.fromkeys(("panel", "rung"), "string"),
+    **dict.fromkeys(("seed", "sketch", "repetition", "point"), "int64"),
+    "regime": "string",
+    **dict.fromkeys(("M", "N", "P", "d"), "int64"),
+    "schedule": "string",
+    "gamma": "float64",
+    "L": "int64",
+    "R": "float64",
+    "eval_length": "int64",
+    **dict.fromkeys((*TERMS, "reducible", "total", "loss"), "float64"),
+    **dict.fromkeys(("finite_filter_variance", "clipped", "covariance_event"), "float64"),
+}
+"""The columns of `rows.parquet` and their types."""
 _UNUSED = {"a": ("N", "schedule", "gamma", "L", "R", "bias"), "b": ("N",)}
 _UNUSED |= {"d": _UNUSED["a"], "e": _UNUSED["b"]}
 
@@ -163,3 +172,14 @@ def tidy(rows: Iterable[Row]) -> list[dict[str, Any]]:
         }
         for row in rows
     ]
+
+
+def write_rows(rows: Iterable[Row], path: Path) -> None:
+    """One measurement a row, as Parquet."""
+    try:
+        import pyarrow
+        from pyarrow.parquet import write_table
+    except ImportError:
+        raise EngineError("rows.parquet needs pyarrow: pip install 'seqlaw[lab]'") from None
+    schema = pyarrow.schema(list(COLUMNS.items()))
+    write_table(pyarrow.Table.from_pylist(tidy(rows), schema=schema), path)
