@@ -123,7 +123,7 @@ class TermCheck:
     total: float
     loss: float
     worst: float
-    """The largest relative difference of sum and risk over all data sets and points of the panel."""
+    """The largest |sum - risk| over the reducible risk, on all data sets and points of the panel."""
     cross_share: float
     """Mean |cross| over √(bias · variance), which the theorem bounds by a constant."""
 
@@ -143,7 +143,7 @@ def term_checks(rows: Sequence[Row], panels: Sequence[Panel]) -> list[TermCheck]
                 terms={name: float(np.mean([row[name] for row in here])) for name in TERMS},
                 total=float(np.mean([row["total"] for row in here])),
                 loss=float(np.mean([row["loss"] for row in here])),
-                worst=max(abs(row["loss"] - row["total"]) / row["loss"] for row in mine),
+                worst=max(abs(row["loss"] - row["total"]) / row["reducible"] for row in mine),
                 cross_share=float(
                     np.mean([abs(row["cross"]) / np.sqrt(row["bias"] * row["variance"]) for row in mine])
                 ),

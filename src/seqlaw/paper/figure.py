@@ -131,19 +131,20 @@ def _panel(axes: Axes, panel: Panel, series: Sequence[Measured]) -> None:
         axes.set_ylim(low, high * (high / low) ** 0.42)  # room above for three lines of legend
     else:
         axes.set_ylim(low / (high / low) ** 0.12, high)
-    _few_ticks(axes)
+    few_ticks(axes)
     if against in ("M", "P") and not together:
-        _plain_ticks(axes, series[0].curve.x)
+        plain_ticks(axes, series[0].curve.x)
     elif together:
-        _plain_ticks(axes, np.array([v for v in (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2) if _inside(axes, v)]))
+        relative_ticks(axes)
 
 
-def _inside(axes: Axes, value: float) -> bool:
+def relative_ticks(axes: Axes) -> None:
+    """Ticks for sizes relative to a reference."""
     low, high = axes.get_xlim()
-    return bool(low <= value <= high)
+    plain_ticks(axes, np.array([v for v in (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2) if low <= v <= high]))
 
 
-def _few_ticks(axes: Axes) -> None:
+def few_ticks(axes: Axes) -> None:
     """Labels at 1, 2 and 5 of each decade where there are few decades, at every digit where there is none."""
     from matplotlib.ticker import LogFormatterSciNotation, LogLocator, NullFormatter
 
@@ -156,7 +157,8 @@ def _few_ticks(axes: Axes) -> None:
     axes.yaxis.set_minor_formatter(NullFormatter())
 
 
-def _plain_ticks(axes: Axes, values: Array) -> None:
+def plain_ticks(axes: Axes, values: Array) -> None:
+    """Ticks at these values of x and nowhere else, written out."""
     axes.set_xticks(values, [f"{value:g}" for value in values])
     axes.set_xticks([], minor=True)
 

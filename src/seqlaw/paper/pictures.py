@@ -9,7 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seqlaw.paper.beyond import NoiseCheck, ScheduleCurve
-from seqlaw.paper.figure import FONT, LABELS, panel_grid, relative_label, relative_x
+from seqlaw.paper.figure import (
+    FONT,
+    LABELS,
+    few_ticks,
+    panel_grid,
+    plain_ticks,
+    relative_label,
+    relative_ticks,
+    relative_x,
+)
 from seqlaw.planning.tradeoff import OWN, Tradeoff
 from seqlaw.plot import MARKERS, SERIES, save, tidy
 
@@ -28,7 +37,7 @@ def draw_tradeoffs(views: Mapping[str, Tradeoff]) -> Figure:
             style = "-" if tested == OWN else (0, (4, 1.5))
             x, y = [row.P for row in curve], [row.reducible for row in curve]
             place.plot(x, y, color=SERIES[k], marker=MARKERS[k], markersize=3.4, linestyle=style, label=label)
-        title = f"Regime {regime}: {view.tokens:,} tokens, $N=\\lfloor T/P\\rfloor$".replace(",", " ")
+        title = f"Regime {regime}: {view.tokens / 1e6:g} million tokens"
         _finish(place, "trajectory length $P$", "reducible risk", title)
     return figure
 
@@ -55,13 +64,15 @@ def draw_schedules(curves: Sequence[ScheduleCurve]) -> Figure:
             )
         panel = mine[0].panel
         _finish(place, "horizon $R$ of block decay", LABELS[panel.quantity], panel.title)
+        if one.x[-1] < 10 * one.x[0]:
+            plain_ticks(place, one.x[::2])
     return figure
 
 
 def draw_noise(checks: Sequence[NoiseCheck]) -> Figure:
     """Sampled variance over the exact rung and over the paper's guide, of the same sketches."""
     names = list(dict.fromkeys(check.measured.panel.name for check in checks))
-    figure, axes = panel_grid(1, len(names), width=4.3, height=3.0)
+    figure, axes = panel_grid(1, len(names), width=4.3, height=3.0, below=0.3)
     for place, name in zip(axes.flat, names, strict=True):
         mine = [check for check in checks if check.measured.panel.name == name]
         place.axhline(1, color="0.6", linewidth=0.8)
@@ -76,29 +87,31 @@ def draw_noise(checks: Sequence[NoiseCheck]) -> Figure:
                 markersize=3.4,
                 capsize=2,
                 linewidth=1.2,
-                label=f"over exact, along ${against}$",
+                elinewidth=0.7,
+                label=f"over the exact rung, along ${against}$",
             )
-            place.plot(
-                x,
-                check.over_finite_filter,
-                color=SERIES[k],
-                linestyle=(0, (4, 2)),
-                linewidth=0.9,
-                label=f"over guide, along ${against}$",
-            )
+            guide = check.over_finite_filter
+            place.plot(x, guide, color=SERIES[k], linestyle=(0, (4, 2)), linewidth=0.9)
         panel = mine[0].measured.panel
-        _finish(place, relative_label(panel), "sampled variance / prediction", panel.title)
+        _finish(place, relative_label(panel), "sampled variance / prediction", panel.title, legend=False)
         place.set_yscale("linear")
+        relative_ticks(place)
+    handles, labels = axes.flat[0].get_legend_handles_labels()
+    labels.append("dashed: over the paper's guide")
+    handles.append(axes.flat[0].plot([], [], color="0.2", linestyle=(0, (4, 2)), linewidth=0.9)[0])
+    figure.legend(handles, labels, loc="lower center", ncols=4, frameon=False, fontsize=FONT - 1)
     return figure
 
 
-def _finish(axes: Axes, x: str, y: str, title: str) -> None:
+def _finish(axes: Axes, x: str, y: str, title: str, *, legend: bool = True) -> None:
     tidy(axes, x, y)
+    few_ticks(axes)
     axes.set_title(title, fontsize=FONT + 0.5, loc="left")
     axes.xaxis.label.set_fontsize(FONT)
     axes.yaxis.label.set_fontsize(FONT)
     axes.tick_params(which="both", labelsize=FONT - 1)
-    axes.legend(frameon=False, fontsize=FONT - 1, labelspacing=0.25)
+    if legend:
+        axes.legend(frameon=False, fontsize=FONT - 1, labelspacing=0.25)
 
 
 def as_data(figure: Figure) -> str:

@@ -18,7 +18,7 @@ from seqlaw.paper.beyond import (
     term_checks,
 )
 from seqlaw.paper.guides import FORMULAS
-from seqlaw.paper.page import page, picture, span, table
+from seqlaw.paper.page import page, picture, span, table, words_of
 from seqlaw.paper.panels import QUANTITIES
 from seqlaw.paper.table import NAMES, grid, ratio_cells
 from seqlaw.rungs.terms import TERMS
@@ -111,10 +111,11 @@ def _slopes(result: Reproduction) -> str:
 def _agreement(result: Reproduction) -> str:
     if not result.agreement:
         return ""
+    clipped = f"{result.clipping:.1%} of the rows" if result.clipping else "none of the rows"
     return (
         "<h2>Measured over guide, Regime II</h2>"
         + table(["", "Here: mean [least, largest]", "Paper"], ratio_cells(result.agreement))
-        + f"<p>The safeguard clipped the step size in {result.clipping:.1%} of the rows (paper: none).</p>"
+        + f"<p>The safeguard clipped the step size in {clipped} (paper: in none).</p>"
     )
 
 
@@ -127,8 +128,13 @@ def _verdicts(result: Reproduction) -> str:
     for key, row in rows.items():
         name = f"{NAMES[row.quantity]} against {row.against}, Regime {row.regime}"
         if row.z is not None:
-            text = f"{name}: {row.slope:.3f} here, {row.paper_slope:.3f} in the paper (z = {row.z:+.1f})"
-            (agree if abs(row.z) <= 2 else differ).append(text + ".")
+            digits = 3 if row.spread > 0.001 else 4
+            text = (
+                f"{name}: {row.slope:.{digits}f} here, {row.paper_slope:.3f} in the paper (z = {row.z:+.1f})."
+            )
+            if abs(row.z) > 2:
+                text += f" Repeating the experiment moves this slope by {row.spread:g} only."
+            (agree if abs(row.z) <= 2 else differ).append(text)
         gap = row.slope - row.guide
         if abs(gap) > 0.05 and abs(smooth[key] - row.guide) > 0.05:
             differ.append(
@@ -146,29 +152,36 @@ def _verdicts(result: Reproduction) -> str:
     parts = ["<h2>What agrees, and what does not</h2>"]
     for title, items in (("Agrees", agree), ("Differs, or needs care", differ)):
         if items:
-            parts.append(f"<h3>{title}</h3><ul>{''.join(f'<li>{escape(item)}</li>' for item in items)}</ul>")
+            parts.append(
+                f"<h3>{title}</h3><ul>{''.join(f'<li>{words_of(item)}</li>' for item in items)}</ul>"
+            )
     return "".join(parts) if len(parts) > 1 else ""
 
 
+_SIGNS = {"<=": "≤", ">=": "≥", ">~": "≳", "alpha": "α", "theta": "θ", "gamma": "γ", "||": "‖", "^-": "^−"}
+_SIGNS |= {"C_rho": "C_ρ"}
+
+
 def _conditions(result: Reproduction) -> str:
-    body = []
+    """Conditions down, panels across: the range of value over needed, without and with the scales."""
+    names = [panel.name for panel in result.panels]
+    cells: dict[tuple[str, str], dict[str, str]] = {}
     for one in result.conditions:
-        scaled = one["scaled_low"] is not None
-        body.append(
-            [
-                f"({one['panel']})",
-                one["condition"],
-                one["relation"],
-                span(one["ratio_low"], one["ratio_high"]),
-                span(one["scaled_low"], one["scaled_high"]) if scaled else "–",
-            ]
-        )
-    header = ["Panel", "Condition", "Asks", "Value / needed", "with c_ξ, c_0"]
+        name = one["condition"]
+        for ascii_sign, sign in _SIGNS.items():
+            name = name.replace(ascii_sign, sign)
+        cells.setdefault((name, ""), {})[one["panel"]] = span(one["ratio_low"], one["ratio_high"])
+        if one["scaled_low"] is not None:
+            scaled = span(one["scaled_low"], one["scaled_high"])
+            cells.setdefault((name, "… with c_ξ and c_0"), {})[one["panel"]] = scaled
+    first = {name: place for place, (name, scales) in enumerate(cells) if not scales}
+    order = sorted(cells, key=lambda key: (first[key[0]], key[1]))
+    body = [[key[1] or key[0], *(cells[key].get(panel, "") for panel in names)] for key in order]
     return (
         "<h2>The theorem's conditions</h2><p>Conditions whose constants the theorem leaves unnamed, as "
         "ratios of value to need at constant one, over the points of each panel. A ratio on the wrong "
         "side of one means that the experiment runs outside what the theorem promises at that constant, "
-        "not that it fails.</p>" + table(header, body, words=3)
+        "not that it fails.</p>" + table(["Condition", *(f"({name})" for name in names)], body)
     )
 
 
@@ -182,9 +195,9 @@ def _longer() -> str:
     return (
         "<h2>Longer or more?</h2><p>The same tokens as a few long or many short trajectories. The paper "
         "scores a student on sequences of its own training length, so its curves in P change the test along "
-        "with the training. With the test held fixed the answer can turn round: in Regime II at this horizon "
-        "shorter training sequences win, because a strong start excites directions that long trajectories "
-        "starve.</p>"
+        "with the training. With the test held fixed the answer turns round in both regimes here: in Regime "
+        "I longer sequences win; in Regime II, at this horizon, shorter ones, because a strong start excites "
+        "directions that long trajectories starve, and gradient descent learns them sooner.</p>"
         + picture(
             pictures.as_data(pictures.draw_tradeoffs(views)),
             "Equivalent rung; M = 128, d = 1024, block decay with L = 30000 and γ = 0.1.",
@@ -255,22 +268,18 @@ def _terms(result: Reproduction) -> str:
     checks = term_checks(result.rows, result.panels)
     if not checks:
         return ""
-    body = [
-        [
-            check.panel.title,
-            *(f"{check.terms[name]:.4g}" for name in TERMS),
-            f"{check.total:.6g}",
-            f"{check.loss:.6g}",
-            f"{check.worst:.1e}",
-            f"{check.cross_share:.2f}",
-        ]
-        for check in checks
+    lines = [
+        *([name, *(f"{check.terms[name]:.4g}" for check in checks)] for name in TERMS),
+        ["sum of the five", *(f"{check.total:.10g}" for check in checks)],
+        ["risk of the trained B_L", *(f"{check.loss:.10g}" for check in checks)],
+        ["largest gap over the reducible risk", *(f"{check.worst:.1e}" for check in checks)],
+        ["mean |cross| / √(bias · variance)", *(f"{check.cross_share:.2f}" for check in checks)],
     ]
-    header = ["Panel", *TERMS, "sum", "risk of B_L", "largest gap", "|cross|/√(bias·var)"]
     return (
         "<h3>The risk itself, and its five terms</h3><p>Means at the point where the sweeps meet. The risk "
-        "of the trained student is computed from its weights, without the split; the largest relative gap is "
-        "over all data sets and points.</p>" + table(header, body)
+        "of the trained student is computed from its weights, without the split; the largest gap is over all "
+        "data sets and points.</p>"
+        + table(["", *(check.panel.title for check in checks)], lines, rules={len(TERMS)})
     )
 
 

@@ -10,7 +10,7 @@ from seqlaw.lab.engine import Notice
 from seqlaw.lab.errors import EngineError
 from seqlaw.lab.grid import Task, key
 from seqlaw.lab.run import Progress, Summary, run
-from seqlaw.lab.store import read
+from seqlaw.lab.store import read, recorded
 from seqlaw.lab.work import version
 from seqlaw.model.setting import Setting
 from seqlaw.paper.curves import Row, source
@@ -118,7 +118,8 @@ def measure(
     What failed before is tried again; a task that fails now ends it with its reason.
     """
     wanted = tasks(panels, rungs)
-    work = sum(map(seconds, wanted))
+    done, _ = recorded(folder, version(panel_rows))
+    work = sum(seconds(task) for task in wanted if key(task, seed) not in done)
     summary = run(
         panel_rows,
         wanted,
