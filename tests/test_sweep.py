@@ -264,6 +264,13 @@ def test_scattered_points_lie_along_one_dimension(tmp_path: Path) -> None:
     assert dict(load_any(tmp_path, version="all").dataset.sizes) == {"point": 60}
 
 
+def test_no_row_is_lost_where_some_lack_a_parameter(tmp_path: Path) -> None:
+    sweep(tables(schedules=[{"L": 500, "warmup": [0.1, 0.2]}, {"kind": "block", "L": 500}]), tmp_path)
+    rows = load(tmp_path)
+    assert dict(rows.dataset.sizes) == {"point": 12}
+    np.testing.assert_array_equal(rows.dataset["bias"], rows.frame["bias"])
+
+
 @pytest.mark.parametrize("suffix", [".parquet", ".csv"])
 def test_exported_rows_keep_every_bit(tmp_path: Path, suffix: str) -> None:
     sweep(tables(), tmp_path / "out")

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import least_squares
-from scipy.special import stdtrit  # scipy.stats would take half a second to import
+from scipy.special import stdtrit
 
 from seqlaw.model.checks import Array, InputError, real, vector
 
@@ -110,6 +109,8 @@ def _with_offset(u: Array, v: Array, slope: float, height: float) -> tuple[float
 
     The sum of squares may have several minima in e, hence several starts; e is scaled by min y.
     """
+    from scipy.optimize import least_squares  # slow to import, and rarely needed
+
     least = float(np.exp(v.min()))
 
     def residuals(p: Array) -> Array:

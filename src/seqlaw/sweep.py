@@ -13,7 +13,7 @@ from typing import Any
 
 from seqlaw.lab import table
 from seqlaw.lab.engine import Notice
-from seqlaw.lab.grid import Task, axis, canonical, combine
+from seqlaw.lab.grid import Task, axis, combine
 from seqlaw.lab.run import Progress, Summary, run
 from seqlaw.lab.table import Table
 from seqlaw.model.checks import InputError, positive, whole
@@ -124,17 +124,17 @@ class Sweep:
         """All sizes, schedules and test lengths, each as one flat dict."""
         points = []
         for family in self.schedules:
-            built: dict[str, Task] = {}
+            built: dict[tuple[float, ...], Task] = {}
             axes = {name: getattr(self.sizes, name) for name in ("M", "d", "N", "P")} | family.axes()
             for point in combine(axes, self.combine):
                 sizes = {name: point.pop(name) for name in ("M", "d", "N", "P")}
                 if sizes["M"] > sizes["d"]:
                     raise InputError("sizes.M", f"must be at most d = {sizes['d']}", sizes["M"])
-                text = canonical(point)
-                if text not in built:
-                    built[text] = _schedule_columns(family.build(**point))
+                shape = tuple(point.values())
+                if shape not in built:
+                    built[shape] = _schedule_columns(family.build(**point))
                 lengths = dict.fromkeys(sizes["P"] if P == OWN else P for P in self.eval_lengths)
-                points += [sizes | built[text] | {"eval_length": P} for P in lengths]
+                points += [sizes | built[shape] | {"eval_length": P} for P in lengths]
         return points
 
     @cached_property

@@ -53,7 +53,8 @@ def main(arguments: list[str] | None = None) -> None:
     except (SingularProblem, LabError) as error:
         _fail(str(error))
     except _UsageError as error:
-        _fail(" ".join(getattr(error, "message", str(error)).split()))
+        text = getattr(error, "format_message", error.__str__)()
+        _fail(" ".join(text.split()))
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import typer
 
-from seqlaw.cli import lab, reproduce, risk
+from seqlaw.cli import lab, planning, reproduce, risk
 
 
 def register(app: typer.Typer) -> None:
     """Add every command once."""
     if not app.registered_commands:
-        for command in (risk.risk, risk.curve, lab.sweep, lab.export, lab.fit, reproduce.reproduce):
+        for command in (
+            risk.risk,
+            risk.curve,
+            planning.rates,
+            planning.plan,
+            planning.tradeoff,
+            lab.sweep,
+            lab.export,
+            lab.fit,
+            reproduce.reproduce,
+        ):
             app.command()(command)

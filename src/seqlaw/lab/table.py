@@ -40,6 +40,7 @@ class Table:
 
         A parameter that another one determines (the partner in a zip, a test length equal to P) becomes a
         coordinate along it, one that never varies a scalar coordinate. Cells without a row hold NaN.
+        Rows that make no grid (scattered, or lacking a parameter) lie along one dimension, `point`.
         """
         return to_dataset(self.frame, self.parameters)
 
@@ -104,7 +105,8 @@ def to_dataset(frame: pd.DataFrame, parameters: Sequence[str]) -> xr.Dataset:
     cells = 1
     for name in dimensions:
         cells *= frame[name].nunique()
-    if dimensions and cells <= SPARSE * len(frame) and not frame.duplicated(dimensions).any():
+    whole = not frame[dimensions].isna().any(axis=None) and not frame.duplicated(dimensions).any()
+    if dimensions and whole and cells <= SPARSE * len(frame):
         grid = xr.Dataset.from_dataframe(measured.set_index(dimensions))
         for name, leader in followers.items():
             values = frame.drop_duplicates(leader).set_index(leader)[name]
