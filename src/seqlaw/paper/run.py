@@ -23,7 +23,7 @@ from seqlaw.rungs.terms import TERMS
 from seqlaw.sweep import seconds as rung_seconds
 from seqlaw.sweep import setting_of, task_of
 
-ALONE = 5.0
+ALONE = 10.0
 """Seconds of estimated work below which worker processes cost more than they save."""
 
 
