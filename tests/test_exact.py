@@ -28,7 +28,8 @@ from seqlaw.rungs.exact import (
     finite_filter_variance,
     population_bias,
 )
-from seqlaw.rungs.score import lag_sums, loewner_bounds, score_covariance
+from seqlaw.rungs.moments import sample_moments
+from seqlaw.rungs.score import lag_sums, score
 
 
 def random_modes(seed, d=6):
@@ -86,7 +87,7 @@ def test_score_covariance_equals_the_double_sum(seed, P):
     problem = sketched_problem(modes, gaussian_sketch(3, modes.d, seed=seed), P)
     naive = score_by_double_sum(problem)
     # Rounding of P² dense products: far below 1e-12 of the largest entry.
-    np.testing.assert_allclose(score_covariance(problem), naive, rtol=0, atol=1e-12 * np.abs(naive).max())
+    np.testing.assert_allclose(score(problem).covariance, naive, rtol=0, atol=1e-12 * np.abs(naive).max())
 
 
 def lag_sums_in_exact_arithmetic(modes, P):
@@ -122,9 +123,9 @@ def test_lag_sums_keep_all_digits_at_any_transition(a):
 
 
 def test_lag_sums_of_long_trajectories():
-    """30000 positions, the start forgotten (a = 0.99) and not (1 - a = 1e-5), against running sums."""
-    for slow, P in ((0.99, 30_000), (1 - 1e-5, 30_000)):
-        modes = Modes(a=[slow, 0.4, -0.7], sigma_xi=[1.0, 0.3, 0.1], sigma_0=[3.0, 0.0, 8.0])
+    """The start forgotten (a = 0.93, 0.99) and not (1 - a = 1e-5), against running sums."""
+    for slow, P in ((0.93, 1000), (0.99, 30_000), (1 - 1e-5, 30_000)):
+        modes = Modes(a=[slow, 0.4, -0.7], sigma_xi=[1.0, 0.3, 0.1], sigma_0=[3.0, 0.0, 0.15])
         a, xi, sigma = (x.astype(np.longdouble) for x in (modes.a, modes.sigma_xi, modes.sigma_0))
         w = np.multiply.outer(a, a)
         K, J, tail, single = np.zeros((4, 3, 3), np.longdouble)
@@ -155,8 +156,7 @@ def test_score_covariance_against_sampled_data_sets():
         x = after
     squares = np.einsum("ski,skj->sij", Q, Q) * (N * P)
     error = squares.std(axis=0, ddof=1) / math.sqrt(sets)
-    score = score_covariance(problem)
-    assert np.all(np.abs(squares.mean(axis=0) - score) < 5 * error)
+    assert np.all(np.abs(squares.mean(axis=0) - score(problem).covariance) < 5 * error)
     # The lags matter here: the paper's tr(Ω) G would be refused by the same test.
     guide = np.trace(problem.residual_covariance) * problem.G
     assert np.any(np.abs(squares.mean(axis=0) - guide) > 5 * error)
@@ -170,11 +170,11 @@ def test_variance_from_the_matrix_filter():
     g = np.zeros((6, 6))
     for step in schedule.steps():
         g = g @ (np.eye(6) - step * problem.G) + step * np.eye(6)
-    score = score_covariance(problem)
+    noise = score(problem)
     for length in (P, 1, 64):
         test = sketched_problem(modes, S, length)
-        expected = np.trace(g.T @ score @ g @ test.G) / (2 * N * P)
-        assert exact_variance(problem, N, schedule, test, score) == pytest.approx(expected, rel=1e-12)
+        expected = np.trace(g.T @ noise.covariance @ g @ test.G) / (2 * N * P)
+        assert exact_variance(problem, N, schedule, test, noise) == pytest.approx(expected, rel=1e-12)
         guide = np.trace(problem.residual_covariance) * np.trace(g @ problem.G @ g @ test.G) / (2 * N * P)
         assert finite_filter_variance(problem, N, schedule, test) == pytest.approx(guide, rel=1e-12)
     mu_g = problem.eigenvalues * schedule.response(problem.eigenvalues)
@@ -200,11 +200,10 @@ def test_sandwich_brackets_the_score():
     S = gaussian_sketch(8, 40)
     for P in (1, 6, 10**9):
         problem = sketched_problem(modes, S, P)
-        score = score_covariance(problem)
-        low, high = loewner_bounds(problem, score)
-        scale = np.abs(score).max()
-        assert np.linalg.eigvalsh(score - low * problem.G)[0] == pytest.approx(0, abs=1e-12 * scale)
-        assert np.linalg.eigvalsh(high * problem.G - score)[0] == pytest.approx(0, abs=1e-12 * scale)
+        covariance, low, high, _ = score(problem)
+        scale = np.abs(covariance).max()
+        assert np.linalg.eigvalsh(covariance - low * problem.G)[0] == pytest.approx(0, abs=1e-12 * scale)
+        assert np.linalg.eigvalsh(high * problem.G - covariance)[0] == pytest.approx(0, abs=1e-12 * scale)
         if P == 1:
             assert low == pytest.approx(np.trace(problem.residual_covariance), rel=1e-10)
             assert high == pytest.approx(low, rel=1e-10)
@@ -266,6 +265,30 @@ def test_safeguard_is_applied_and_flagged():
     limit = Constant(gamma=1 / (2 * problem.eigenvalues[-1]), L=10)
     assert risk.bias == pytest.approx(population_bias(problem, limit, problem), rel=1e-12)
     assert not any(flag.startswith("safeguard:") for flag in exact_risk(setting()).flags)
+
+
+def test_effective_tokens():
+    """One independent token at P = 1; E‖G^{-1/2}ĜG^{-1/2} - I‖²_F to leading order otherwise."""
+    modes = dataclasses.replace(PRESETS["regime2"], c_0=3.0).modes(128)
+    S = gaussian_sketch(32, 128)
+    assert score(sketched_problem(modes, S, 1)).effective_share == pytest.approx(1, rel=1e-10)
+    problem = sketched_problem(modes, S, 16)
+    white = problem.eigenvectors / np.sqrt(problem.eigenvalues)
+    N = 64
+    squares = [
+        np.sum((white.T @ sample_moments(modes, S, N, 16, seed=k).G @ white - np.eye(32)) ** 2)
+        for k in range(40)
+    ]
+    share = 32**2 / (np.mean(squares) * N * 16)
+    assert share < 0.3  # the start dominates: far from one
+    # n independent tokens have (M² + M)/n in place of M²/n, hence 1/M besides the noise of 40 data sets.
+    assert score(problem).effective_share == pytest.approx(share, rel=2 / 32)
+
+
+def test_frozen_filter_is_flagged_where_data_are_few():
+    few = setting(N=2, P=16, eval_length=16, schedule=BlockDecay(gamma=0.1, L=10**7))
+    assert any(flag.startswith("frozen-filter:") for flag in exact_risk(few).flags)
+    assert not any(flag.startswith("frozen-filter:") for flag in exact_risk(setting()).flags)
 
 
 def test_bad_input_is_refused():

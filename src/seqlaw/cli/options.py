@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import inspect
 import math
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar, get_type_hints
@@ -49,6 +50,17 @@ def size(field: str, text: str, *, infinite: bool = False) -> float:
         raise
     except ValueError:
         return whole(field, text)
+
+
+Seed = Annotated[int, typer.Option(help="Seed of every random number.")]
+Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
+Plot = Annotated[str | None, typer.Option(help="Draw a picture: png, pdf or svg.", metavar="FILE")]
+Jobs = Annotated[int | None, typer.Option(help="Cores to use.  [default: all]")]
+
+
+def jobs_or_all(jobs: int | None) -> int:
+    """The number of workers: all cores unless told."""
+    return len(os.sched_getaffinity(0)) if jobs is None else whole("jobs", jobs)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 import seqlaw
+from seqlaw.model.schedule import Schedule
 
 
 def print_json(command: str, inputs: Mapping[str, Any], result: Mapping[str, Any]) -> None:
@@ -33,7 +36,8 @@ def print_json(command: str, inputs: Mapping[str, Any], result: Mapping[str, Any
 def _plain(value: Any, name: str, lost: list[str]) -> Any:
     """Dataclasses, arrays and NumPy numbers as JSON types."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        value = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+        kind = {"kind": value.name} if isinstance(value, Schedule) else {}
+        value = kind | {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if isinstance(value, Mapping):
@@ -73,7 +77,36 @@ def number(value: Any) -> str:
     return str(value)
 
 
+def merge_flags(flag_lists: Sequence[Iterable[str]]) -> list[str]:
+    """The flags of many points, one line a kind: the first text, and at how many points."""
+    kinds: dict[str, list[str]] = {}
+    for flags in flag_lists:
+        for flag in flags:
+            kinds.setdefault(flag.partition(":")[0], []).append(flag)
+    total = len(flag_lists)
+    lines = []
+    for texts in kinds.values():
+        same = len(texts) == total and len(set(texts)) == 1
+        lines.append(texts[0] if same else f"{texts[0]} (at {len(texts)} of {total} points)")
+    return lines
+
+
 def print_flags(flags: Iterable[str]) -> None:
     """One line a flag."""
     for flag in flags:
         print(f"! {flag}")
+
+
+@contextmanager
+def progress_bar(unit: str) -> Iterator[Callable[[int, int], None] | None]:
+    """A callback `(done, total)` that draws a bar with rate and time left, on a terminal only."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn(unit), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(unit, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -10,5 +10,5 @@ from seqlaw.cli import risk
 def register(app: typer.Typer) -> None:
     """Add every command once."""
     if not app.registered_commands:
-        for command in (risk.risk,):
+        for command in (risk.risk, risk.curve):
             app.command()(command)

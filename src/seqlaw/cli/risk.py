@@ -1,31 +1,34 @@
-"""`seqlaw risk`: the five terms at one point."""
+"""`seqlaw risk` and `seqlaw curve`: the five terms at one point and along one size."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
+import numpy as np
 import typer
 
-from seqlaw.cli.options import SettingOptions, takes
-from seqlaw.cli.output import print_flags, print_json, print_table
-from seqlaw.model.checks import whole
+from seqlaw.cli.options import Jobs, Json, Plot, Seed, SettingOptions, jobs_or_all, size, takes
+from seqlaw.cli.output import merge_flags, print_flags, print_json, print_table, progress_bar
+from seqlaw.fit import fit_power_law
+from seqlaw.model.checks import InputError, whole
 from seqlaw.rungs import ask
+from seqlaw.rungs.rows import columns, with_sums
 from seqlaw.rungs.terms import TERMS
 
 Rung = Annotated[str, typer.Option(help=f"One of {', '.join(ask.RUNGS)}.")]
 Sketches = Annotated[int, typer.Option(help="Sketches to average over (random rungs).")]
 Repetitions = Annotated[int, typer.Option(help="Data sets a sketch (sampled rung).")]
-Seed = Annotated[int, typer.Option(help="Seed of every random number.")]
-Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
+SUMS = ("reducible", "total")
 
 
 @takes(SettingOptions)
 def risk(
     options: SettingOptions,
-    rung: Rung = "exact",
+    rung: Rung = "equivalent",
     sketches: Sketches = 4,
     repetitions: Repetitions = 2,
     seed: Seed = 0,
+    jobs: Jobs = None,
     json: Json = False,
 ) -> None:
     """The five terms of the student's risk at one point.
@@ -33,31 +36,137 @@ def risk(
     Example: seqlaw risk --teacher regime2 -M 64 -P 32 --eval-length 256
     """
     setting = options.build()
-    whole("seed", seed, least=0)
-    answer = ask.risk(setting, rung=rung, sketches=sketches, repetitions=repetitions, seed=seed)
+    with progress_bar("data sets") as progress:
+        answer = ask.risk(
+            setting,
+            rung=rung,
+            sketches=sketches,
+            repetitions=repetitions,
+            seed=seed,
+            workers=jobs_or_all(jobs),
+            progress=progress,
+        )
     if json:
-        fields = {name: getattr(answer, name) for name in (*TERMS, "reducible", "total")}
-        rest = ("steps", "horizon", "eval_length", "standard_error", "accuracy", "diagnostics", "flags")
+        names = ("rung", "regime", *TERMS, *SUMS, "steps", "horizon", "eval_length")
+        rest = ("standard_error", "accuracy", "diagnostics", "flags")
         print_json(
             "risk",
             {"setting": setting, "sketches": sketches, "repetitions": repetitions, "seed": seed},
-            {
-                "rung": answer.rung,
-                "regime": answer.regime,
-                **fields,
-                **{name: getattr(answer, name) for name in rest},
-            },
+            {name: getattr(answer, name) for name in (*names, *rest)},
         )
         return
-    rows = []
-    for name in (*TERMS, "reducible", "total"):
-        error = answer.standard_error.get(name)
-        rows.append((name, getattr(answer, name), "" if error is None else f"± {error:.2g}"))
+    rows = [
+        (
+            name,
+            getattr(answer, name),
+            _uncertainty(answer.standard_error.get(name), answer.accuracy.get(name)),
+        )
+        for name in (*TERMS, *SUMS)
+    ]
     title = (
         f"Regime {answer.regime}, rung {answer.rung}: M={setting.M} N={setting.N} P={setting.P} "
         f"d={setting.d:g}, {answer.steps} steps (R={answer.horizon:g}), tested at length {answer.eval_length}"
     )
-    print_table(rows, header=("term", "value", "standard error"), title=title)
-    for name, text in answer.accuracy.items():
-        print(f"{name}: {text}")
+    print_table(rows, header=("term", "value", "uncertainty"), title=title)
     print_flags(answer.flags)
+
+
+def _uncertainty(error: float | None, accuracy: str | None) -> str:
+    return accuracy or "" if error is None else f"± {error:.2g}"
+
+
+@takes(SettingOptions)
+def curve(
+    options: SettingOptions,
+    along: Annotated[str, typer.Option(help=f"The size to vary: {', '.join(ask.AXES)}.")] = "P",
+    start: Annotated[str, typer.Option("--from", help="First value.", metavar="NUMBER")] = "2",
+    stop: Annotated[str, typer.Option("--to", help="Last value.", metavar="NUMBER")] = "4096",
+    points: Annotated[int, typer.Option(help="How many values, evenly spaced in the logarithm.")] = 12,
+    rung: Rung = "equivalent",
+    sketches: Sketches = 4,
+    repetitions: Repetitions = 2,
+    seed: Seed = 0,
+    jobs: Jobs = None,
+    json: Json = False,
+    plot: Plot = None,
+) -> None:
+    """The terms along one size, with the slope of each on logarithmic axes.
+
+    Example: seqlaw curve --along M --from 12 --to 512 --teacher regime1
+    """
+    setting = options.build()
+    values = spaced(along, start, stop, points)
+    with progress_bar("data sets") as progress:
+        answers = ask.curve(
+            setting,
+            along,
+            values,
+            rung=rung,
+            sketches=sketches,
+            repetitions=repetitions,
+            seed=seed,
+            workers=jobs_or_all(jobs),
+            progress=progress,
+        )
+    rows = [
+        columns(point) | with_sums({name: getattr(answer, name) for name in TERMS})
+        for point, answer in zip(ask.along(setting, along, values), answers, strict=True)
+    ]
+    slopes = {name: _slope(along, name, rows) for name in ("approx", "bias", "variance", "reducible")}
+    flags = merge_flags([answer.flags for answer in answers])
+    if plot is not None:
+        from seqlaw.plot import draw_curve
+
+        draw_curve(rows, along, answers, plot)
+    if json:
+        errors = [dict(answer.standard_error) for answer in answers]
+        print_json(
+            "curve",
+            {"setting": setting, "along": along, "values": values, "rung": rung, "seed": seed},
+            {
+                "rows": [row | {"standard_error": error} for row, error in zip(rows, errors, strict=True)],
+                "slopes": slopes,
+                "accuracy": dict(answers[0].accuracy),
+                "flags": flags,
+            },
+        )
+        return
+    names = ("approx", "bias", "variance", "cross", "reducible", "total")
+    where = "its own length" if setting.test_length == setting.P else f"length {setting.test_length}"
+    print_table(
+        [(row[along], *(row[name] for name in names)) for row in rows],
+        header=(along, *names),
+        title=f"Regime {setting.regime}, rung {rung}, tested at {where}",
+    )
+    print_table(
+        [(name, fit["slope"], f"± {fit['se']:.2g}") for name, fit in slopes.items() if fit is not None],
+        header=("term", f"slope against {along}", "standard error"),
+    )
+    print_flags(flags)
+
+
+def spaced(along: str, start: str, stop: str, points: int) -> list[float]:
+    """Values from start to stop, evenly spaced in the logarithm; whole and distinct for M, N and P."""
+    whole("points", points, least=2, most=10_000)
+    if along == "R":
+        try:
+            low, high = float(start), float(stop)
+        except ValueError:
+            raise InputError("from", "and --to must be numbers", f"{start}, {stop}") from None
+    else:
+        low, high = size("from", start), size("to", stop)
+    if not 0 < low < high < np.inf:
+        raise InputError("from", "must be positive and below --to", f"{start}, {stop}")
+    values = np.geomspace(low, high, points)
+    if along == "R":
+        return [float(value) for value in values]
+    return [float(value) for value in dict.fromkeys(np.round(values).astype(np.int64).tolist())]
+
+
+def _slope(along: str, name: str, rows: list[dict[str, float]]) -> dict[str, float] | None:
+    """The log–log slope, where the term is positive everywhere."""
+    pairs = [(row[along], row[name]) for row in rows if row[name] > 0]
+    if len(pairs) < max(3, len(rows)):
+        return None
+    fit = fit_power_law([x for x, _ in pairs], [y for _, y in pairs])
+    return {"slope": fit.slope, "se": fit.se, "r2": fit.r2}

@@ -58,6 +58,13 @@ class Schedule(ABC):
     def from_horizon(cls, R: float, gamma: float, **shape: float) -> Self:
         """The schedule with the fewest steps whose horizon reaches R."""
 
+    def with_horizon(self, R: float) -> Self:
+        """A schedule of the same kind, peak step and shape with the fewest steps that reach R."""
+        return type(self).from_horizon(R, self.gamma, **self._shape())
+
+    def _shape(self) -> dict[str, float]:
+        return {}
+
     def steps(self) -> Array:
         """All step sizes γ_1 … γ_L."""
         return self.at(np.arange(1, self.L + 1))
@@ -228,6 +235,9 @@ class WSD(Schedule):
     def stable_end(self) -> int:
         """L_s."""
         return self.L - round(self.decay * self.L)
+
+    def _shape(self) -> dict[str, float]:
+        return {"warmup": self.warmup, "decay": self.decay}
 
     def at(self, t: ArrayLike) -> Array:
         t = np.asarray(t, dtype=np.float64)

@@ -1,32 +1,74 @@
-"""One question, any rung."""
+"""One question, any rung: at one point, at many, or along one size."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
 from seqlaw.model.checks import InputError, whole
 from seqlaw.model.setting import Setting
+from seqlaw.rungs.equivalent import equivalent_risks
+from seqlaw.rungs.exact import exact_risks
+from seqlaw.rungs.sampled import sampled_risks
 from seqlaw.rungs.terms import Risk
 
 RUNGS = ("sampled", "exact", "equivalent")
+AXES = ("M", "N", "P", "R")
 
 
-def risk(
-    setting: Setting, *, rung: str = "equivalent", sketches: int = 4, repetitions: int = 2, seed: int = 0
-) -> Risk:
-    """The risk of a setting on a rung.
+def risks(
+    settings: Sequence[Setting],
+    *,
+    rung: str = "equivalent",
+    sketches: int = 4,
+    repetitions: int = 2,
+    seed: int = 0,
+    workers: int = 1,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[Risk]:
+    """The risk of each setting on a rung; settings that can share work do.
 
     `sampled` draws sketches and trajectories, `exact` draws sketches only, `equivalent` draws nothing.
     """
     sketches, repetitions = whole("sketches", sketches), whole("repetitions", repetitions)
+    seed = whole("seed", seed, least=0)
     if rung == "sampled":
-        from seqlaw.rungs.sampled import sampled_risk
-
-        return sampled_risk(setting, sketches=sketches, repetitions=repetitions, seed=seed)
+        return sampled_risks(
+            settings,
+            sketches=sketches,
+            repetitions=repetitions,
+            seed=seed,
+            workers=workers,
+            progress=progress,
+        )
     if rung == "exact":
-        from seqlaw.rungs.exact import exact_risk
-
-        return exact_risk(setting, sketches=sketches, seed=seed)
+        return exact_risks(settings, sketches=sketches, seed=seed)
     if rung == "equivalent":
-        from seqlaw.rungs.equivalent import equivalent_risk
-
-        return equivalent_risk(setting)
+        return equivalent_risks(settings)
     raise InputError("rung", f"must be one of {', '.join(RUNGS)}", rung)
+
+
+def risk(setting: Setting, **how: Any) -> Risk:
+    """The risk of one setting; the keywords are those of `risks`."""
+    return risks([setting], **how)[0]
+
+
+def along(setting: Setting, axis: str, values: Sequence[float]) -> list[Setting]:
+    """The setting with one size varied: M, N, P, or the schedule's horizon R.
+
+    A test length equal to P follows P; one that was chosen stays.
+    """
+    if axis not in AXES:
+        raise InputError("along", f"must be one of {', '.join(AXES)}", axis)
+    if axis == "R":
+        return [replace(setting, schedule=setting.schedule.with_horizon(R)) for R in values]
+    changes: list[dict[str, Any]] = [{axis: whole(axis, value)} for value in values]
+    if axis == "P" and setting.test_length == setting.P:
+        changes = [change | {"eval_length": None} for change in changes]
+    return [replace(setting, **change) for change in changes]
+
+
+def curve(setting: Setting, axis: str, values: Sequence[float], **how: Any) -> list[Risk]:
+    """The risk along one size, in one call; the keywords are those of `risks`."""
+    return risks(along(setting, axis, values), **how)

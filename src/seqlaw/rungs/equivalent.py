@@ -25,7 +25,7 @@ from seqlaw.model.setting import Setting
 from seqlaw.rungs.resolvent import Contours, contours, is_long, real_kappa, spectral_edge
 from seqlaw.rungs.score import lag_sums
 from seqlaw.rungs.spectral_sum import Rule, sum_rule
-from seqlaw.rungs.terms import Risk
+from seqlaw.rungs.terms import Risk, frozen_filter_flags
 
 FLOOR = 1e-12
 """A bias below this share of F(0) is not resolved and is reported as 0."""
@@ -37,14 +37,18 @@ def equivalent_risk(setting: Setting) -> Risk:
     return equivalent_risks([setting])[0]
 
 
-def equivalent_risks(settings: Sequence[Setting]) -> list[Risk]:
-    """The expected risk of each setting; settings of one teacher and d are computed together."""
+def equivalent_risks(settings: Sequence[Setting], *, quick: bool = False) -> list[Risk]:
+    """The expected risk of each setting; settings of one teacher and d are computed together.
+
+    `quick` takes coarser sums, 1e-5 instead of 1e-11, for searches over many settings.
+    """
     answers: list[Risk | None] = [None] * len(settings)
     groups: dict[Any, list[int]] = {}
     for index, setting in enumerate(settings):
         groups.setdefault((setting.teacher, setting.d), []).append(index)
     for indices in groups.values():
-        fine, coarse = (sum_rule(settings[indices[0]], fine=fine) for fine in (True, False))
+        levels = ("coarse", "rough") if quick else ("fine", "coarse")
+        fine, coarse = (sum_rule(settings[indices[0]], level) for level in levels)
         step = max(1, _CHUNK // fine.weights.size)
         for start in range(0, len(indices), step):
             chunk = indices[start : start + step]
@@ -156,16 +160,18 @@ def _columns(
     noise = float(fine.modes.sigma_xi @ own.weights)
     count = np.array([2.0 * setting.N * setting.P for setting in settings])
     finite = (noise + 2 * own.approx) / count * filtered(test.h)
+    variance, share = _lagged_variance(settings, own, one, two, coarse, noise, moved)
     return {
         "irreducible": np.full(len(settings), noise / 2),
         "approx": approx,
         "bias": bias,
-        "variance": _lagged_variance(settings, own, one, two, coarse, noise, moved) / count,
+        "variance": variance / count,
         "finite_filter_variance": finite,
         "effective_dimension": filtered(own.h),
         "learned_dimensions": _integrate(one, one.residual / one.z, learned),
         "source_energy": energy,
         "kappa": own.kappa,
+        "effective_share": share,
     }
 
 
@@ -220,8 +226,8 @@ def _lagged_variance(
     coarse: Rule,
     noise: float,
     moved: NDArray[Any],
-) -> Array:
-    """2NP times the variance: Σ_l (t_l/P) W_ll.
+) -> tuple[Array, Array]:
+    """2NP times the variance, Σ_l (t_l/P) W_ll, and the effective share of a token (`score.Score`).
 
     t_l/P = Σ_j (DᵀD)_jj K_jl/P + tr(Σ_ξ) h_l + 2 Σ_j (DᵀS)_jj J_lj/P, with the leave-one-out values
     (DᵀD)_jj = c_j² (a_j² - 2a_j tr B*/M + tr B*ᵀB*/M), (DᵀS)_jj = c_j (a_j - tr B*/M), c = κ_0/(h + κ_0).
@@ -235,10 +241,13 @@ def _lagged_variance(
     c = own.kappa[:, None] / (h + own.kappa[:, None])
     diagonal_DD, diagonal_DS = c**2 * (a**2 - 2 * a * mean + square), c * (a - mean)
     score = np.empty_like(h)
+    share = np.empty(len(settings))
     for P in dict.fromkeys(setting.P for setting in settings):
         K, J = lag_sums(coarse.modes, P)
         at = lengths == P
         score[at] = (weights * diagonal_DD[at]) @ K + noise * h[at] + 2 * (weights * diagonal_DS[at]) @ J.T
+        inverse = weights / (h[at] + own.kappa[at, None])
+        share[at] = own.M[at] ** 2 / np.sum((inverse @ K) * inverse, axis=1)
     W = np.zeros_like(h)
     for path, factor in ((one, 2 * one.residual / one.z), (two, -(two.residual**2) / two.z)):
         for k in range(path.z.shape[1]):
@@ -246,7 +255,7 @@ def _lagged_variance(
             W += node.imag
     for k in np.flatnonzero(moved).tolist():
         W[k] = _moved_diagonal(own, coarse, settings[k].test_length, h[k], one, k)
-    return np.asarray((score * W) @ weights)
+    return np.asarray((score * W) @ weights), share
 
 
 def _moved_diagonal(own: Population, coarse: Rule, P_test: int, h: Array, path: Contours, k: int) -> Array:
@@ -275,6 +284,9 @@ def _risk(setting: Setting, schedule: Schedule, row: dict[str, float]) -> Risk:
     if row["bias"] < FLOOR * row["source_energy"]:
         flags.append(f"bias: below {FLOOR:g} of the source energy, reported as 0")
         row["bias"] = 0.0
+    learned = max(row["learned_dimensions"], math.ulp(0.0))
+    tokens = row["effective_share"] * setting.N * setting.P / learned
+    flags += frozen_filter_flags(tokens)
     error = f"relative error about 1/M = {1 / setting.M:.2g}"
     names = ("finite_filter_variance", "effective_dimension", "learned_dimensions", "source_energy", "kappa")
     return Risk(
@@ -297,7 +309,7 @@ def _risk(setting: Setting, schedule: Schedule, row: dict[str, float]) -> Risk:
             **{name: row[name] for name in names},
             "saturation": saturation,
             "clipped": float(schedule is not setting.schedule),
-            "tokens_per_dimension": setting.N * setting.P / max(row["learned_dimensions"], math.ulp(0.0)),
+            "tokens_per_dimension": tokens,
         },
         flags=tuple(flags),
     )

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from seqlaw.model.assumptions import setting_flags
-from seqlaw.model.checks import Array, whole
+from seqlaw.model.checks import whole
 from seqlaw.model.descent import Spectrum
 from seqlaw.model.schedule import Schedule
 from seqlaw.model.setting import Setting
 from seqlaw.model.sketch import Problem, gaussian_sketch, sketched_problem, weighted_square
 from seqlaw.rungs.rows import Row, columns, families, summarise, with_sums
-from seqlaw.rungs.score import loewner_bounds, score_covariance
-from seqlaw.rungs.terms import Risk
+from seqlaw.rungs.score import Score, score
+from seqlaw.rungs.terms import Risk, frozen_filter_flags
 from seqlaw.rungs.threads import one_thread
 
 DIAGNOSTICS = ("finite_filter_variance", "score_low", "score_high", "clipped", "tokens_per_dimension")
@@ -36,16 +36,18 @@ def population_bias(problem: Problem, schedule: Schedule, test: Problem) -> floa
     return weighted_square(spectrum.response(problem.C, schedule) - test.B_star, test.G) / 2
 
 
-def exact_variance(problem: Problem, N: int, schedule: Schedule, test: Problem, score: Array) -> float:
+def exact_variance(problem: Problem, N: int, schedule: Schedule, test: Problem, noise: Score) -> float:
     """½ E‖Q g(G)‖²_{G'} = (2NP)^-1 Σ_jk g_j g_k [Uᵀ(NP·E[QᵀQ])U]_jk [UᵀG'U]_jk.
 
-    `score` is `score_covariance(problem)`, N·P·E[QᵀQ]; at the own length G' = G = diag(μ) in the basis U.
+    `noise` is `score(problem)`; at the own length G' = G is diag(μ) in the basis U.
     """
     filtered = problem.eigenvectors * schedule.response(problem.eigenvalues)
     if test.P == problem.P:
-        return float(np.sum((score @ filtered) * filtered * problem.eigenvalues)) / (2.0 * N * problem.P)
+        return float(np.sum((noise.covariance @ filtered) * filtered * problem.eigenvalues)) / (
+            2.0 * N * problem.P
+        )
     weight = problem.eigenvectors.T @ test.G @ problem.eigenvectors
-    return float(np.sum((score @ filtered) * (filtered @ weight))) / (2.0 * N * problem.P)
+    return float(np.sum((noise.covariance @ filtered) * (filtered @ weight))) / (2.0 * N * problem.P)
 
 
 def finite_filter_variance(problem: Problem, N: int, schedule: Schedule, test: Problem) -> float:
@@ -82,7 +84,7 @@ def exact_rows(settings: Sequence[Setting], *, sketches: int = 1, seed: int = 0)
         for sketch in range(sketches):
             S = gaussian_sketch(M, modes.d, seed=seed, index=sketch)
             problems: dict[int, Problem] = {}
-            scores: dict[int, tuple[Array, float, float]] = {}
+            scores: dict[int, Score] = {}
             for index in family:
                 setting = settings[index]
                 for P in (setting.P, setting.test_length):
@@ -90,32 +92,30 @@ def exact_rows(settings: Sequence[Setting], *, sketches: int = 1, seed: int = 0)
                         problems[P] = sketched_problem(modes, S, P)
                 problem = problems[setting.P]
                 if setting.P not in scores:
-                    score = score_covariance(problem)
-                    scores[setting.P] = (score, *loewner_bounds(problem, score))
+                    scores[setting.P] = score(problem)
                 rows.append(
                     {"rung": "exact", "point": index, "sketch": sketch, **columns(setting)}
-                    | _evaluate(setting, problem, problems[setting.test_length], *scores[setting.P])
+                    | _evaluate(setting, problem, problems[setting.test_length], scores[setting.P])
                 )
     return sorted(rows, key=lambda row: (row["point"], row["sketch"]))
 
 
-def _evaluate(
-    setting: Setting, problem: Problem, test: Problem, score: Array, low: float, high: float
-) -> Row:
+def _evaluate(setting: Setting, problem: Problem, test: Problem, noise: Score) -> Row:
     schedule = setting.schedule.safeguarded(float(problem.eigenvalues[-1]))
+    tokens = noise.effective_share * setting.N * setting.P
     terms = {
         "irreducible": test.irreducible,
         "approx": test.approx,
         "bias": population_bias(problem, schedule, test),
-        "variance": exact_variance(problem, setting.N, schedule, test, score),
+        "variance": exact_variance(problem, setting.N, schedule, test, noise),
         "cross": 0.0,
     }
     return with_sums(terms) | {
         "finite_filter_variance": finite_filter_variance(problem, setting.N, schedule, test),
-        "score_low": low,
-        "score_high": high,
+        "score_low": noise.low,
+        "score_high": noise.high,
         "clipped": float(schedule is not setting.schedule),
-        "tokens_per_dimension": setting.N * setting.P / learned_dimensions(problem, schedule),
+        "tokens_per_dimension": tokens / learned_dimensions(problem, schedule),
     }
 
 
@@ -137,4 +137,5 @@ def _summary(setting: Setting, rows: Sequence[Row]) -> Risk:
     flags = [*setting_flags(setting), "cross: of lower order on this rung, reported as 0"]
     if any(row["clipped"] for row in rows):
         flags.append("safeguard: active, gamma scaled down to 1/(2||G||)")
+    flags += frozen_filter_flags(min(row["tokens_per_dimension"] for row in rows))
     return summarise("exact", setting, rows, diagnostics=DIAGNOSTICS, flags=flags, assumed=("cross",))

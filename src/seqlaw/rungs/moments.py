@@ -81,6 +81,10 @@ def nested_moments(
     if not wanted:
         raise InputError("points", "must not be empty", wanted)
     M, d = S.shape
+    if not np.all(modes.sigma_xi > 0):  # a Gram matrix may then turn singular on the way
+        if method == "gram":
+            raise InputError("method", "must not be gram where a mode has no innovation", method)
+        method = "direct"
     loops = kernel(sum(_normals(block, d) for block in _plan(wanted, d, M, method)))
 
     def run(block: _Block) -> tuple[_Block, dict[int, Sums]]:

@@ -140,28 +140,40 @@ def _append(tail: Array, later: Array, decay: Array) -> Array:
     return tail * decay + later
 
 
-def score_covariance(problem: Problem) -> Array:
-    """N·P·E[QᵀQ] = E[TᵀT]/P, M×M; it depends on neither N nor, once P is long, P."""
-    modes, S, D = problem.modes, problem.S, problem.D
+class Score(NamedTuple):
+    """What the exact rung knows about the noise of a data set; nothing here depends on N."""
+
+    covariance: Array
+    """N·P·E[QᵀQ] = E[TᵀT]/P, M×M."""
+    low: float
+    """The sandwich of the score lemmas: the largest c with c G ⪯ N·P·E[QᵀQ] …"""
+    high: float
+    """… and the least C with N·P·E[QᵀQ] ⪯ C G. The paper's guide takes both to be tr Ω_P."""
+    effective_share: float
+    """Independent tokens in a token, at most 1: what lags and a strong start leave of NP for estimating G.
+
+    M²/(cᵀ(K/P)c), c_j = (SᵀG^-1S)_jj: to leading order in M, E‖G^{-1/2}ĜG^{-1/2} - I‖²_F is
+    (NP)^-1 cᵀ(K/P)c, where n independent tokens have M²/n.
+    """
+
+
+def score(problem: Problem) -> Score:
+    """The covariance of the score, its bounds relative to G, and the effective share of the tokens."""
+    modes, S, D, M = problem.modes, problem.S, problem.D, problem.M
     diagonal_DD, diagonal_DS = np.sum(D * D, axis=0), np.sum(D * S, axis=0)
+    white = problem.eigenvectors / np.sqrt(problem.eigenvalues)  # white · whiteᵀ = G^-1
+    weight = np.sum((white.T @ S) ** 2, axis=0)
     noise = 2 * problem.irreducible  # tr(S Σ_ξ Sᵀ)
     step = max(16, _TILE // modes.d)  # thinner slices would starve the matrix products
-    total = np.zeros((problem.M, problem.M))
+    half, spread = np.zeros((M, M)), 0.0
     for first in range(0, modes.d, step):
         rows = slice(first, first + step)
         K, J = lag_sums(modes, problem.P, rows)
         diagonal = K @ diagonal_DD + noise * problem.h[rows] + 2 * (J @ diagonal_DS)
         # Half of the symmetric part: the transpose below adds the other half.
         inner = (D[:, rows].T @ D) * (K / 2) + (D[:, rows].T @ S) * J
-        total += S[:, rows] @ (inner @ S.T + (diagonal / 2)[:, None] * S[:, rows].T)
-    return total + total.T
-
-
-def loewner_bounds(problem: Problem, score: Array) -> tuple[float, float]:
-    """The sandwich of the score lemmas: least and largest eigenvalue of G^{-1/2} N·P·E[QᵀQ] G^{-1/2}.
-
-    The paper's guide takes both to be tr Ω_P.
-    """
-    white = problem.eigenvectors / np.sqrt(problem.eigenvalues)
-    values = eigh(white.T @ score @ white, eigvals_only=True, check_finite=False)
-    return float(values[0]), float(values[-1])
+        half += S[:, rows] @ (inner @ S.T + (diagonal / 2)[:, None] * S[:, rows].T)
+        spread += float(weight[rows] @ (K @ weight))
+    covariance = half + half.T
+    values = eigh(white.T @ covariance @ white, eigvals_only=True, check_finite=False)
+    return Score(covariance, float(values[0]), float(values[-1]), M * M / spread)

@@ -31,8 +31,11 @@ class _Panels(NamedTuple):
     growth: float
 
 
-_FINE = _Panels(nodes=16, width=2.0, until=60.0, growth=1.5)
-_COARSE = _Panels(nodes=8, width=3.0, until=35.0, growth=2.0)
+_LEVELS = {
+    "fine": (128, _Panels(nodes=16, width=2.0, until=60.0, growth=1.5)),
+    "coarse": (32, _Panels(nodes=8, width=3.0, until=35.0, growth=2.0)),
+    "rough": (16, _Panels(nodes=6, width=4.0, until=35.0, growth=2.0)),
+}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -43,13 +46,13 @@ class Rule:
     weights: Array
 
 
-def sum_rule(setting: Setting, *, fine: bool = True) -> Rule:
+def sum_rule(setting: Setting, level: str = "fine") -> Rule:
     """The rule of a setting's spectrum: exact for arrays and short power laws, else head and tail.
 
-    The fine rule (128 terms, panels of two e-folds) is right to 1e-11 of sums whose terms vary on the
-    scale of log j; the coarse one (32 terms, panels of three) to 1e-5, for double sums.
+    `fine` is right to 1e-11 of sums whose terms vary on the scale of log j, `coarse` to 1e-5 (double sums),
+    `rough` to 1e-3 (double sums in a search).
     """
-    head, panels = (128, _FINE) if fine else (32, _COARSE)
+    head, panels = _LEVELS[level]
     teacher, d = setting.teacher, setting.d
     assert d is not None
     if isinstance(teacher, Modes):

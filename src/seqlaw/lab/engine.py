@@ -1,0 +1,252 @@
+"""Where tasks run: in this process, on a local cluster, or on a dask cluster that the user runs.
+
+Each engine is a generator of batches of outcomes, in the order in which they finish. Small tasks travel
+in groups of about half a second: one message and one transaction a group.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import queue
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeAlias
+
+from seqlaw.lab.errors import EngineError
+from seqlaw.lab.grid import Task
+from seqlaw.lab.store import Outcome
+from seqlaw.lab.work import Function, Job, attempt, facts, one_blas_thread, run_group, version
+
+Client: TypeAlias = Any  # of distributed, which is not typed, and imported only where it is needed
+Future: TypeAlias = Any
+
+GROUP_SECONDS = 0.5
+"""The work in a group: what a kill can cost each worker, and what hides a message of a few milliseconds."""
+LARGEST_GROUP = 1000
+GROUPS_A_THREAD = 2  # one at work and one at hand
+DEATHS = 3
+"""A task whose worker has died this often is at fault (local cluster; dask's default on others is 4)."""
+
+Cost = Callable[[Task], float]
+Notice = Callable[[str], None]
+
+
+def in_process(function: Function, jobs: Sequence[Job], seed: int) -> Iterator[list[Outcome]]:
+    """One task after the other, here. An interruption still yields what is finished before it goes on up."""
+    machine = facts()
+    batch: list[Outcome] = []
+    last = time.monotonic()
+    try:
+        with one_blas_thread():
+            for job in jobs:
+                batch.append(attempt(function, job, seed, machine))
+                if time.monotonic() - last > GROUP_SECONDS or len(batch) >= LARGEST_GROUP:
+                    ready, batch = batch, []
+                    yield ready
+                    last = time.monotonic()
+    except KeyboardInterrupt:
+        yield batch
+        raise
+    yield batch
+
+
+@contextlib.contextmanager
+def local_cluster(workers: int) -> Iterator[Client]:
+    """A cluster of worker processes with one thread and one BLAS thread each, which end with this process."""
+    distributed = _distributed()
+    import dask
+
+    settings = {
+        "distributed.scheduler.allowed-failures": DEATHS - 1,
+        "distributed.scheduler.worker-ttl": None,  # a task that holds the interpreter lock is not dead
+        "distributed.worker.profile.enabled": False,
+        "distributed.admin.tick.limit": "1h",
+        "distributed.nanny.pre-spawn-environ": {
+            "MALLOC_TRIM_THRESHOLD_": 65536,
+            **{f"{library}_NUM_THREADS": 1 for library in ("OMP", "MKL", "OPENBLAS", "NUMBA")},
+        },
+    }
+    with dask.config.set(settings):
+        cluster = distributed.LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=None,
+            silence_logs=logging.CRITICAL,
+            preload=["seqlaw.lab.work"],
+        )
+        with cluster, distributed.Client(cluster, set_as_default=False) as client:
+            yield client
+
+
+@contextlib.contextmanager
+def joined_cluster(scheduler: str, *, timeout: float = 30) -> Iterator[Client]:
+    """The cluster at an address (`tcp://host:8786`) or behind a scheduler file."""
+    distributed = _distributed()
+    where: dict[str, Any] = {"address": scheduler}
+    if os.path.exists(scheduler) or scheduler.endswith(".json"):
+        if not os.path.exists(scheduler):
+            raise EngineError(f"the scheduler file {scheduler} is not there: is the scheduler running?")
+        where = {"scheduler_file": scheduler}
+    try:
+        client = distributed.Client(**where, timeout=timeout, set_as_default=False)
+    except (OSError, ValueError) as error:
+        reason = str(error).splitlines()[0]
+        raise EngineError(f"cannot reach a scheduler at {scheduler}: {reason}") from error
+    with client:
+        yield client
+
+
+def _distributed() -> Any:
+    try:
+        import distributed
+    except ImportError:
+        raise EngineError("more than one job needs dask: pip install 'seqlaw[lab]'") from None
+    return distributed
+
+
+def on_cluster(
+    client: Client,
+    function: Function,
+    jobs: Sequence[Job],
+    seed: int,
+    *,
+    cost: Cost | None = None,
+    notice: Notice = lambda line: None,
+) -> Iterator[list[Outcome]]:
+    """Groups of tasks on a cluster's workers.
+
+    dask runs the group of a killed worker again, elsewhere. A group whose workers die every time is taken
+    apart at the end, when its tasks run alone, one at a time: only then is a death surely the task's own.
+    """
+    flight = _Flight(client, function, seed)
+    groups = _Groups(jobs, cost)
+    suspects: deque[Job] = deque()
+    try:
+        while groups or flight or suspects:
+            room = GROUPS_A_THREAD * flight.threads(notice)
+            while groups and len(flight) < room:
+                flight.send(groups.take(room))
+            if suspects and not groups and not flight:
+                flight.send([suspects.popleft()], alone=True)
+            landed = flight.land()
+            if landed is None:
+                continue
+            group, alone, outcomes = landed
+            if outcomes is not None:
+                groups.learn(outcomes)
+                yield outcomes
+            elif alone:
+                yield [_at_fault(job) for job in group]
+            else:
+                suspects.extend(group)
+    except KeyboardInterrupt:
+        yield flight.finished()
+        raise
+
+
+def _at_fault(job: Job) -> Outcome:
+    key, task = job
+    reason = "WorkerDied: every worker that ran this task alone died (killed, crashed or out of memory)"
+    return Outcome(key=key, task=task, seconds=0.0, machine=facts(), error=reason)
+
+
+class _Groups:
+    """The tasks still to be sent, and how many of them make half a second."""
+
+    def __init__(self, jobs: Sequence[Job], cost: Cost | None) -> None:
+        self._left = deque(jobs)
+        self._cost = cost or (lambda task: 1.0)
+        self._seconds = self._spent = 0.0
+
+    def __len__(self) -> int:
+        return len(self._left)
+
+    def learn(self, outcomes: Sequence[Outcome]) -> None:
+        """Take note of what tasks have cost."""
+        self._seconds += sum(outcome.seconds for outcome in outcomes)
+        self._spent += sum(self._cost(outcome.task) for outcome in outcomes)
+
+    def take(self, room: int) -> list[Job]:
+        """The next group; one task until one is timed, and smaller groups near the end: no worker waits."""
+        fair = min(LARGEST_GROUP, -(-len(self._left) // room))
+        rate = self._seconds / self._spent if self._spent else GROUP_SECONDS / self._cost(self._left[0][1])
+        group = [self._left.popleft()]
+        seconds = rate * self._cost(group[0][1])
+        while self._left and len(group) < fair:
+            seconds += rate * self._cost(self._left[0][1])
+            if seconds > GROUP_SECONDS:
+                break
+            group.append(self._left.popleft())
+        return group
+
+
+class _Flight:
+    """The groups that are with the cluster now."""
+
+    def __init__(self, client: Client, function: Function, seed: int) -> None:
+        self._client, self._function, self._seed = client, function, seed
+        self._version = version(function)
+        self._sent: dict[Future, tuple[list[Job], bool]] = {}
+        self._landed: queue.SimpleQueue[Future] = queue.SimpleQueue()
+        self._threads, self._asked, self._said = 0, -1.0, False
+
+    def __len__(self) -> int:
+        return len(self._sent)
+
+    def threads(self, notice: Notice) -> int:
+        """How many threads the cluster has (at least one: work may wait for the first worker)."""
+        if time.monotonic() - self._asked > 1 or not self._threads:
+            self._threads = sum(self._client.nthreads().values())
+            self._asked = time.monotonic()
+            if not self._threads and not self._said:
+                notice("the cluster has no workers now: waiting for some to join")
+            self._said = not self._threads
+        return max(1, self._threads)
+
+    def send(self, group: list[Job], *, alone: bool = False) -> None:
+        future = self._client.submit(run_group, self._function, group, self._seed, pure=False)
+        self._sent[future] = (group, alone)
+        future.add_done_callback(self._landed.put)
+
+    def land(self, patience: float = 1.0) -> tuple[list[Job], bool, list[Outcome] | None] | None:
+        """The next group that has ended, its outcomes None if its workers died; None if none has ended."""
+        from distributed import KilledWorker
+        from distributed.client import FutureCancelledError
+
+        try:
+            future = self._landed.get(timeout=patience)
+        except queue.Empty:
+            if self._client.status not in ("running", "connecting"):
+                raise EngineError("the scheduler is gone; run the same command again to go on") from None
+            return None
+        group, alone = self._sent[future]
+        try:
+            software, outcomes = future.result()
+        except KilledWorker:
+            software, outcomes = self._version, None
+        except FutureCancelledError:
+            raise EngineError("the scheduler is gone; run the same command again to go on") from None
+        except (ImportError, AttributeError) as error:
+            raise EngineError(f"a worker cannot load the task function: {error}") from error
+        if software != self._version:
+            raise EngineError(
+                f"a worker runs version {software or 'unknown'} of the software and this driver "
+                f"{self._version or 'unknown'}: install the same on both"
+            )
+        del self._sent[future]  # only now: `finished` must find it if an interruption came in between
+        return group, alone, outcomes
+
+    def finished(self) -> list[Outcome]:
+        """The outcomes that are back already; the rest is given up."""
+        outcomes: list[Outcome] = []
+        for future in list(self._sent):
+            if future.status == "finished":
+                with contextlib.suppress(OSError, TimeoutError):
+                    outcomes += future.result(timeout=5)[1]
+        self._client.cancel(list(self._sent), force=True)
+        self._sent.clear()
+        return outcomes

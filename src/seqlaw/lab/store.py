@@ -1,0 +1,333 @@
+"""The result file: one SQLite database in the output folder, written by one driver at a time.
+
+Rows are keyed by (task key, software version), so that another version of the software adds its rows beside
+the old ones. A record is acknowledged when its transaction has reached the disk.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import json
+import os
+import socket
+import sqlite3
+import struct
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from seqlaw.lab.errors import StoreError
+from seqlaw.lab.grid import Task, compact
+
+FILE = "results.sqlite"
+LOCK = "driver.lock"
+SCHEMA = 1
+APPLICATION = int.from_bytes(b"seql", "big")  # the header field by which a file of ours is known
+
+_TABLES = f"""
+BEGIN;
+CREATE TABLE machines (id INTEGER PRIMARY KEY, facts TEXT NOT NULL UNIQUE);
+CREATE TABLE runs (
+  id INTEGER PRIMARY KEY,
+  started TEXT NOT NULL, version TEXT NOT NULL, seed INTEGER NOT NULL, note TEXT NOT NULL);
+CREATE TABLE results (
+  key TEXT NOT NULL, version TEXT NOT NULL, seed INTEGER NOT NULL, task TEXT NOT NULL,
+  rows TEXT, error TEXT, seconds REAL NOT NULL, finished TEXT NOT NULL,
+  machine INTEGER NOT NULL REFERENCES machines(id),
+  CHECK ((rows IS NULL) <> (error IS NULL)));
+CREATE UNIQUE INDEX results_key ON results (version, key);
+CREATE INDEX results_failed ON results (version, key) WHERE error IS NOT NULL;
+PRAGMA application_id = {APPLICATION};
+PRAGMA user_version = {SCHEMA};
+COMMIT;
+"""
+_COLUMNS = "key, version, seed, task, rows, error, seconds, finished, machine"
+
+# SQLite's write-ahead log needs shared memory between processes, which these file systems do not give.
+_NETWORK = (
+    "nfs",
+    "cifs",
+    "smb",
+    "lustre",
+    "gpfs",
+    "beegfs",
+    "ceph",
+    "afs",
+    "9p",
+    "fuse",
+    "glusterfs",
+    "pvfs",
+)
+
+_REASONS = {
+    "SQLITE_FULL": "the disk is full; what was recorded is kept: free some space and run the command again",
+    "SQLITE_READONLY": "it is read-only",
+    "SQLITE_CANTOPEN": "it cannot be opened or created",
+    "SQLITE_NOTADB": "it is damaged, or no result file",
+    "SQLITE_CORRUPT": "it is damaged",
+    "SQLITE_BUSY": "another program holds it",
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Outcome:
+    """What became of one task: its rows as JSON, or the reason for which it failed."""
+
+    key: str
+    task: Task
+    seconds: float
+    machine: str
+    rows: str | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Record:
+    """One stored task, as read back."""
+
+    key: str
+    version: str
+    seed: int
+    task: Task
+    rows: list[dict[str, Any]] | None
+    error: str | None
+    seconds: float
+    finished: str
+    machine: dict[str, Any]
+
+
+class Store:
+    """The driver's side: locked, so that there is one writer; close it, or use it in a `with`."""
+
+    def __init__(self, folder: Path, *, seed: int, version: str, note: str = "", journal: str | None = None):
+        self.folder, self.seed, self.version = folder, seed, version
+        self.path = folder / FILE
+        self._machines: dict[str, int] = {}
+        with contextlib.ExitStack() as undo, _translated(self.path):
+            folder.mkdir(parents=True, exist_ok=True)
+            self._lock = _locked(folder)
+            undo.callback(self._lock.close)
+            if self.path.exists() and self.path.stat().st_size:
+                inspect(self.path)
+            else:
+                _create(self.path)
+            self._connection = sqlite3.connect(self.path, isolation_level=None, timeout=30)
+            undo.callback(self._connection.close)
+            self._connection.execute(f"PRAGMA journal_mode = {journal or journal_for(folder)}")
+            self._connection.execute("PRAGMA synchronous = FULL")
+            with self._transaction() as database:
+                database.execute(
+                    "INSERT INTO runs (started, version, seed, note) VALUES (?, ?, ?, ?)",
+                    (_now(), version, seed, note),
+                )
+            undo.pop_all()
+
+    def known(self) -> tuple[set[str], set[str]]:
+        """The keys recorded by this version of the software: those with rows, and those that failed."""
+        with _translated(self.path):
+            return _known(self._connection, self.version)
+
+    def others(self) -> dict[str, int]:
+        """How many tasks each other version of the software has recorded here."""
+        with _translated(self.path):
+            query = "SELECT version, COUNT(*) FROM results WHERE version <> ? GROUP BY version"
+            return dict(self._connection.execute(query, (self.version,)).fetchall())
+
+    def record(self, outcomes: Iterable[Outcome]) -> None:
+        """Write a batch in one transaction: all of it is on disk when this returns, or none of it."""
+        finished = _now()
+        with _translated(self.path), self._transaction() as database:
+            database.executemany(
+                f"INSERT OR REPLACE INTO results ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                [
+                    (o.key, self.version, self.seed, compact(o.task), o.rows, o.error, o.seconds, finished,
+                     self._machine(o.machine))
+                    for o in outcomes
+                ],
+            )  # fmt: skip
+
+    def _machine(self, facts: str) -> int:
+        if facts not in self._machines:
+            self._connection.execute("INSERT OR IGNORE INTO machines (facts) VALUES (?)", (facts,))
+            found = self._connection.execute("SELECT id FROM machines WHERE facts = ?", (facts,)).fetchone()
+            self._machines[facts] = found[0]
+        return self._machines[facts]
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield self._connection
+            self._connection.execute("COMMIT")
+        except BaseException:
+            self._machines.clear()  # what was added in this transaction is gone with it
+            if self._connection.in_transaction:  # a full disk has ended it already
+                self._connection.execute("ROLLBACK")
+            raise
+
+    def close(self) -> None:
+        """Fold the log back, so that one plain file stays behind, and let the lock go."""
+        # With a reader there, or a full disk, the log stays as it is: the next driver folds it back.
+        with contextlib.suppress(sqlite3.OperationalError):
+            self._connection.execute("PRAGMA busy_timeout = 0")
+            self._connection.execute("PRAGMA journal_mode = DELETE")
+        self._connection.close()
+        self._lock.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def read(folder: Path) -> Iterator[Record]:
+    """All records of a folder in the order in which they were written; also while a driver is at work."""
+    path = folder / FILE
+    with _translated(path):
+        if not path.exists():
+            raise StoreError(f"{folder} holds no results ({FILE} is not there)")
+        inspect(path)
+        with contextlib.closing(_reader(path)) as database:
+            machines = {id: json.loads(facts) for id, facts in database.execute("SELECT * FROM machines")}
+            for stored in database.execute(f"SELECT {_COLUMNS} FROM results ORDER BY rowid"):
+                key, version, seed, task, rows, error, seconds, finished, machine = stored
+                yield Record(
+                    key=key,
+                    version=version,
+                    seed=seed,
+                    task=json.loads(task),
+                    rows=None if rows is None else json.loads(rows),
+                    error=error,
+                    seconds=seconds,
+                    finished=finished,
+                    machine=machines[machine],
+                )
+
+
+def recorded(folder: Path, version: str) -> tuple[set[str], set[str]]:
+    """The keys that a version of the software has recorded, with rows and as failed; none in a new folder."""
+    path = folder / FILE
+    with _translated(path):
+        if not path.exists() or not path.stat().st_size:
+            return set(), set()
+        inspect(path)
+        with contextlib.closing(_reader(path)) as database:
+            return _known(database, version)
+
+
+def _known(database: sqlite3.Connection, version: str) -> tuple[set[str], set[str]]:
+    query = "SELECT key FROM results WHERE version = ?"
+    keys = {key for (key,) in database.execute(query, (version,))}
+    failed = {key for (key,) in database.execute(query + " AND error IS NOT NULL", (version,))}
+    return keys - failed, failed
+
+
+def _reader(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=30)
+
+
+def inspect(path: Path) -> None:
+    """Refuse a file that is not ours, of another schema or cut short, from its header and without opening it.
+
+    https://www.sqlite.org/fileformat.html: magic at byte 0, page size at 16, page count at 28, user version
+    at 60, application id at 68.
+    """
+    with path.open("rb") as file:
+        header = file.read(100)
+    size = path.stat().st_size
+    if header[:16] != b"SQLite format 3\0"[: len(header)]:
+        raise StoreError(f"{path} is no result file (not an SQLite database)")
+    if len(header) < 100:
+        raise StoreError(f"{path} is truncated: {size} bytes are left")
+    (page,) = struct.unpack_from(">H", header, 16)
+    (pages,) = struct.unpack_from(">I", header, 28)
+    (schema,) = struct.unpack_from(">I", header, 60)
+    (application,) = struct.unpack_from(">I", header, 68)
+    if application != APPLICATION:
+        raise StoreError(f"{path} is a database of another program")
+    if schema != SCHEMA:
+        raise StoreError(
+            f"{path} has schema version {schema}; this software reads and writes version {SCHEMA}"
+        )
+    expected = pages * (65536 if page == 1 else page)
+    log = path.with_name(path.name + "-wal")
+    if log.exists() and log.stat().st_size:
+        _check(path)  # a driver was killed: pages that the file lacks may be in the log
+    elif size < expected:
+        raise StoreError(f"{path} is truncated: {size} of {expected} bytes are left")
+
+
+def _check(path: Path) -> None:
+    with contextlib.closing(_reader(path)) as database:
+        if database.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
+            raise StoreError(f"{path} is damaged or truncated")
+
+
+def journal_for(folder: Path) -> str:
+    """`wal` on a local disk, `delete` (a rollback journal) on a network file system."""
+    return "delete" if file_system(folder).startswith(_NETWORK) else "wal"
+
+
+def file_system(folder: Path, mounts: Path = Path("/proc/self/mountinfo")) -> str:
+    """The type of the file system that holds a folder; empty where the system does not say."""
+    try:
+        lines = mounts.read_text().splitlines()
+    except OSError:
+        return ""
+    target, best, kind = str(folder.resolve()), -1, ""
+    for line in lines:
+        before, _, after = line.partition(" - ")
+        point = before.split()[4].replace("\\040", " ")
+        inside = target == point or target.startswith(point.rstrip("/") + "/")
+        if inside and len(point) >= best:
+            best, kind = len(point), after.split()[0]
+    return kind
+
+
+def _create(path: Path) -> None:
+    """Make an empty store beside its place and move it there, so that a kill leaves no half-made file."""
+    draft = path.with_name(path.name + ".new")
+    for leftover in (draft, draft.with_name(draft.name + "-journal")):
+        leftover.unlink(missing_ok=True)
+    with contextlib.closing(sqlite3.connect(draft, isolation_level=None)) as database:
+        database.executescript(_TABLES)
+    os.replace(draft, path)
+
+
+def _locked(folder: Path) -> Any:
+    """The open lock file. The kernel drops the lock with the process, however that ends."""
+    file = (folder / LOCK).open("a+")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.seek(0)
+        holder = file.read().strip() or "another process"
+        file.close()
+        raise StoreError(f"{folder} is in use by {holder}: one driver at a time") from None
+    file.truncate(0)
+    file.write(f"process {os.getpid()} on {socket.gethostname()} since {_now()}\n")
+    file.flush()
+    return file
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+@contextlib.contextmanager
+def _translated(path: Path) -> Iterator[None]:
+    """Say in one line what SQLite or the system refused."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        name = getattr(error, "sqlite_errorname", "")
+        reason = next((text for start, text in _REASONS.items() if name.startswith(start)), str(error))
+        raise StoreError(f"{path}: {reason}") from error
+    except OSError as error:
+        reason = _REASONS["SQLITE_FULL"] if error.errno == errno.ENOSPC else str(error.strerror).lower()
+        raise StoreError(f"{error.filename or path}: {reason}") from error

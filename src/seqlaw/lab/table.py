@@ -1,0 +1,147 @@
+"""Recorded rows as tables: a pandas DataFrame (tidy), an xarray Dataset (a grid), Parquet or CSV."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from seqlaw.lab.errors import StoreError
+from seqlaw.lab.grid import Task
+from seqlaw.lab.store import read
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+SPARSE = 4
+"""A grid with this many times more cells than rows is no grid: the rows then lie along one dimension."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """The rows of one version of the software, and what else the folder holds."""
+
+    frame: pd.DataFrame
+    """One measurement a row: parameters, results, then `seconds`, `version` and `key` of its task."""
+    parameters: tuple[str, ...]
+    """The columns that define a task, and those derived from them."""
+    failures: pd.DataFrame
+    """The tasks that failed: their parameters and the `error`."""
+    others: dict[str, int]
+    """Tasks that other versions of the software recorded here, left out of the above."""
+
+    @property
+    def dataset(self) -> xr.Dataset:
+        """The rows as a grid: one dimension for each parameter that varies by itself.
+
+        A parameter that another one determines (the partner in a zip, a test length equal to P) becomes a
+        coordinate along it, one that never varies a scalar coordinate. Cells without a row hold NaN.
+        """
+        return to_dataset(self.frame, self.parameters)
+
+
+def load(folder: Path | str, *, version: str | None = None, derived: Sequence[str] = ()) -> Table:
+    """The rows recorded in a folder: those of the version that wrote last, of a given one, or of `"all"`.
+
+    `derived` names columns of the rows that follow from the parameters and are no measurements.
+    """
+    import pandas as pd
+
+    records = list(read(Path(folder)))
+    counts = Counter(record.version for record in records)
+    if version is None and records:
+        version = records[-1].version
+    elif version not in (None, "all") and version not in counts:
+        raise StoreError(f"{folder} has no rows of version {version}, only of {', '.join(counts) or 'none'}")
+    chosen = [record for record in records if version in ("all", record.version)]
+    names = _in_order(_parameters(record.task) | {"seed": record.seed} for record in chosen)
+    rows, failures = [], []
+    for record in chosen:
+        stamp = {"seconds": record.seconds, "version": record.version, "key": record.key}
+        task = _parameters(record.task) | {"seed": record.seed}
+        if record.rows is None:
+            failures.append(task | {"error": record.error} | stamp)
+        else:
+            rows += [task | row | stamp for row in record.rows]
+    frame = pd.DataFrame.from_records(rows)
+    names = tuple(name for name in (*names, *derived) if not rows or name in frame)
+    if rows:
+        frame = frame.sort_values(list(names), kind="stable", ignore_index=True)
+    return Table(
+        frame=frame,
+        parameters=names,
+        failures=pd.DataFrame.from_records(failures),
+        others={} if version == "all" else {other: n for other, n in counts.items() if other != version},
+    )
+
+
+def _parameters(task: Task) -> Task:
+    """A task's scalars; the points of a nested family come back in its rows."""
+    points: list[Task] = task.get("points", [{}])
+    return {name: value for name, value in task.items() if name != "points"} | points[0]
+
+
+def _in_order(tasks: Iterable[Task]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for task in tasks for name in task))
+
+
+def to_dataset(frame: pd.DataFrame, parameters: Sequence[str]) -> xr.Dataset:
+    """Tidy rows as a grid over the parameters that vary."""
+    import xarray as xr
+
+    if frame.empty:
+        return xr.Dataset()
+    present = [name for name in (*parameters, "version") if name in frame]
+    fixed = [name for name in present if frame[name].nunique(dropna=False) == 1]
+    dimensions: list[str] = []
+    partners: dict[str, str] = {}
+    for name in (name for name in present if name not in fixed):
+        leader = next((other for other in dimensions if _determines(frame, other, name)), None)
+        if leader is None:
+            dimensions.append(name)
+        else:
+            partners[name] = leader
+    measured = frame.drop(columns=[*fixed, *partners, "version", "key"], errors="ignore")
+    cells = 1
+    for name in dimensions:
+        cells *= frame[name].nunique()
+    if dimensions and cells <= SPARSE * len(frame) and not frame.duplicated(dimensions).any():
+        grid = xr.Dataset.from_dataframe(measured.set_index(dimensions))
+        for name, leader in partners.items():
+            values = frame.drop_duplicates(leader).set_index(leader)[name]
+            grid = grid.assign_coords({name: (leader, values.loc[grid[leader].to_numpy()].to_numpy())})
+    else:
+        grid = xr.Dataset.from_dataframe(measured.rename_axis("point"))
+        grid = grid.set_coords(dimensions)
+        grid = grid.assign_coords({name: ("point", frame[name].to_numpy()) for name in partners})
+    return grid.assign_coords({name: frame[name].iloc[0] for name in fixed})
+
+
+def _determines(frame: pd.DataFrame, leader: str, name: str) -> bool:
+    return bool(frame.groupby(leader, dropna=False)[name].nunique(dropna=False).max() == 1)
+
+
+_WRITERS: dict[str, Any] = {
+    ".parquet": lambda frame, path: frame.to_parquet(path, index=False),
+    ".csv": lambda frame, path: frame.to_csv(path, index=False),
+}
+FORMATS = tuple(_WRITERS)
+
+
+def export(rows: Table, to: Path | str) -> int:
+    """Write tidy rows to a .parquet or .csv file, whole or not at all; returns their number."""
+    to = Path(to)
+    if to.suffix not in _WRITERS:
+        raise StoreError(f"{to} must end in {' or '.join(FORMATS)}")
+    draft = to.with_name(f".{to.name}.{os.getpid()}{to.suffix}")
+    try:
+        _WRITERS[to.suffix](rows.frame, draft)
+        os.replace(draft, to)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise StoreError(f"{to}: {str(error.strerror or error).lower()}") from error
+    return len(rows.frame)

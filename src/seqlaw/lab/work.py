@@ -1,0 +1,104 @@
+"""What runs where the work is done: a group of tasks, in the driver or in a worker of any cluster."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import importlib.metadata
+import os
+import platform
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from seqlaw.lab.grid import Task, canonical, compact
+from seqlaw.lab.store import Outcome
+
+Function = Callable[[Task, int], list[dict[str, Any]]]
+"""A task and a seed to tidy rows; importable or picklable, and a pure function of both."""
+
+Job = tuple[str, Task]
+"""A task and its key."""
+
+
+def attempt(function: Function, job: Job, seed: int, machine: str) -> Outcome:
+    """Run one task; whatever it raises becomes the reason of its failure, so that the rest goes on."""
+    key, task = job
+    start = time.perf_counter()
+    rows = error = None
+    try:
+        found = function(task, seed)
+        rows = compact([{name: _plain(value) for name, value in row.items()} for row in found])
+    except (Exception, SystemExit) as raised:  # any fault of a task is a result of the sweep, not its end
+        error = " ".join(f"{type(raised).__name__}: {raised}".split())
+    return Outcome(
+        key=key, task=task, seconds=time.perf_counter() - start, machine=machine, rows=rows, error=error
+    )
+
+
+def run_group(function: Function, jobs: Sequence[Job], seed: int) -> tuple[str, list[Outcome]]:
+    """Run a group of tasks one after the other; returns the software's version here and the outcomes."""
+    machine = facts()
+    with one_blas_thread():
+        return version(function), [attempt(function, job, seed, machine) for job in jobs]
+
+
+def one_blas_thread() -> Any:
+    """Bits depend on the number of BLAS threads, and more of them than cores cost far more than they give."""
+    from threadpoolctl import threadpool_limits
+
+    return threadpool_limits(limits=1)
+
+
+def version(function: Function) -> str:
+    """The version of the package that a function comes from; empty for one without."""
+    package = sys.modules.get(function.__module__.partition(".")[0])
+    return str(getattr(package, "__version__", ""))
+
+
+@functools.cache
+def facts() -> str:
+    """What this machine is, as far as the last bits of a number may depend on it."""
+    packages = {}
+    for name in ("numpy", "scipy", "numba"):
+        try:
+            packages[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return canonical(
+        {
+            "host": platform.node(),
+            "system": platform.platform(),
+            "processor": _processor(),
+            "cores": os.cpu_count(),
+            "python": platform.python_version(),
+            "packages": packages,
+        }
+    )
+
+
+def _processor() -> str:
+    try:
+        with open("/proc/cpuinfo") as lines:
+            return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor()
+
+
+def _plain(value: Any) -> Any:
+    """A NumPy scalar as the Python number of the same bits."""
+    return value.item() if hasattr(value, "item") else value
+
+
+def dask_setup(worker: object) -> None:
+    """Called by dask in each worker of a local cluster: it must not outlive its driver.
+
+    dask's own watch over the parent is a Python thread, which a long call that holds the interpreter lock
+    keeps from running; the kernel's does not wait. Ctrl-C is for the driver, which closes its workers itself.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if sys.platform == "linux":
+        die_with_parent = 1  # PR_SET_PDEATHSIG of <sys/prctl.h>
+        ctypes.CDLL(None).prctl(die_with_parent, signal.SIGKILL)

@@ -1,0 +1,346 @@
+"""The finite-size optimum: integers (M, N, P, L) of least risk under the budgets, constants included.
+
+At fixed (M, P, L) the risk is approx + bias + variance₁/N, so N is as large as the budgets allow and the
+search is over three sizes, in logarithms and with N real: a grid, pattern searches from its best points. Then
+come the neighbouring integers, N among them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from seqlaw.model.checks import Array, InputError, positive, whole
+from seqlaw.model.schedule import Schedule
+from seqlaw.model.setting import Setting
+from seqlaw.model.teacher import LONGEST, Modes, Teacher
+from seqlaw.rungs.equivalent import equivalent_risk, equivalent_risks
+from seqlaw.rungs.terms import Risk
+
+Triple = tuple[int, int, int]
+"""(M, P, L)."""
+_LARGEST_L = 10**18
+# Moves in units of the step along (log M, log P, log L): the cube, and along the edges of the budgets.
+_MOVES = np.array(
+    [*itertools.product((-1, 0, 1), repeat=3), (1, 0, -2), (-1, 0, 2), (1, -2, 0), (-1, 2, 0)], dtype=float
+)
+_MOVES = _MOVES[np.any(_MOVES != 0, axis=1)]
+# Where the profiles of M, P and L are taken, on both sides of the optimum; P is often nearly free.
+_FACTORS = ((1.15, 1.5, 3.0, 20.0), (1.5, 6.0, 100.0, 1e4), (1.15, 1.5, 3.0, 20.0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """Ceilings: compute N·P·M²·L ≤ C, tokens N·P ≤ T, and optionally each size."""
+
+    compute: float
+    tokens: float
+    max_M: float = math.inf
+    max_N: float = math.inf
+    max_P: float = math.inf
+    max_L: float = math.inf
+
+    def __post_init__(self) -> None:
+        for name in ("compute", "tokens"):
+            positive(name, getattr(self, name))
+        for name in ("max_M", "max_N", "max_P", "max_L"):
+            if getattr(self, name) != math.inf:
+                object.__setattr__(self, name, whole(name, getattr(self, name)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Allocation:
+    """Sizes, what they spend, and the risk that they reach."""
+
+    M: int
+    N: int
+    P: int
+    L: int
+    reducible: float
+
+    @property
+    def tokens(self) -> int:
+        return self.N * self.P
+
+    @property
+    def compute(self) -> int:
+        return self.N * self.P * self.M**2 * self.L
+
+
+@dataclass(frozen=True, kw_only=True)
+class FinitePlan:
+    """The best allocation with its terms, the isoFLOP curve through it, and how flat it is."""
+
+    best: Allocation
+    risk: Risk
+    isoflop: tuple[Allocation, ...]
+    """The best allocation at each of several widths, under the same budgets."""
+    flat: dict[str, tuple[float, float]]
+    """The range of each size over which the risk, the other sizes chosen anew, stays within 1 %."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Search:
+    """The problem: which student, which budgets, tested where (None: at the training length)."""
+
+    teacher: Teacher | Modes
+    d: float | None
+    schedule: Schedule
+    budget: Budget
+    eval_length: int | None
+    seen: dict[Triple, tuple[float, float]] = dataclasses.field(default_factory=dict)
+    """approx + bias, and the variance of one trajectory, of every allocation looked at."""
+
+    def trajectories(self, triple: Triple) -> int:
+        """The largest N that the budgets allow, 0 where none."""
+        M, P, L = triple
+        budget = self.budget
+        if M > budget.max_M or P > budget.max_P or L > budget.max_L:
+            return 0
+        return min(int(budget.tokens) // P, int(budget.compute) // (P * M**2 * L), _whole(budget.max_N))
+
+    def relaxed(self, triple: Triple) -> float:
+        """The reducible risk at the largest real N ≥ 1."""
+        if self.trajectories(triple) < 1:
+            return math.inf
+        M, P, L = triple
+        N = min(self.budget.tokens / P, self.budget.compute / (P * M**2 * L), self.budget.max_N)
+        fixed, variance = self.seen[triple]
+        return fixed + variance / N
+
+    def value(self, triple: Triple) -> float:
+        """The reducible risk at the largest whole N."""
+        N = self.trajectories(triple)
+        if N < 1:
+            return math.inf
+        fixed, variance = self.seen[triple]
+        return fixed + variance / N
+
+    def best(self) -> Triple:
+        return min(self.seen, key=self.value)
+
+    def setting(self, triple: Triple, N: int | None = None) -> Setting:
+        M, P, L = triple
+        return Setting(
+            teacher=self.teacher,
+            M=M,
+            N=self.trajectories(triple) if N is None else N,
+            P=P,
+            d=self.d,
+            schedule=dataclasses.replace(self.schedule, L=L),  # type: ignore[type-var]
+            eval_length=self.eval_length,
+        )
+
+    def look(self, triples: Iterable[Triple]) -> None:
+        """Evaluate the allocations that the budgets allow and that are new, in one batch."""
+        new = [t for t in dict.fromkeys(triples) if t not in self.seen and self.trajectories(t) >= 1]
+        risks = equivalent_risks([self.setting(t, 1) for t in new], quick=True)
+        self.seen.update({t: (r.approx + r.bias, r.variance) for t, r in zip(new, risks, strict=True)})
+
+    def allocation(self, triple: Triple) -> Allocation:
+        M, P, L = triple
+        return Allocation(M=M, N=self.trajectories(triple), P=P, L=L, reducible=self.value(triple))
+
+
+def _whole(value: float) -> int:
+    return 10**40 if value == math.inf else int(value)
+
+
+def limits(search: Search) -> tuple[Triple, Triple]:
+    """The least and the largest (M, P, L) of any feasible allocation, or an error that says why none."""
+    budget, least_L = search.budget, _shortest(search.schedule)
+    d = search.teacher.d if isinstance(search.teacher, Modes) else search.d
+    assert d is not None
+    if min(budget.tokens, budget.max_P) < 2:
+        raise InputError("tokens", "must allow one trajectory of length 2", budget.tokens)
+    room = int(budget.compute) // (2 * least_L)
+    if room < 1 or budget.max_L < least_L:
+        raise InputError(
+            "compute",
+            f"must allow M = 1, N = 1, P = 2 and the schedule's least {least_L} steps",
+            budget.compute,
+        )
+    top_M = int(min(math.isqrt(room), budget.max_M, d))
+    top_P = int(min(budget.tokens, room * 2, budget.max_P, LONGEST))
+    top_L = int(min(int(budget.compute) // 2, budget.max_L, _LARGEST_L))
+    return (1, 2, least_L), (top_M, top_P, top_L)
+
+
+def _shortest(schedule: Schedule) -> int:
+    """The least number of steps that the schedule's phases allow."""
+    for L in range(1, 10**4):
+        try:
+            dataclasses.replace(schedule, L=L)  # type: ignore[type-var]
+        except InputError:
+            continue
+        return L
+    raise InputError("schedule", "must allow fewer than 10000 steps", schedule)
+
+
+def finite_plan(search: Search) -> FinitePlan:
+    """The optimum, its profile along each size, and its terms from the accurate sums."""
+    low, high = limits(search)
+    bounds = np.log(np.array([low, high], dtype=float))
+    if _count(search, high) <= 3000:
+        search.look(_all(search, low, high))
+    else:
+        search.look(_grid(bounds))
+        starts = sorted(search.seen, key=search.relaxed)[:2]
+        _descend(search, starts, bounds, frozen=[None] * len(starts), finest=2e-3, rounds=80)
+        _polish(search, min(search.seen, key=search.relaxed), low, high)
+    if not search.seen:
+        raise InputError("compute", "leaves no allocation under these ceilings", search.budget.compute)
+    profiles = _profiles(search, search.best(), bounds)
+    _polish(search, search.best(), low, high)  # a profile may have passed closer to the optimum
+    best = search.best()
+    return FinitePlan(
+        best=search.allocation(best),
+        risk=equivalent_risk(search.setting(best)),
+        isoflop=tuple(sorted((search.allocation(t) for t in {best, *profiles[0]}), key=lambda a: a.M)),
+        flat=_flat(search, best, profiles),
+    )
+
+
+def _grid(bounds: Array) -> list[Triple]:
+    axes = [np.linspace(bounds[0, k], bounds[1, k], n) for k, n in enumerate((11, 9, 11))]
+    return [_integers(x, bounds) for x in itertools.product(*axes)]
+
+
+def _integers(x: Iterable[float], bounds: Array) -> Triple:
+    clipped = np.clip(np.array(list(x)), bounds[0], bounds[1])
+    M, P, L = (max(1, round(math.exp(u))) for u in clipped)
+    low = [round(math.exp(u)) for u in bounds[0]]
+    return max(M, low[0]), max(P, low[1]), max(L, low[2])
+
+
+def _count(search: Search, high: Triple) -> float:
+    """An upper bound on the number of feasible (M, P, L): Σ_M Σ_P C/(P M²)."""
+    return search.budget.compute * 1.65 * (1 + math.log(high[1]))
+
+
+def _all(search: Search, low: Triple, high: Triple) -> list[Triple]:
+    C = int(search.budget.compute)
+    return [
+        (M, P, L)
+        for M in range(low[0], high[0] + 1)
+        for P in range(low[1], min(high[1], C // (M**2 * low[2])) + 1)
+        for L in range(low[2], min(high[2], C // (P * M**2)) + 1)
+    ]
+
+
+def _descend(
+    search: Search,
+    starts: list[Triple],
+    bounds: Array,
+    *,
+    frozen: list[int | None],
+    finest: float,
+    rounds: int,
+) -> list[Triple]:
+    """Pattern searches side by side, so that each round is one batch; `frozen` holds one size fixed."""
+    points = list(starts)
+    # From a grid cell down; a profile starts where the optimum is already near.
+    width = float((bounds[1] - bounds[0]).max()) / 10
+    steps = [width / 2 if axis is None else min(width / 2, 0.5) for axis in frozen]
+    for _ in range(rounds):
+        moves: list[list[Triple]] = [[] for _ in points]
+        for k, (point, step, axis) in enumerate(zip(points, steps, frozen, strict=True)):
+            if step >= finest:
+                allowed = _MOVES if axis is None else _MOVES[_MOVES[:, axis] == 0]
+                candidates = [_integers(np.log(point) + step * move, bounds) for move in allowed]
+                # Rounding must not move the frozen size.
+                moves[k] = [t for t in candidates if axis is None or t[axis] == point[axis]]
+        if not any(moves):
+            break
+        search.look(itertools.chain.from_iterable(moves))
+        for k, candidates in enumerate(moves):
+            best = min(candidates, key=search.relaxed, default=points[k])
+            # Near an optimum a step s gains about s² of the risk: less is wandering along a flat valley.
+            if search.relaxed(best) < search.relaxed(points[k]) * (1 - 1e-3 * steps[k] ** 2):
+                points[k] = best
+            else:
+                steps[k] /= 2.5
+    return points
+
+
+def _polish(search: Search, start: Triple, low: Triple, high: Triple) -> None:
+    """Neighbouring integers until none is better, with the P or L that spends the budgets at nearby N."""
+    best = start
+    budget = search.budget
+    for _ in range(30):
+        M, P, L = best
+        N = search.trajectories(best)
+        near = []
+        counts = range(max(1, N - 2), N + 4)
+        for m in range(max(low[0], M - 2), min(high[0], M + 2) + 1):
+            room = min(int(budget.tokens), int(budget.compute) // (m**2 * L))  # tokens
+            lengths = {*range(P - 2, P + 3), *(room // n for n in counts)}
+            for p in lengths:
+                if low[1] <= p <= high[1]:
+                    deep = int(budget.compute) // (p * m**2)
+                    steps = {*range(L - 2, L + 3), *(deep // n for n in counts)}
+                    near += [(m, p, count) for count in steps if low[2] <= count <= high[2]]
+        search.look(near)
+        before, best = best, search.best()
+        if search.value(best) > search.value(before) * (1 - 1e-8):
+            return
+
+
+def _profiles(search: Search, best: Triple, bounds: Array) -> list[list[Triple]]:
+    """For each of M, P, L: the best allocations with that size at several multiples of its optimum."""
+    starts: list[Triple] = []
+    frozen: list[int | None] = []
+    for axis in range(3):
+        for factor in (*_FACTORS[axis], *(1 / f for f in _FACTORS[axis])):
+            x = np.log(np.array(best, dtype=float))
+            x[axis] += math.log(factor)
+            # Stay inside the compute: what a larger size takes, the others give back.
+            spent = float(np.array([2.0, 1.0, 1.0]) @ x) - math.log(max(search.budget.compute, 1.0))
+            others = [k for k in (2, 1, 0) if k != axis]
+            for k in others:
+                if spent > 0:
+                    give = min(spent / (2.0 if k == 0 else 1.0), x[k] - bounds[0, k])
+                    x[k] -= give
+                    spent -= give * (2.0 if k == 0 else 1.0)
+            triple = _integers(x, bounds)
+            if triple[axis] != best[axis]:
+                starts.append(triple)
+                frozen.append(axis)
+    search.look(starts)
+    ends = _descend(search, starts, bounds, frozen=frozen, finest=0.05, rounds=8)
+    return [[best, *(t for t, a in zip(ends, frozen, strict=True) if a == axis)] for axis in range(3)]
+
+
+def _flat(search: Search, best: Triple, profiles: list[list[Triple]]) -> dict[str, tuple[float, float]]:
+    """Where each profile crosses 1.01 of the best risk, by interpolation in logarithms."""
+    level = math.log(1.01 * search.relaxed(best))
+    flat: dict[str, tuple[float, float]] = {}
+    for axis, name in enumerate("MPL"):
+        points = {t for t in (best, *profiles[axis]) if search.relaxed(t) < math.inf}
+        flat[name] = _crossings(
+            sorted((t[axis], math.log(search.relaxed(t))) for t in points), best[axis], level
+        )
+    inside = [t for profile in profiles for t in profile if search.relaxed(t) <= math.exp(level)]
+    counts = [search.trajectories(t) for t in (best, *inside)]
+    return {"M": flat["M"], "N": (float(min(counts)), float(max(counts))), "P": flat["P"], "L": flat["L"]}
+
+
+def _crossings(points: list[tuple[int, float]], centre: int, level: float) -> tuple[float, float]:
+    ends = []
+    for side in (-1, 1):
+        path = [p for p in points if (p[0] - centre) * side >= 0]
+        path.sort(key=lambda p: abs(p[0] - centre))
+        end = float(centre)
+        for inner, outer in itertools.pairwise(path):
+            if outer[1] > level:
+                share = (level - inner[1]) / (outer[1] - inner[1])
+                end = math.exp(math.log(inner[0]) + share * (math.log(outer[0]) - math.log(inner[0])))
+                break
+            end = float(outer[0])
+        ends.append(end)
+    return ends[0], ends[1]

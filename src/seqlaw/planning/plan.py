@@ -1,0 +1,181 @@
+"""A plan for a budget: the corollary, the program in exponents, the finite optimum, and why they differ."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from seqlaw.model.assumptions import teacher_flags
+from seqlaw.model.checks import InputError
+from seqlaw.model.schedule import WSD, Explicit, Schedule
+from seqlaw.model.teacher import Modes, Teacher
+from seqlaw.planning.corollary import Corollary, corollary
+from seqlaw.planning.finite import Budget, FinitePlan, Search, finite_plan
+from seqlaw.planning.program import SETTINGS, Program, program
+from seqlaw.rungs.sampled import sampled_risk
+from seqlaw.rungs.terms import Risk
+
+FLOPS_PER_UNIT = 4
+"""FLOPs of one unit N·P·M²·L: 2M² for the prediction and 2M² for the gradient, a token and step."""
+_DRAWS = 3e8  # normals that a confirmation may cost
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What to do with compute C and tokens T."""
+
+    regime: str
+    phase: str | None
+    K: float
+    tau: float
+    corollary: Corollary | None
+    programs: dict[str, Program | None]
+    finite: FinitePlan
+    confirmation: Risk | None
+    notes: tuple[str, ...]
+    flags: tuple[str, ...]
+
+
+def plan(
+    teacher: Teacher | Modes,
+    budget: Budget,
+    *,
+    schedule: Schedule | None = None,
+    d: float = math.inf,
+    eval_length: int | None = None,
+    confirm: bool | None = None,
+    seed: int = 0,
+) -> Plan:
+    """The allocation of a budget; `schedule` gives the kind, shape and peak step (default WSD, γ = 0.1).
+
+    `confirm` samples the optimum on the sampled rung; by default where the frozen filter is flagged.
+    """
+    schedule = WSD(gamma=0.1, L=10**6) if schedule is None else schedule
+    if isinstance(schedule, Explicit):
+        raise InputError("schedule", "must have a free number of steps", "explicit")
+    K = schedule.gamma * budget.compute
+    tau = math.log(budget.tokens) / math.log(K) if K > 1 else math.inf
+    notes: list[str] = []
+    law: Corollary | None = None
+    programs: dict[str, Program | None] = dict.fromkeys(SETTINGS)
+    if isinstance(teacher, Modes):
+        notes.append(
+            "The teacher is given as arrays: no exponents, so neither corollary nor program applies."
+        )
+    elif teacher.regime == "outside":
+        notes.append("theta < alpha - 2r: outside the theorem, so neither corollary nor program applies.")
+    elif K <= 1:
+        notes.append(f"K = gamma * C = {K:.3g} is not above 1: rates say nothing at this budget.")
+    else:
+        law = corollary(teacher, tau)
+        programs = {name: program(teacher, tau, name) for name in SETTINGS}
+        notes += rate_notes(teacher, tau, law, programs)
+    size = teacher.d if isinstance(teacher, Modes) else d
+    search = Search(teacher=teacher, d=size, schedule=schedule, budget=budget, eval_length=eval_length)
+    finite = finite_plan(search)
+    notes += finite_notes(teacher, finite, budget, eval_length)
+    wanted = confirm if confirm is not None else any(flag.startswith("frozen") for flag in finite.risk.flags)
+    confirmation = _confirm(search, finite, notes, seed) if wanted else None
+    return Plan(
+        regime=teacher.regime if isinstance(teacher, Teacher) else "unknown",
+        phase=law.phase if law else None,
+        K=K,
+        tau=tau,
+        corollary=law,
+        programs=programs,
+        finite=finite,
+        confirmation=confirmation,
+        notes=tuple(notes),
+        flags=(*teacher_flags(teacher), *finite.risk.flags),
+    )
+
+
+def rate_notes(
+    teacher: Teacher, tau: float, law: Corollary, programs: dict[str, Program | None]
+) -> list[str]:
+    """Where the corollary and the three programs differ, and why, in plain words."""
+    notes = []
+    theta, r = teacher.theta, teacher.r
+    printed = law.exponents.risk
+    paper, proved, free = (programs[name] for name in SETTINGS)
+    if paper is None:
+        notes.append(
+            f"No allocation of T = K^{tau:.3g} tokens can spend all the compute under the theorem's sample "
+            "conditions; the corollary assumes that it is spent. Treat compute as a ceiling (`proved`)."
+        )
+    elif paper.exponents.risk < printed - 1e-9:
+        if law.regime == "II" and law.exponents.P < 0:
+            cause = f"tau = {tau:.3g} < (theta+1)/(2theta+3), so the corollary's P* is below 1"
+        elif law.regime == "II" and theta + 6 * r > 6:
+            cause = "theta + 6r > 6: shorter sequences win, the corollary's P* is not optimal"
+        else:
+            cause = "theta + 3r < 3/2 in the token-limited phase: a longer P than the corollary's wins"
+        notes.append(
+            f"The corollary's risk exponent {printed:.4g} is not optimal under its own conditions "
+            f"({paper.exponents.risk:.4g} is): {cause}."
+        )
+    if proved is not None and paper is not None and proved.exponents.risk < paper.exponents.risk - 1e-9:
+        notes.append(
+            f"Budgets are ceilings: not spending all the compute improves the risk exponent from "
+            f"{paper.exponents.risk:.4g} to {proved.exponents.risk:.4g}. In the token-limited phase the "
+            "corollary's risk gets worse with more compute: its sample condition ties R to the tokens."
+        )
+    if free is not None and proved is not None and free.exponents.risk < proved.exponents.risk - 1e-9:
+        notes.append(
+            "The sample conditions NP >~ RM and N >~ RM serve the proof, not the risk: without them the "
+            f"exponent is {free.exponents.risk:.4g} instead of {proved.exponents.risk:.4g}, with a larger "
+            "model on fewer tokens."
+        )
+    if free is not None and free.ranges["P"][1] - free.ranges["P"][0] > 1e-6:
+        low, high = free.ranges["P"]
+        notes.append(
+            f"Sequence length is free at this order: any P from K^{low:.3g} to K^{high:.3g} attains the rate."
+        )
+    return notes
+
+
+def finite_notes(
+    teacher: Teacher | Modes, finite: FinitePlan, budget: Budget, eval_length: int | None
+) -> list[str]:
+    """What a reader of the finite optimum should know."""
+    best = finite.best
+    notes = []
+    if eval_length is None:
+        notes.append(
+            "Tested at the training length, as in the paper: allocations of different P take different "
+            "tests, so P is chosen partly for an easier one. Give a test length to compare them fairly."
+        )
+    else:
+        notes.append(f"Tested at length {eval_length}, whatever the training length.")
+    if best.tokens < 0.99 * budget.tokens:
+        notes.append(
+            f"{best.tokens:.3g} of {budget.tokens:.3g} tokens are used: more would take compute from width "
+            "and steps."
+        )
+    if best.compute < 0.99 * budget.compute:
+        notes.append(
+            f"{best.compute:.3g} of {budget.compute:.3g} compute is used: more does not lower the risk."
+        )
+    low, high = finite.flat["P"]
+    if high > 4 * low:
+        notes.append(
+            f"Longer or more hardly matters: any P from {low:.3g} to {high:.3g} is within 1 % of the best."
+        )
+    elif best.P <= 2:
+        notes.append("More, shorter sequences win: the best length is the shortest.")
+    elif best.N == 1:
+        notes.append("Longer wins outright: one sequence takes all the tokens.")
+    return notes
+
+
+def _confirm(search: Search, finite: FinitePlan, notes: list[str], seed: int) -> Risk | None:
+    """The sampled risk at the optimum, where it is within reach."""
+    best = finite.best
+    setting = search.setting((best.M, best.P, best.L))
+    d = 8 * best.M if setting.d in (None, math.inf) else int(setting.d or 0)
+    setting = replace(setting, d=d)
+    if d > 4096 or min(best.tokens, best.P * d) * d * 8 > _DRAWS:
+        notes.append("Not confirmed by sampling: the optimum is too large to simulate.")
+        return None
+    notes.append(f"Confirmed by sampling with d = {d} latent dimensions.")
+    return sampled_risk(setting, sketches=4, repetitions=2, seed=seed)

@@ -1,0 +1,103 @@
+"""Longer or more: the risk along P at a fixed number of tokens, tested at the own length and at common ones.
+
+The paper scores a student trained at length P on sequences of the same length, so its curves in P change the
+test along with the training. A common test length keeps the test fixed, and can turn the answer round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from seqlaw.model.checks import InputError, positive, whole
+from seqlaw.model.setting import Setting
+from seqlaw.rungs.equivalent import equivalent_risks
+
+OWN = "own"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Split:
+    """One way to split the tokens, and the risk at one test length."""
+
+    P: int
+    N: int
+    tested: str
+    """"own", or the common test length."""
+    eval_length: int
+    approx: float
+    bias: float
+    variance: float
+
+    @property
+    def reducible(self) -> float:
+        return self.approx + self.bias + self.variance
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tradeoff:
+    """The curves, and for each test length the range of P within 1 % of the best."""
+
+    regime: str
+    tokens: int
+    rows: tuple[Split, ...]
+    best: dict[str, tuple[int, int]]
+    flags: tuple[tuple[str, ...], ...]
+
+    def curve(self, tested: str) -> list[Split]:
+        return [row for row in self.rows if row.tested == tested]
+
+
+def split_lengths(tokens: int, points: int = 13, *, most: int = 4096) -> list[int]:
+    """Lengths from 2 to `most` (or half the tokens), evenly spaced in the logarithm."""
+    top = max(2, min(most, tokens // 2))
+    return [int(P) for P in dict.fromkeys(np.round(np.geomspace(2, top, points)).astype(int).tolist())]
+
+
+def tradeoff(
+    setting: Setting,
+    tokens: float,
+    *,
+    lengths: Sequence[int] | None = None,
+    eval_lengths: Sequence[int] = (16, 4096),
+) -> Tradeoff:
+    """The risk of the setting's student at N·P ≈ tokens for each length, N = ⌊tokens/P⌋.
+
+    `setting` gives the teacher, M, d and the schedule; its own N, P and test length do not matter.
+    """
+    budget = whole("tokens", positive("tokens", tokens), least=2)
+    lengths = split_lengths(budget) if lengths is None else [whole("P", P) for P in lengths]
+    if not lengths or max(lengths) > budget:
+        raise InputError("P", f"must be at most the tokens, {budget}", max(lengths, default=0))
+    tests = {OWN: None} | {str(whole("eval_length", P)): int(P) for P in eval_lengths}
+    plan = [(P, name, tested) for name, tested in tests.items() for P in lengths]
+    risks = equivalent_risks(
+        [replace(setting, P=P, N=budget // P, eval_length=tested) for P, _, tested in plan]
+    )
+    rows = tuple(
+        Split(
+            P=P,
+            N=budget // P,
+            tested=name,
+            eval_length=risk.eval_length,
+            approx=risk.approx,
+            bias=risk.bias,
+            variance=risk.variance,
+        )
+        for (P, name, _), risk in zip(plan, risks, strict=True)
+    )
+    best = {}
+    for name in tests:
+        curve = [row for row in rows if row.tested == name]
+        least = min(row.reducible for row in curve)
+        near = [row.P for row in curve if row.reducible <= 1.01 * least]
+        best[name] = (min(near), max(near))
+    return Tradeoff(
+        regime=setting.regime,
+        tokens=budget,
+        rows=rows,
+        best=best,
+        flags=tuple(risk.flags for risk in risks),
+    )

@@ -1,0 +1,92 @@
+"""Every figure that a command can draw. The same input gives the same bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from seqlaw.model.checks import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from seqlaw.rungs.terms import Risk
+
+# Okabe and Ito's palette: told apart by every kind of colour vision, and in grey by the markers.
+COLOURS = {"approx": "#0072B2", "bias": "#D55E00", "variance": "#009E73", "reducible": "#000000"}
+SERIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+MARKERS = "osD^vPX"
+FORMATS = (".png", ".pdf", ".svg")
+
+
+def new_figure(width: float, height: float, rows: int = 1, columns: int = 1) -> tuple[Figure, Any]:
+    """A figure without any global state; axes as an array of shape (rows, columns)."""
+    try:
+        import matplotlib
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise InputError("plot", "needs matplotlib: pip install 'seqlaw[plot]'", "no matplotlib") from None
+    matplotlib.rcParams["svg.hashsalt"] = "seqlaw"  # element ids of an SVG, otherwise random
+    figure = Figure(figsize=(width, height), layout="constrained", dpi=160)
+    FigureCanvasAgg(figure)
+    return figure, figure.subplots(rows, columns, squeeze=False)
+
+
+def check_path(path: str | Path) -> Path:
+    """A path whose ending is a picture format."""
+    path = Path(path)
+    if path.suffix.lower() not in FORMATS:
+        raise InputError("plot", f"must end in one of {', '.join(FORMATS)}", str(path))
+    if not path.parent.is_dir():
+        raise InputError("plot", "must lie in an existing folder", str(path))
+    return path
+
+
+def save(figure: Figure, path: str | Path) -> None:
+    """Write the figure without dates, so that equal figures are equal files."""
+    path = check_path(path)
+    metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix.lower(), {})
+    try:
+        figure.savefig(path, metadata=metadata)
+    except OSError as error:
+        raise InputError("plot", f"must be writable ({error.strerror})", str(path)) from None
+
+
+def tidy(axes: Axes, x: str, y: str, title: str = "") -> None:
+    """Logarithmic axes with light grid lines."""
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
+    if title:
+        axes.set_title(title, fontsize="medium")
+    axes.grid(True, which="major", color="0.9", linewidth=0.8)
+    axes.set_axisbelow(True)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+
+
+def draw_curve(rows: Sequence[dict[str, Any]], along: str, answers: Sequence[Risk], path: str | Path) -> None:
+    """The reducible terms along one size, with error bars where the rung has them."""
+    check_path(path)
+    figure, grid = new_figure(5.2, 3.8)
+    axes = grid[0, 0]
+    x = [row[along] for row in rows]
+    for marker, (name, colour) in zip(MARKERS, COLOURS.items(), strict=False):
+        y = [row[name] for row in rows]
+        errors = [answer.standard_error.get(name, 0.0) for answer in answers]
+        label = "approx + bias + variance" if name == "reducible" else name
+        if any(errors):
+            axes.errorbar(
+                x, y, yerr=errors, color=colour, marker=marker, markersize=3.5, capsize=2, label=label
+            )
+        else:
+            axes.plot(x, y, color=colour, marker=marker, markersize=3.5, label=label)
+    first, last = answers[0], answers[-1]
+    tested = f"{first.eval_length}" if first.eval_length == last.eval_length else "its own length"
+    tidy(axes, along, "risk", f"Regime {first.regime}, {first.rung} rung, tested at length {tested}")
+    axes.legend(frameon=False, fontsize="small")
+    save(figure, path)

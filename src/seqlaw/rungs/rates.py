@@ -1,0 +1,211 @@
+"""The theorem at one point: exponents, crossovers, conditions, and values without constants.
+
+Everything here is asymptotic order. It shares no code with the other rungs, so that agreement with them
+is evidence.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from scipy.optimize import brentq
+
+from seqlaw.model.assumptions import teacher_flags
+from seqlaw.model.checks import InputError
+from seqlaw.model.setting import Setting
+from seqlaw.model.teacher import Modes, Teacher
+
+
+@dataclass(frozen=True, kw_only=True)
+class Condition:
+    """One condition of the theorem: value (relation) needed.
+
+    Where the theorem leaves a constant unnamed, the ratio value/needed is given at constant one, without
+    and with the scales c_ξ and c_0, and `holds` is None.
+    """
+
+    name: str
+    relation: str
+    value: float
+    needed: float
+    ratio: float
+    holds: bool | None
+    ratio_scaled: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rates:
+    """Theorem 1 at a point."""
+
+    regime: str
+    beta_alpha: float
+    beta_theta: float
+    exponents: dict[str, dict[str, float]]
+    """Powers of the named size, of the branch that holds at the point."""
+    crossovers: dict[str, float]
+    conditions: tuple[Condition, ...]
+    values: dict[str, float]
+    """𝒜, ℬ and 𝒱 without constants (𝒱 with C_ρ)."""
+    guides: dict[str, float]
+    """The curves that the paper draws, with the scales c_ξ and c_0."""
+    remainder: dict[str, float]
+    """d_eff, ε_M and ω_0 at unnamed constants c = 1, and the covariance event's bound at C = 1, t = M."""
+    statement: str
+    flags: tuple[str, ...]
+
+
+def cutoff(alpha: float, theta: float, R: float, P: float) -> float:
+    """κ_{R,P} = max(R^{1/α}, (R/P)^{1/θ}) for θ < α, R^{1/α} otherwise (the mixed-spectrum lemma)."""
+    own = float(R ** (1 / alpha))
+    return max(own, float((R / P) ** (1 / theta))) if theta < alpha else own
+
+
+def approx_guide(teacher: Teacher, M: float, P: float) -> float:
+    """c_ξ M^{1-β_α} + c_0 P^-1 M^{1-β_θ}: the paper's two-scale guide, up to one factor."""
+    innovation, initial = M ** (1 - teacher.beta_alpha), M ** (1 - teacher.beta_theta) / P
+    return float(teacher.c_xi * innovation + teacher.c_0 * initial)
+
+
+def guide_cutoff(teacher: Teacher, R: float, P: float) -> float:
+    """κ with R (c_ξ κ^-α + c_0 P^-1 κ^-θ) = 1."""
+
+    def excess(u: float) -> float:
+        innovation = teacher.c_xi * math.exp(-teacher.alpha * u)
+        return math.log(R * (innovation + teacher.c_0 / P * math.exp(-teacher.theta * u)))
+
+    low, high = -1.0, 1.0
+    while excess(low) < 0:
+        low *= 2
+    while excess(high) > 0:
+        high *= 2
+    return math.exp(brentq(excess, low, high, xtol=1e-14))
+
+
+def bias_guide(teacher: Teacher, R: float, P: float) -> float:
+    """c_ξ κ^{1-β_α} + c_0 P^-1 κ^{1-β_θ} at `guide_cutoff`, up to one factor."""
+    return approx_guide(teacher, guide_cutoff(teacher, R, P), P)
+
+
+def rates(setting: Setting) -> Rates:
+    """The theorem's statement at a setting; regimes outside it are computed as Regime II and flagged."""
+    teacher = setting.teacher
+    if isinstance(teacher, Modes):
+        raise InputError("teacher", "must be a power law: the theorem has no rates for arrays", "arrays")
+    alpha, theta = teacher.alpha, teacher.theta
+    if min(alpha, theta) <= 0:
+        raise InputError("alpha", "and theta must be positive for the theorem's exponents", (alpha, theta))
+    M, N, P, R = float(setting.M), float(setting.N), float(setting.P), setting.schedule.horizon
+    heavy = theta < alpha  # the initialization has the heavier tail: Regime II or outside
+    kappa = cutoff(alpha, theta, R, P)
+    crossovers = {"kappa": kappa}
+    if heavy:
+        gap = alpha - theta
+        crossovers |= {
+            "P_M": M**gap,
+            "P_R": R ** (gap / alpha),
+            "m_P": _power(P, 1 / gap),
+            "R_P": _power(P, alpha / gap),
+        }
+    short_M, short_R = heavy and P < crossovers.get("P_M", 0), heavy and P < crossovers.get("P_R", 0)
+    one_a, one_t = 1 - teacher.beta_alpha, 1 - teacher.beta_theta
+    saturated = M < kappa
+    exponents = {
+        "approx": {"M": one_t, "P": -1.0} if short_M else {"M": one_a, "P": 0.0},
+        "bias": {"R": one_t / theta, "P": -1 - one_t / theta} if short_R else {"R": one_a / alpha, "P": 0.0},
+        "variance": {"N": -1.0, "P": -1.0, "R": 0.0}
+        if saturated
+        else {"N": -1.0, "P": -1 - 1 / theta, "R": 1 / theta}
+        if short_R
+        else {"N": -1.0, "P": -1.0, "R": 1 / alpha},
+    }
+    dimension = min(M, kappa)
+    values = {
+        "approx": M**one_t / P if short_M else M**one_a,
+        "bias": (R / P) ** (one_t / theta) / P if short_R else R ** (one_a / alpha),
+        "variance": teacher.C_rho / (N * P) * dimension,
+    }
+    omega = min(1.0, M ** (alpha - theta) / P) if heavy else 1 / P
+    tokens = teacher.C_rho * 2 * M / (N * P)
+    event = math.sqrt(tokens) + tokens + omega * (math.sqrt(2 * M / N) + 2 * M / N)
+    return Rates(
+        regime=teacher.regime,
+        beta_alpha=teacher.beta_alpha,
+        beta_theta=teacher.beta_theta,
+        exponents=exponents,
+        crossovers=crossovers,
+        conditions=_conditions(setting, teacher, heavy),
+        values=values,
+        guides={
+            "approx": approx_guide(teacher, M, P),
+            "bias": bias_guide(teacher, R, P),
+            "kappa": guide_cutoff(teacher, R, P),
+        },
+        remainder={
+            "d_eff": dimension,
+            "epsilon_M": (M + R**2) * math.exp(-M / 2),
+            "omega_0": omega,
+            "covariance_event": event,
+        },
+        statement=(
+            "With probability at least 1 - exp(-Ω(M)) over the sketch: Approx = 𝒜, Bias = ℬ + O(ε_M), "
+            "Var = 𝒱 + O(ε_M), |Cross| = O(√(ℬ𝒱) + ε_M), each up to constants free of M, N, P, L."
+        ),
+        flags=teacher_flags(teacher),
+    )
+
+
+def _power(base: float, exponent: float) -> float:
+    """base^exponent, infinite where it overflows (a crossover that no size reaches)."""
+    return math.inf if exponent * math.log(base) > 700 else base**exponent
+
+
+def _conditions(setting: Setting, teacher: Teacher, heavy: bool) -> tuple[Condition, ...]:
+    alpha, theta, r = teacher.alpha, teacher.theta, teacher.r
+    M, N, P = float(setting.M), float(setting.N), float(setting.P)
+    R, gamma, d = setting.schedule.horizon, setting.schedule.gamma, float(setting.d or 0)
+    limit = 1 / (M**-alpha + M**-theta / P)
+    limit_scaled = 1 / (teacher.c_xi * M**-alpha + teacher.c_0 * M**-theta / P)
+    top = float(teacher.at([1.0]).averaged(setting.P)[0])  # h_1, the order of ‖G‖
+    exact = [
+        ("stability: rho < 1", "<", teacher.rho, 1.0, teacher.rho < 1),
+        ("source: 2r > 0", ">", 2 * r, 0.0, r > 0),
+        ("source: 2r < 1", "<", 2 * r, 1.0, 2 * r < 1),
+        ("innovations: alpha > 1", ">", alpha, 1.0, alpha > 1),
+        ("initialization: theta > 1", ">", theta, 1.0, theta > 1),
+        ("smoothing: theta >= alpha - 2r", ">=", theta, alpha - 2 * r, teacher.regime != "outside"),
+        ("length: P >= 2", ">=", P, 2.0, P >= 2),
+    ]
+    loose = [
+        ("unsaturated: R <= c/(M^-alpha + M^-theta/P)", "<=", R, limit, R / limit_scaled),
+        ("horizon: R >~ 1", ">=", R, 1.0, R * teacher.c_xi),
+        ("samples: NP >~ C_rho R M", ">=", N * P, teacher.C_rho * R * M, None),
+        *([("trajectories: N >~ R M", ">=", N, R * M, None)] if heavy else []),
+        ("step size: gamma <= 1/(4||G||)", "<=", gamma, 0.25, gamma * 4 * top),
+        ("ambient: d >= C_amb M", ">=", d, M, None),
+    ]
+    return (
+        *(
+            Condition(
+                name=name,
+                relation=relation,
+                value=value,
+                needed=needed,
+                ratio=value / needed if needed else math.inf,
+                holds=holds,
+            )
+            for name, relation, value, needed, holds in exact
+        ),
+        *(
+            Condition(
+                name=name,
+                relation=relation,
+                value=value,
+                needed=needed,
+                ratio=value / needed,
+                holds=None,
+                ratio_scaled=scaled,
+            )
+            for name, relation, value, needed, scaled in loose
+        ),
+    )

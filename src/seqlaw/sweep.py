@@ -1,0 +1,333 @@
+"""Sweeps: a TOML file of teachers, sizes and schedules → tasks for the lab, each one question to a rung."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from seqlaw.lab import table
+from seqlaw.lab.engine import Notice
+from seqlaw.lab.grid import Task, axis, canonical, combine, key
+from seqlaw.lab.run import Progress, Summary, run
+from seqlaw.lab.store import recorded
+from seqlaw.lab.table import Table
+from seqlaw.lab.work import version as version_of
+from seqlaw.model.checks import InputError, positive, whole
+from seqlaw.model.schedule import SCHEDULES, Schedule
+from seqlaw.model.setting import Setting
+from seqlaw.model.teacher import LONGEST, Teacher
+from seqlaw.rungs import ask
+from seqlaw.rungs.moments import cheaper_method, direct_cost, gram_cost
+from seqlaw.rungs.rows import Row, columns, with_sums
+from seqlaw.rungs.terms import TERMS
+from seqlaw.spec import load_teacher, load_toml, read
+
+_STRICT = {"extra": "forbid"}  # to pydantic, which reads the dataclasses: an unknown field is an error
+OWN = "own"
+"""The test length that follows the training length, as in the paper."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sizes:
+    """M, N, P and d, each a number, a list, or a range {log = [a, b], n = k}."""
+
+    M: Any
+    N: Any
+    P: Any
+    d: Any
+    __pydantic_config__ = _STRICT
+
+    def __post_init__(self) -> None:
+        for name, most in (("M", None), ("N", None), ("P", LONGEST), ("d", None)):
+            values = axis(f"sizes.{name}", getattr(self, name), whole=True)
+            object.__setattr__(self, name, [_size(f"sizes.{name}", value, most) for value in values])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schedules:
+    """A kind of schedule: steps L or horizon R, peak γ and (wsd) its fractions, each a list or a range."""
+
+    kind: str = "wsd"
+    L: Any = None
+    R: Any = None
+    gamma: Any = 0.1
+    warmup: Any = None
+    decay: Any = None
+    __pydantic_config__ = _STRICT
+
+    def __post_init__(self) -> None:
+        if self.kind not in SCHEDULES:
+            raise InputError("schedules.kind", f"must be one of {', '.join(SCHEDULES)}", self.kind)
+        if (self.L is None) == (self.R is None):
+            raise InputError("schedules", "must have L or R, and not both", {"L": self.L, "R": self.R})
+        for name in ("L", "R", "gamma", "warmup", "decay"):
+            if (given := getattr(self, name)) is not None:
+                values = axis(f"schedules.{name}", given, whole=name == "L")
+                check = whole if name == "L" else positive
+                object.__setattr__(self, name, [check(f"schedules.{name}", value) for value in values])
+
+    def axes(self) -> dict[str, list[Any]]:
+        """What was given, by name."""
+        named = {name: getattr(self, name) for name in ("L", "R", "gamma", "warmup", "decay")}
+        return {name: values for name, values in named.items() if values is not None}
+
+    def build(self, L: int | None = None, R: float | None = None, **shape: float) -> Schedule:
+        """One schedule of the grid."""
+        if self.kind != "wsd" and len(shape) > 1:
+            name = next(name for name in shape if name != "gamma")
+            raise InputError(f"schedules.{name}", "goes with kind = 'wsd' only", shape[name])
+        make: Callable[..., Schedule] = SCHEDULES[self.kind]
+        return make(L=L, **shape) if R is None else SCHEDULES[self.kind].from_horizon(R, **shape)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sweep:
+    """A grid of questions to one rung.
+
+    `combine` is how sizes and schedules meet (`product` or `zip`); teachers and test lengths always multiply.
+    With `nested`, all N, P, schedules and test lengths of one teacher, M and d are one task: they share
+    sketches and data sets, as the paper's own sweeps do, and a change of any of them makes it another task.
+    """
+
+    sizes: Sizes
+    schedules: list[Schedules] = field(default_factory=lambda: [Schedules(L=30000)])
+    teachers: list[Teacher | str] = field(default_factory=lambda: ["regime2"])
+    rung: str = "equivalent"
+    combine: str = "product"
+    eval_lengths: Any = OWN
+    sketches: int = 4
+    repetitions: int = 2
+    seed: int = 0
+    nested: bool = False
+    __pydantic_config__ = _STRICT
+
+    def __post_init__(self) -> None:
+        if self.rung not in ask.RUNGS:
+            raise InputError("rung", f"must be one of {', '.join(ask.RUNGS)}", self.rung)
+        for name, least in (("sketches", 1), ("repetitions", 1), ("seed", 0)):
+            object.__setattr__(self, name, whole(name, getattr(self, name), least=least))
+        if not self.teachers or not self.schedules:
+            raise InputError("teachers" if not self.teachers else "schedules", "must not be empty", [])
+        lengths = axis("eval_lengths", self.eval_lengths, whole=True)
+        checked = [P if P == OWN else whole("eval_lengths", P, most=LONGEST) for P in lengths]
+        object.__setattr__(self, "eval_lengths", checked)
+        if self.rung != "equivalent" and math.inf in self.sizes.d:
+            raise InputError("sizes.d", "must be finite on this rung (only `equivalent` takes inf)", math.inf)
+        object.__setattr__(self, "teachers", [_teacher(source) for source in self.teachers])
+        _ = self.tasks  # a zip of unequal lengths, an M above d or a schedule without room show up here
+
+    def _points(self) -> list[Task]:
+        """All sizes, schedules and test lengths, each as one flat dict."""
+        points = []
+        for family in self.schedules:
+            built: dict[str, Task] = {}
+            axes = {name: getattr(self.sizes, name) for name in ("M", "d", "N", "P")} | family.axes()
+            for point in combine(axes, self.combine):
+                sizes = {name: point.pop(name) for name in ("M", "d", "N", "P")}
+                if sizes["M"] > sizes["d"]:
+                    raise InputError("sizes.M", f"must be at most d = {sizes['d']}", sizes["M"])
+                text = canonical(point)
+                if text not in built:
+                    built[text] = _schedule_columns(family.build(**point))
+                lengths = dict.fromkeys(sizes["P"] if P == OWN else P for P in self.eval_lengths)
+                points += [sizes | built[text] | {"eval_length": P} for P in lengths]
+        return points
+
+    @cached_property
+    def tasks(self) -> list[Task]:
+        """The tasks, each a flat dict of parameters (and, if nested, the list of its points)."""
+        random: dict[str, int] = {}
+        if self.rung != "equivalent":
+            random["sketches"] = self.sketches
+        if self.rung == "sampled":
+            random["repetitions"] = self.repetitions
+        points = self._points()
+        shared: list[Task] = [
+            {"rung": self.rung, **asdict(_teacher(source)), **random} for source in self.teachers
+        ]
+        if not self.nested:
+            return [teacher | point for teacher in shared for point in points]
+        families: dict[tuple[int, float], list[Task]] = {}
+        for point in points:
+            rest = {name: value for name, value in point.items() if name not in ("M", "d")}
+            families.setdefault((point["M"], point["d"]), []).append(rest)
+        return [
+            teacher | {"M": M, "d": d, "points": members}
+            for teacher, ((M, d), members) in itertools.product(shared, families.items())
+        ]
+
+
+def _size(name: str, value: Any, most: int | None) -> float:
+    if name == "sizes.d" and isinstance(value, float) and value == math.inf:
+        return math.inf
+    return whole(name, value, most=most)
+
+
+def _teacher(source: Teacher | str) -> Teacher:
+    teacher = source if isinstance(source, Teacher) else load_teacher(source)
+    if not isinstance(teacher, Teacher):
+        raise InputError("teachers", "must be power laws (a preset or six numbers)", source)
+    return teacher
+
+
+def _schedule_columns(schedule: Schedule) -> Task:
+    numbers: Task = asdict(schedule)  # type: ignore[call-overload]  # every named schedule is a dataclass
+    return {"schedule": schedule.name, **numbers}
+
+
+def load_sweep(source: Sweep | Mapping[str, Any] | str | Path) -> Sweep:
+    """A sweep from a TOML file or its tables; an error names the file, the field, the rule and the value."""
+    if isinstance(source, Sweep):
+        return source
+    file = isinstance(source, (str, Path))
+    where = Path(source).name if file else "sweep"  # type: ignore[arg-type]
+    data = load_toml(source) if file else source  # type: ignore[arg-type]
+    try:
+        return read(Sweep, data, where="")
+    except InputError as error:
+        rule = error.rule.replace("unexpected keyword argument", "is not a field of a sweep")
+        raise InputError(f"{where}: {error.field.lstrip('.')}", rule, error.value) from None
+
+
+def risk_rows(task: Task, seed: int) -> list[Row]:
+    """What a task asks: for each of its points one row, the terms and what is known of their accuracy."""
+    settings = [_setting(task | point) for point in task.get("points", [{}])]
+    how = {name: task[name] for name in ("rung", "sketches", "repetitions") if name in task}
+    rows = []
+    for setting, risk in zip(settings, ask.risks(settings, seed=seed, **how), strict=True):
+        rows.append(
+            columns(setting)
+            | with_sums({name: getattr(risk, name) for name in TERMS})
+            | {f"se_{name}": error for name, error in risk.standard_error.items()}
+            | dict(risk.diagnostics)
+            | {"accuracy": "; ".join(f"{name}: {text}" for name, text in risk.accuracy.items())}
+            | {"flags": "; ".join(risk.flags)}
+        )
+    return rows
+
+
+def _setting(task: Task) -> Setting:
+    teacher = Teacher(**{f.name: task[f.name] for f in fields(Teacher)})
+    kind = SCHEDULES[task["schedule"]]
+    schedule = kind(**{f.name: task[f.name] for f in fields(kind)})  # type: ignore[arg-type]
+    sizes = {name: task[name] for name in ("M", "N", "P", "d", "eval_length")}
+    return Setting(teacher=teacher, schedule=schedule, **sizes)
+
+
+def seconds(task: Task) -> float:
+    """About how long a task takes on one core (within a factor of three, where it matters)."""
+    M, d, points = task["M"], task["d"], task.get("points", [task])
+    if task["rung"] == "equivalent":
+        return 0.005 + 0.001 * (len(points) - 1)
+    lengths = {point["P"] for point in points}
+    if task["rung"] == "exact":
+        passes = sum(0.001 + d**2 * (3e-8 * math.log2(2 * P) + 2e-10 * M) for P in lengths)
+        return float(task["sketches"] * (passes + 5e-4 * len(points)))
+    N, P = max(point["N"] for point in points), max(lengths)
+    position = gram_cost(d) if cheaper_method(N, d, M) == "gram" else direct_cost(N, d, M)
+    solving = len({(point["N"], point["P"]) for point in points}) * (5e-4 + 2e-9 * M**3)
+    problems = len(lengths) * (5e-4 + 1e-9 * (d * M**2 + M**3))
+    return float(task["sketches"] * task["repetitions"] * (P * position * 1e-9 + solving + problems))
+
+
+def memory(task: Task) -> float:
+    """About how many bytes a worker needs for a task, itself included."""
+    process, block = 2.5e8, 3.2e7
+    if task["rung"] == "equivalent":
+        return process + block
+    M, d, points = task["M"], task["d"], task.get("points", [task])
+    chain = task["rung"] == "sampled" and any(cheaper_method(p["N"], d, M) == "gram" for p in points)
+    return float(process + block + 8 * (6 * M * d + (4 + 4 * len(points)) * M**2) + 100 * d**2 * chain)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """What lies ahead of a sweep."""
+
+    tasks: int
+    left: int
+    """Tasks without a record yet."""
+    seconds: float
+    """For what is left, with the given number of workers."""
+    memory: float
+    """Bytes, for the largest task of each worker at once."""
+
+
+def estimate(spec: Sweep, out: Path | str, *, jobs: int = 1) -> tuple[Estimate, Summary]:
+    """What a sweep would do, and how it stands; nothing is run or written."""
+    tasks = {key(task, spec.seed): task for task in spec.tasks}
+    good, bad = recorded(Path(out), version_of(risk_rows))
+    left = [task for name, task in tasks.items() if name not in good and name not in bad]
+    costs = sorted(map(seconds, left))
+    ahead = Estimate(
+        tasks=len(tasks),
+        left=len(left),
+        seconds=max(sum(costs) / jobs, costs[-1]) if costs else 0.0,
+        memory=sum(sorted(map(memory, left))[-jobs:]),
+    )
+    stand = Summary(
+        tasks=len(tasks), done=0, skipped=len(good & set(tasks)), failed=len(bad & set(tasks)), seconds=0.0
+    )
+    return ahead, stand
+
+
+ENGINES = ("local", "dask")
+
+
+def sweep(
+    source: Sweep | Mapping[str, Any] | str | Path,
+    out: Path | str,
+    *,
+    jobs: int = 1,
+    engine: str = "local",
+    scheduler: str | None = None,
+    dry_run: bool = False,
+    retry_failed: bool = False,
+    progress: Progress = lambda summary, share: None,
+    notice: Notice = lambda line: None,
+) -> Summary:
+    """Run what a sweep (a file, its tables or a `Sweep`) has not recorded in the folder `out` yet.
+
+    `jobs` processes here, or with `engine="dask"` the cluster at `scheduler`: the rows are the same.
+    In a script, `jobs` above 1 needs `if __name__ == "__main__":`, since workers import the script.
+    """
+    spec = load_sweep(source)
+    jobs = whole("jobs", jobs)
+    if engine not in ENGINES:
+        raise InputError("engine", f"must be one of {', '.join(ENGINES)}", engine)
+    if (engine == "dask") != (scheduler is not None):
+        raise InputError("scheduler", "goes with engine dask, which needs one", scheduler)
+    if dry_run:
+        return estimate(spec, out, jobs=jobs)[1]
+    return run(
+        risk_rows,
+        spec.tasks,
+        folder=out,
+        seed=spec.seed,
+        jobs=jobs,
+        scheduler=scheduler,
+        cost=seconds,
+        retry_failed=retry_failed,
+        note=repr(spec),
+        progress=progress,
+        notice=notice,
+    )
+
+
+def load(folder: Path | str, *, version: str | None = None) -> Table:
+    """The rows of a sweep's folder as a DataFrame (`.frame`) and a Dataset (`.dataset`).
+
+    They are of one version of the software: the one that wrote last, or the given one; `"all"` takes every
+    version, told apart by the column `version`.
+    """
+    return table.load(folder, version=version, derived=("regime", "R"))
+
+
+def export(folder: Path | str, to: Path | str, *, version: str | None = None) -> int:
+    """Write a sweep's tidy rows to a .parquet or .csv file, whole or not at all; returns their number."""
+    return table.export(load(folder, version=version), to)

@@ -1,0 +1,255 @@
+"""Sweeps that survive: killed workers, killed drivers, interruptions, and the same rows everywhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab_tasks import moody, walk
+from seqlaw.lab.engine import GROUP_SECONDS, GROUPS_A_THREAD
+from seqlaw.lab.errors import EngineError, StoreError
+from seqlaw.lab.run import run
+from seqlaw.lab.store import FILE, read
+
+ROOT = Path(__file__).parent.parent
+PATHS = os.pathsep.join(map(str, (ROOT / "src", ROOT / "tests")))
+DRIVER = (
+    "import json, sys, lab_tasks; from seqlaw.lab.run import run\n"
+    "folder, name, jobs, tasks = sys.argv[1:]\n"
+    "print(run(getattr(lab_tasks, name), json.loads(tasks), folder=folder, seed=5, jobs=int(jobs)))"
+)
+
+
+def rows(folder: Path) -> dict[str, Any]:
+    """What must not depend on how a sweep was run, to the last bit (JSON keeps every bit of a float)."""
+    return {record.key: (record.task, record.seed, record.rows, record.error) for record in read(folder)}
+
+
+@contextmanager
+def started(*command: str, **options: Any) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A process whose descendants are all known by a mark in their environment; killed at the end."""
+    mark = f"SEQLAW_TEST={uuid.uuid4().hex}"
+    name, _, value = mark.partition("=")
+    environment = {**os.environ, "PYTHONPATH": PATHS, name: value}
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [sys.executable, *command], stdout=pipe, stderr=pipe, text=True, env=environment, **options
+    ) as process:
+        try:
+            yield process, mark
+        finally:
+            process.kill()
+
+
+def marked(mark: str) -> list[int]:
+    """The processes that carry a mark, zombies excepted."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark.encode() in (folder / "environ").read_bytes().split(b"\0"):
+                found.append(int(folder.name))
+        except OSError:  # it ended meanwhile, or is not ours to read
+            continue
+    return found
+
+
+def gone(mark: str, seconds: float = 10) -> bool:
+    """Whether all marked processes end within some seconds."""
+    end = time.monotonic() + seconds
+    while marked(mark) and time.monotonic() < end:
+        time.sleep(0.05)
+    return not marked(mark)
+
+
+def until(condition: Any, seconds: float = 30) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.02)
+
+
+def test_one_process_resumes_and_keeps_failures_apart(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    tasks = [{"i": i, "log": str(log)} for i in range(4)]
+    tasks += [{"i": 4, "mood": "raise"}, {"i": 5, "mood": "exit"}]
+    first = run(moody, tasks[:2], folder=tmp_path, seed=5)
+    assert (first.tasks, first.done, first.skipped, first.failed) == (2, 2, 0, 0)
+    second = run(moody, tasks, folder=tmp_path, seed=5)
+    assert (second.tasks, second.done, second.skipped, second.failed) == (6, 2, 2, 2)
+    assert sorted(log.read_text().split()) == ["0", "1", "2", "3"]  # none of them twice
+    reasons = [record.error for record in read(tmp_path) if record.error]
+    assert reasons == ["ValueError: a bad mood", "SystemExit: 3"]
+    third = run(moody, tasks, folder=tmp_path, seed=5)
+    assert (third.done, third.skipped, third.failed) == (0, 4, 2)  # a failure is known, too
+    again = run(moody, tasks, folder=tmp_path, seed=5, retry_failed=True)
+    assert (again.done, again.skipped, again.failed) == (0, 4, 2)
+    other = run(moody, tasks[:1], folder=tmp_path, seed=6)
+    assert other.done == 1
+
+
+def test_another_version_runs_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(walk, [{"i": 1}], folder=tmp_path)
+    monkeypatch.setattr("lab_tasks.__version__", "7.1")
+    summary = run(walk, [{"i": 1}], folder=tmp_path)
+    assert (summary.done, summary.skipped, summary.others) == (1, 0, {"7.0": 1})
+    assert [record.version for record in read(tmp_path)] == ["7.0", "7.1"]
+
+
+def test_two_workers_give_the_rows_of_one_and_find_the_task_at_fault(tmp_path: Path) -> None:
+    tasks: list[dict[str, Any]] = [{"i": i, "sleep": 0.005} for i in range(150)]
+    run(moody, tasks, folder=tmp_path / "one", seed=5)
+    expected = rows(tmp_path / "one")
+    fatal: list[dict[str, Any]] = [{"i": 1000, "mood": "kill"}, {"i": 1001, "mood": "raise"}]
+    summary = run(moody, [*tasks[:70], *fatal, *tasks[70:]], folder=tmp_path / "two", seed=5, jobs=2)
+    assert (summary.done, summary.failed) == (150, 2)
+    found = rows(tmp_path / "two")
+    reasons = {task["i"]: error for task, _, _, error in found.values() if error}
+    assert reasons.pop(1001) == "ValueError: a bad mood"
+    assert reasons.pop(1000).startswith("WorkerDied: every worker that ran this task alone died")
+    assert not reasons
+    assert {key: value for key, value in found.items() if value[3] is None} == expected
+
+
+@contextmanager
+def cluster(folder: Path) -> Iterator[tuple[Path, list[subprocess.Popen[str]]]]:
+    """A scheduler and two workers, started by dask's own command lines on loopback."""
+    file = folder / "scheduler.json"
+    dask = ("-m", "dask")
+    where = ("--host", "127.0.0.1")
+    with started(*dask, "scheduler", *where, "--port", "0", "--no-dashboard", "--scheduler-file", str(file)):
+        until(file.exists)
+        worker = ("worker", *where, "--nthreads", "1", "--no-dashboard", "--scheduler-file", str(file))
+        with started(*dask, *worker) as (first, _), started(*dask, *worker) as (second, _):
+            yield file, [first, second]
+
+
+def test_a_cluster_gives_the_same_rows_though_a_worker_is_killed_half_way(tmp_path: Path) -> None:
+    tasks = [{"i": i, "sleep": 0.02} for i in range(200)]
+    run(walk, tasks, folder=tmp_path / "one", seed=5)
+    with cluster(tmp_path) as (file, workers):
+
+        def kill_half_way(summary: Any) -> None:
+            if summary.done > 100 and len(workers) == 2:
+                workers.pop().kill()
+
+        summary = run(
+            walk, tasks, folder=tmp_path / "many", seed=5, scheduler=str(file), progress=kill_half_way
+        )
+        assert len(workers) == 1
+        address = json.loads(file.read_text())["address"]
+        again = run(walk, tasks, folder=tmp_path / "many", seed=5, scheduler=address)
+    assert (summary.done, summary.failed, again.skipped) == (200, 0, 200)
+    assert rows(tmp_path / "many") == rows(tmp_path / "one")
+
+
+def test_a_cluster_with_other_software_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with cluster(tmp_path) as (file, _):
+        monkeypatch.setattr("lab_tasks.__version__", "7.1")
+        with pytest.raises(EngineError, match=r"a worker runs version 7\.0 of the software .* 7\.1"):
+            run(walk, [{"i": 1}], folder=tmp_path / "out", scheduler=str(file))
+    assert not rows(tmp_path / "out")
+
+
+def test_a_scheduler_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(EngineError, match=r"the scheduler file .* is not there"):
+        run(walk, [{"i": 1}], folder=tmp_path, scheduler=str(tmp_path / "none.json"))
+    with pytest.raises(EngineError, match="cannot reach a scheduler at not an address"):
+        run(walk, [{"i": 1}], folder=tmp_path, scheduler="not an address")
+
+
+def executions(log: Path) -> Counter[int]:
+    return Counter(map(int, log.read_text().split())) if log.exists() else Counter()
+
+
+def killed_and_resumed(
+    folder: Path, wait: Callable[[Path], None], *, jobs: int = 2, count: int = 100
+) -> float:
+    """Kill a driver after `wait(log)` and check all that must hold; returns the share recorded."""
+    sleep, log = 0.02, folder / "log"
+    tasks = [{"i": i, "sleep": sleep, "log": str(log)} for i in range(count)]
+    command = ("-c", DRIVER, str(folder / "killed"), "walk", str(jobs), json.dumps(tasks))
+    with started(*command) as (driver, mark):
+        wait(log)
+        driver.kill()
+        driver.wait()
+        assert gone(mark), "a worker outlived its driver"
+    file = folder / "killed" / FILE
+    kept = {record.task["i"] for record in read(folder / "killed")} if file.exists() else set()
+    before = executions(log)
+    assert kept <= set(before)
+    in_flight = jobs * GROUPS_A_THREAD * (GROUP_SECONDS / sleep + 1)
+    assert len(set(before) - kept) <= in_flight
+    with started(*command) as (driver, mark):
+        _, errors = driver.communicate(timeout=120)
+        assert (driver.returncode, errors) == (0, "")
+        assert gone(mark)
+    after = executions(log)
+    assert all(after[i] == 1 for i in kept), "recorded work was done again"
+    assert set(after) == set(range(count))
+    run(walk, tasks, folder=folder / "whole", seed=5)
+    assert rows(folder / "killed") == rows(folder / "whole")
+    return len(kept) / count
+
+
+def test_a_killed_driver_resumes_where_it_was(tmp_path: Path) -> None:
+    share = killed_and_resumed(tmp_path, lambda log: until(lambda: len(executions(log)) > 50))
+    assert 0 < share < 1
+
+
+@pytest.mark.slow
+def test_twenty_random_kills(tmp_path: Path) -> None:
+    clock = random.Random(20)
+    shares = []
+    for attempt in range(20):
+        folder = tmp_path / str(attempt)
+        folder.mkdir()
+        moment = clock.uniform(0, 6)  # from before the first line of the driver to about its end
+        shares.append(killed_and_resumed(folder, lambda log, moment=moment: time.sleep(moment), count=200))
+    print(sorted(shares))
+    assert any(0 < share < 1 for share in shares), "no kill fell amid the work"
+
+
+def test_workers_stuck_in_a_call_die_with_their_driver(tmp_path: Path) -> None:
+    logs = [tmp_path / "0", tmp_path / "1"]
+    tasks = json.dumps([{"log": str(log)} for log in logs])
+    with started("-c", DRIVER, str(tmp_path), "stuck", "2", tasks) as (driver, mark):
+        until(lambda: all(log.exists() for log in logs))
+        driver.kill()
+        driver.wait()
+        assert gone(mark, 3)
+
+
+@pytest.mark.parametrize(("jobs", "number"), [(1, signal.SIGINT), (2, signal.SIGINT), (1, signal.SIGTERM)])
+def test_an_interruption_keeps_what_is_finished(tmp_path: Path, jobs: int, number: int) -> None:
+    log = tmp_path / "log"
+    tasks = [{"i": i, "sleep": 0.01, "log": str(log)} for i in range(100)]
+    tasks += [{"i": i, "sleep": 60, "log": str(log)} for i in range(100, 100 + jobs)]
+    command = ("-c", DRIVER, str(tmp_path), "walk", str(jobs), json.dumps(tasks))
+    with started(*command, start_new_session=True) as (driver, mark):
+        until(lambda: set(range(100, 100 + jobs)) <= set(executions(log)))
+        os.killpg(driver.pid, number) if number == signal.SIGINT else driver.send_signal(number)
+        _, errors = driver.communicate(timeout=20)
+        assert errors.rstrip().endswith("KeyboardInterrupt")
+        assert gone(mark)
+    assert {record.task["i"] for record in read(tmp_path)} == set(range(100))
+
+
+def test_a_second_driver_is_refused(tmp_path: Path) -> None:
+    tasks = json.dumps([{"i": 0, "sleep": 60}])
+    with started("-c", DRIVER, str(tmp_path), "walk", "1", tasks) as (driver, _):
+        until(lambda: (tmp_path / FILE).exists())
+        with pytest.raises(StoreError, match=rf"is in use by process {driver.pid} on"):
+            run(walk, [{"i": 0}], folder=tmp_path)

@@ -1,0 +1,346 @@
+"""The deterministic equivalent against reference points, sketches, and an integral built another way."""
+
+import dataclasses
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from seqlaw import PRESETS, WSD, BlockDecay, Constant, Cosine, InputError, Modes, Setting, Teacher
+from seqlaw.rungs import equivalent
+from seqlaw.rungs.ask import along
+from seqlaw.rungs.equivalent import equivalent_risk, equivalent_risks, population
+from seqlaw.rungs.exact import exact_rows
+from seqlaw.rungs.resolvent import contours, spectral_edge
+from seqlaw.rungs.spectral_sum import Rule, sum_rule
+
+POINTS = json.loads((Path(__file__).parent / "data" / "equivalent_points.json").read_text())["points"]
+
+
+def make(teacher="regime2", *, M=128, N=4096, P=64, d=1024, L=30000, kind=BlockDecay, gamma=0.1, tested=None):
+    teacher = PRESETS[teacher] if isinstance(teacher, str) else teacher
+    return Setting(teacher=teacher, M=M, N=N, P=P, d=d, schedule=kind(gamma=gamma, L=L), eval_length=tested)
+
+
+@pytest.mark.parametrize("point", POINTS, ids=lambda p: f"{p['teacher']}-M{p['M']}-P{p['P']}-L{p['L']}")
+def test_reference_points(point):
+    """An independent implementation's numbers, asked to 1e-6 or 1e-9 of F(0); met to 1e-9 relative."""
+    names = ("teacher", "M", "N", "P", "d", "L")
+    risk = equivalent_risk(make(**{name: point[name] for name in names}, gamma=point["gamma"]))
+    assert risk.irreducible == pytest.approx(point["irreducible"], rel=1e-12)
+    assert risk.approx == pytest.approx(point["approx"], rel=1e-11)
+    assert risk.bias == pytest.approx(point["bias"], rel=1e-9)
+    assert risk.diagnostics["finite_filter_variance"] == pytest.approx(point["variance_ff"], rel=1e-9)
+
+
+def test_where_do_you_test():
+    """MATH §12's table of approx + bias, within 1 %."""
+    table = {
+        None: [5.69e-4, 3.13e-4, 2.12e-4, 1.44e-4],
+        16: [8.0e-5, 1.72e-4, 3.44e-4, 5.40e-4],
+        4096: [1.04e-5, 3.12e-5, 8.0e-5, 1.44e-4],
+    }
+    for tested, wanted in table.items():
+        risks = equivalent_risks([make(P=P, tested=tested) for P in (2, 8, 32, 4096)])
+        np.testing.assert_allclose([risk.approx + risk.bias for risk in risks], wanted, rtol=0.01)
+
+
+def slope(x, y):
+    return np.polyfit(np.log(x), np.log(y), 1)[0]
+
+
+def test_the_papers_population_slopes_without_a_random_number():
+    widths = [12, 16, 24, 32, 48, 64, 96, 128]
+    risks = equivalent_risks([make("regime1", M=M, d=768, P=4096) for M in widths])
+    assert slope(widths, [risk.approx for risk in risks]) == pytest.approx(-0.963, abs=0.001)
+    points = [make("regime1", M=512, d=2048, P=4096, L=4000 * 2**k) for k in range(10)]
+    risks = equivalent_risks(points)
+    bias = [risk.bias for risk in risks]
+    assert slope([point.schedule.horizon for point in points], bias) == pytest.approx(-0.7188, abs=0.001)
+    lengths = [4, 6, 8, 12, 16, 24, 32, 48]
+    risks = equivalent_risks([make(M=512, d=2048, P=P) for P in lengths])
+    assert slope(lengths, [risk.approx for risk in risks]) == pytest.approx(-0.950, abs=0.001)
+    risks = equivalent_risks([make(M=1024, d=2048, P=P, L=142397) for P in lengths[:6]])
+    assert slope(lengths[:6], [risk.bias for risk in risks]) == pytest.approx(-0.2013, abs=0.0005)
+
+
+# --- the sums ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "teacher",
+    [
+        PRESETS["regime1"],
+        PRESETS["regime2"],
+        Teacher(alpha=3.5, theta=1.3, r=0.45, rho=0.9, c_xi=1, c_0=1),
+        Teacher(alpha=1.05, theta=4, r=0.01, rho=0.9, c_xi=1, c_0=1),
+    ],
+)
+def test_head_and_tail_give_the_plain_sum(teacher):
+    """Σ over 3000 modes: by the rule and mode by mode."""
+    points = [
+        make(teacher, M=M, d=3000, P=P, L=L, kind=WSD, tested=tested)
+        for M in (12, 600)
+        for P, tested in ((3, 3), (100, 7))
+        for L in (20, 30000, 10**7)
+    ]
+    plain = Rule(modes=teacher.modes(3000), weights=np.ones(3000))
+    slow = equivalent._evaluate(points, plain, sum_rule(points[0], "coarse"))
+    for fast, wanted in zip(equivalent_risks(points), slow, strict=True):
+        energy = wanted.diagnostics["source_energy"]
+        assert fast.irreducible == pytest.approx(wanted.irreducible, rel=1e-12)
+        assert fast.approx == pytest.approx(wanted.approx, rel=1e-10)
+        assert fast.bias == pytest.approx(wanted.bias, abs=1e-11 * energy)
+        assert fast.variance == pytest.approx(wanted.variance, rel=1e-10)
+
+
+def test_the_coarse_rule_is_enough_for_the_double_sums():
+    points = [make(d=700, P=P, tested=tested) for P, tested in ((2, None), (8, None), (30, 500))]
+    fine = sum_rule(points[0])
+    plain = Rule(modes=points[0].modes, weights=np.ones(700))
+    slow = equivalent._evaluate(points, fine, plain)
+    for fast, wanted in zip(equivalent_risks(points), slow, strict=True):
+        assert fast.variance == pytest.approx(wanted.variance, rel=1e-7)
+
+
+def test_many_modes_and_infinitely_many():
+    far, infinite = (equivalent_risk(make(d=d, M=512)) for d in (10**15, math.inf))
+    # What lies beyond 10^15: a share (10^15)^-(β-1) of each sum, β = 1.95 at worst (1.25 in the trace h).
+    assert far.approx == pytest.approx(infinite.approx, rel=1e-3)
+    assert far.bias == pytest.approx(infinite.bias, rel=1e-3)
+    assert infinite.irreducible == pytest.approx(0.03 / 2 * 1.8822296181028, rel=1e-12)  # ζ(1.8)
+    with pytest.raises(InputError, match="d must be finite"):
+        _ = make(d=math.inf).modes
+
+
+@pytest.mark.parametrize("change", [{"alpha": 1.0}, {"theta": 1.0}, {"alpha": 0.5}, {"theta": 1.01}])
+def test_an_infinite_sum_that_diverges_is_refused(change):
+    teacher = dataclasses.replace(PRESETS["regime1"], **change)
+    with pytest.raises(InputError, match="d = inf needs"):
+        equivalent_risk(make(teacher, d=math.inf))
+
+
+def test_arrays_are_summed_as_they_are():
+    modes = PRESETS["regime2"].modes(300)
+    shuffled = np.random.default_rng(0).permutation(300)
+    arrays = Modes(a=modes.a[shuffled], sigma_xi=modes.sigma_xi[shuffled], sigma_0=modes.sigma_0[shuffled])
+    one = equivalent_risk(make(d=300, M=40))
+    two = equivalent_risk(dataclasses.replace(make(d=300, M=40), teacher=arrays, d=None))
+    for name in ("irreducible", "approx", "bias", "variance"):
+        assert getattr(one, name) == pytest.approx(getattr(two, name), rel=1e-10)
+
+
+# --- the contour ---------------------------------------------------------------------------------
+
+
+def bias_by_another_contour(setting, nodes=600):
+    """The bias with κ itself on a parabola: z(κ) is explicit, so neither Newton, the branch, nor the
+    hyperbola enters; the integrand is analytic in κ off the negative axis and κ_0."""
+    rule = sum_rule(setting)
+    own = population(rule, [setting.P], np.array([float(setting.M)]))
+    h, weights, M = own.h[0], own.weights, setting.M
+    schedule = setting.schedule
+
+    def z(kappa):
+        return -kappa * (1 - (h / (h + kappa[:, None])) @ weights / M)
+
+    mu = 6 / (2 * schedule.total)
+    start = own.kappa[0] + mu
+    v = np.linspace(-3.2, 3.2, nodes)  # ψ² is e^-60 at the ends
+    kappa = start - mu * (v**2 - 2j * v)  # z runs from the upper right round 0 to the lower right
+    dkappa = -mu * (2 * v - 2j)
+    D = 1 / (h + kappa[:, None])
+    dz = -(1 - ((h * D) ** 2) @ weights / M) * dkappa
+    b = own.a * h
+    F = (b**2 * D) @ weights + kappa / M * ((b * D) @ weights) ** 2
+    where = z(kappa)
+    psi = schedule.residual(where)
+    integral = np.sum(psi**2 / where * F * dz) * (v[1] - v[0]) / (2j * np.pi)
+    energy = own.source(own.kappa)[0]
+    return (energy - integral.real) / 2, energy
+
+
+@pytest.mark.parametrize("L", [3000, 10**5, 10**7, 10**9, 10**11, 10**13])
+@pytest.mark.parametrize("kind", [WSD, BlockDecay, Constant, Cosine])
+def test_the_contour_against_another_route(kind, L):
+    """Asked within 1e-8 of F(0) up to L = 10^13; met to 1e-11.
+
+    The student is wide enough to stay unsaturated: near z = 0 the other route itself loses digits.
+    """
+    point = make(M=64 if L < 10**6 else 10**7, d=10**12, P=16, L=L, kind=kind)
+    wanted, energy = bias_by_another_contour(point)
+    assert equivalent_risk(point).bias == pytest.approx(wanted, abs=1e-11 * energy)
+
+
+@pytest.mark.parametrize("gamma", [0.1, 5.0], ids=["quiet", "clipped"])
+@pytest.mark.parametrize("kind", [WSD, BlockDecay, Constant, Cosine])
+def test_ellipse_and_hyperbola_agree(kind, gamma, monkeypatch):
+    points = [
+        make(M=64, P=16, L=L, kind=kind, gamma=gamma, tested=t) for L in (400, 3000) for t in (None, 200)
+    ]
+    answers = []
+    for threshold in (0, 10**12):
+        monkeypatch.setattr("seqlaw.rungs.resolvent.HYPERBOLA_STEPS", threshold)
+        answers.append(equivalent_risks(points))
+    for one, two in zip(*answers, strict=True):
+        assert one.bias == pytest.approx(two.bias, abs=1e-10 * one.diagnostics["source_energy"])
+        assert one.variance == pytest.approx(two.variance, rel=1e-8)
+
+
+@pytest.mark.parametrize("kind", [WSD, BlockDecay, Constant, Cosine])
+def test_few_steps_against_a_sum_over_eigenvalues(kind):
+    """L = 10 … 100, where ψ is no exponential: the exact rung on wide sketches."""
+    points = [make(M=200, d=500, P=8, L=L, kind=kind, gamma=1.0) for L in (10, 30, 100)]
+    rows = exact_rows(points, sketches=12)
+    for index, risk in enumerate(equivalent_risks(points)):
+        sample = [row["bias"] for row in rows if row["point"] == index]
+        error = np.std(sample, ddof=1) / np.sqrt(12)
+        assert risk.bias == pytest.approx(np.mean(sample), abs=5 * error + 3 / 200 * risk.bias)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    teacher=st.sampled_from(["regime1", "regime2"]),
+    M=st.integers(1, 400),
+    P=st.integers(1, 10**6),
+    tested=st.integers(1, 10**6),
+    kind=st.sampled_from([WSD, BlockDecay, Constant, Cosine]),
+    R=st.floats(-3, 9),
+)
+def test_nothing_strange_at_any_horizon(teacher, M, P, tested, kind, R):
+    """R·μ from 1e-3 to 1e9: no NaN, no negative term, and the bias falls with the horizon."""
+    first = 0.1 if kind is Constant else 2.0
+    base = make(teacher, M=M, P=P, d=1000, L=100, kind=kind)
+    horizon = max(10.0**R, first)
+    risks = equivalent_risks(along(base, "R", [horizon, horizon * 1.3]))
+    for risk in risks:
+        values = [risk.irreducible, risk.approx, risk.bias, risk.variance, *risk.diagnostics.values()]
+        assert np.all(np.isfinite(values))
+        assert min(risk.approx, risk.bias) >= 0
+        assert risk.variance > 0
+    one, two = risks
+    assert two.bias <= one.bias + 1e-11 * one.diagnostics["source_energy"]
+    moved = equivalent_risk(dataclasses.replace(along(base, "R", [horizon])[0], eval_length=tested))
+    assert moved.bias >= 0
+    assert moved.variance > 0
+
+
+def test_the_two_point_formula_at_the_own_length():
+    """Tested at P' = P the double contour gives approx + bias, and W the single one."""
+    points = [make(M=M, P=P, L=L) for M in (20, 300) for P in (2, 50) for L in (2000, 10**6)]
+    rule, coarse = sum_rule(points[0]), sum_rule(points[0], "coarse")
+    own = population(rule, [point.P for point in points], np.array([float(point.M) for point in points]))
+    edge, _ = spectral_edge(own.h, own.weights, own.M)
+    schedules = [point.schedule for point in points]
+    path = contours(own.h, own.weights, own.M, schedules, edge, factors=1)
+    for k, (point, risk) in enumerate(zip(points, equivalent_risks(points), strict=True)):
+        double = equivalent._moved_loss(own, own.h[k], path, k)
+        assert double == pytest.approx(risk.approx + risk.bias, abs=1e-11 * risk.diagnostics["source_energy"])
+        h = coarse.modes.averaged(point.P)
+        W = equivalent._moved_diagonal(own, coarse, point.P, h, path, k)
+        assert (h * W) @ coarse.weights == pytest.approx(risk.diagnostics["effective_dimension"], rel=1e-5)
+
+
+# --- against sketches ----------------------------------------------------------------------------
+
+CHECKED = ("approx", "bias", "variance", "finite_filter_variance")
+
+
+def random_setting(rng):
+    """One draw over the allowed box with Σγ·κ(0) ≤ 1: regimes, schedules, own and other test lengths."""
+    while True:
+        r = rng.uniform(0.05, 0.45)
+        alpha = rng.uniform(1.1, 2.5)
+        theta = rng.uniform(max(1.05, alpha - 2 * r), 3.0)
+        teacher = Teacher(
+            alpha=alpha,
+            theta=theta,
+            r=r,
+            rho=rng.uniform(0.2, 0.95),
+            c_xi=10 ** rng.uniform(-2, 0),
+            c_0=10 ** rng.uniform(-2, 0.5),
+        )
+        M = round(12 * (512 / 12) ** rng.random())
+        P = round(2 * 500 ** rng.random())
+        tested = None if rng.random() < 0.5 else round(2 * 500 ** rng.random())
+        kind = [WSD, BlockDecay, Constant, Cosine][rng.integers(4)]
+        L = round(20 * 10 ** (4 * rng.random()))
+        setting = make(teacher, M=M, N=1000, P=P, d=int(2.5 * M), L=L, kind=kind, tested=tested)
+        if equivalent_risk(setting).diagnostics["saturation"] <= 1:
+            return setting
+
+
+def check_against_sketches(setting, sketches):
+    """Largest excess over max(3/M, 5 standard errors), and the errors themselves."""
+    risk = equivalent_risk(setting)
+    rows = exact_rows([setting], sketches=sketches)
+    errors = {}
+    for name in CHECKED:
+        sample = np.array([row[name] for row in rows])
+        value = getattr(risk, name) if name != "finite_filter_variance" else risk.diagnostics[name]
+        noise = sample.std(ddof=1) / np.sqrt(sketches) / sample.mean()
+        errors[name] = value / sample.mean() - 1
+        assert abs(errors[name]) <= max(3 / setting.M, 5 * noise), (name, errors[name], noise, setting)
+    return errors
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_against_sketches(seed):
+    check_against_sketches(random_setting(np.random.default_rng(seed)), sketches=10)
+
+
+@pytest.mark.slow
+def test_against_sketches_over_the_box():
+    """40 random settings; the spread of M × (relative error) is what docs/equivalent.md states."""
+    rng = np.random.default_rng(2026)
+    scaled = {name: [] for name in CHECKED}
+    for _ in range(40):
+        setting = random_setting(rng)
+        for name, error in check_against_sketches(setting, sketches=24).items():
+            scaled[name].append(error * setting.M)
+    for name, values in scaled.items():
+        print(
+            f"{name}: median |M·error| {np.median(np.abs(values)):.2f}, largest {np.max(np.abs(values)):.2f}"
+        )
+
+
+def test_lagged_variance_where_the_papers_guide_fails():
+    """A strong initialization (c_0 = 3, P = 8): the guide is 25 % low and more, the lag terms are not."""
+    teacher = dataclasses.replace(PRESETS["regime2"], c_0=3.0)
+    for M, missing in ((40, 0.20), (20, 0.35)):
+        setting = make(teacher, M=M, d=128, P=8, L=3000, gamma=0.05)
+        risk = equivalent_risk(setting)
+        assert risk.diagnostics["finite_filter_variance"] < (1 - missing) * risk.variance
+        sample = np.array([row["variance"] for row in exact_rows([setting], sketches=40)])
+        error = sample.std(ddof=1) / np.sqrt(40)
+        assert risk.variance == pytest.approx(sample.mean(), abs=5 * error)
+
+
+def test_saturation_is_flagged_and_the_floor_reported_as_zero():
+    risk = equivalent_risk(make(M=32, L=10**9))
+    assert any(flag.startswith("saturated") for flag in risk.flags)
+    far = equivalent_risk(make(M=32, L=10**15))
+    assert far.bias == 0.0
+    assert any("reported as 0" in flag and flag.startswith("bias") for flag in far.flags)
+
+
+def test_a_student_as_wide_as_the_teacher():
+    risk = equivalent_risk(make(M=64, d=64))
+    assert risk.approx == pytest.approx(0.0, abs=1e-15)
+    assert np.isfinite(risk.bias)
+    assert risk.bias > 0
+
+
+def test_a_grid_is_its_points():
+    points = [
+        make(M=M, P=P, L=L, tested=t)
+        for M, P, L, t in ((20, 4, 50, None), (90, 64, 10**6, 7), (20, 4, 500, 4))
+    ]
+    for one, many in zip(points, equivalent_risks(points), strict=True):
+        alone = equivalent_risk(one)
+        for name in ("approx", "bias", "variance"):
+            assert getattr(alone, name) == pytest.approx(getattr(many, name), rel=1e-9)

@@ -1,0 +1,233 @@
+"""The result file: what it keeps, whom it refuses, and that it is left alone when refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from seqlaw.lab.errors import StoreError
+from seqlaw.lab.store import FILE, Outcome, Store, file_system, inspect, journal_for, read
+
+ROOT = Path(__file__).parent.parent
+
+
+def outcome(i: int, *, error: str | None = None, size: int = 1) -> Outcome:
+    rows = None if error else json.dumps([{"value": i / 7}] * size)
+    return Outcome(
+        key=f"{i:032x}", task={"i": i}, seconds=0.5, machine='{"host":"here"}', rows=rows, error=error
+    )
+
+
+def opened(folder: Path, version: str = "1.0", journal: str | None = None) -> Store:
+    return Store(folder, seed=3, version=version, journal=journal)
+
+
+@pytest.mark.parametrize("journal", ["wal", "delete"])
+def test_what_is_recorded_is_read_back(tmp_path: Path, journal: str) -> None:
+    with opened(tmp_path, journal=journal) as store:
+        store.record([outcome(1), outcome(2, error="ValueError: no")])
+        assert store.known() == ({outcome(1).key}, {outcome(2).key})
+        during = list(read(tmp_path))  # a reader needs no lock
+    after = list(read(tmp_path))
+    assert during == after
+    first, second = after
+    assert (first.seed, first.version, first.task, first.rows) == (3, "1.0", {"i": 1}, [{"value": 1 / 7}])
+    assert (second.rows, second.error) == (None, "ValueError: no")
+    assert first.machine == {"host": "here"}
+    assert {path.name for path in tmp_path.iterdir()} == {FILE, "driver.lock"}  # no log stays behind
+    with opened(tmp_path) as store:
+        store.record([outcome(2)])
+        assert store.known() == ({outcome(1).key, outcome(2).key}, set())
+
+
+def test_rows_of_another_version_are_kept_and_marked(tmp_path: Path) -> None:
+    with opened(tmp_path, "1.0") as store:
+        store.record([outcome(1), outcome(2)])
+    with opened(tmp_path, "1.1") as store:
+        assert store.known() == (set(), set())
+        assert store.others() == {"1.0": 2}
+        store.record([outcome(1)])
+    assert [(record.version, record.task["i"]) for record in read(tmp_path)] == [
+        ("1.0", 1),
+        ("1.0", 2),
+        ("1.1", 1),
+    ]
+
+
+def test_a_second_driver_is_refused_and_told_by_whom(tmp_path: Path) -> None:
+    with (
+        opened(tmp_path),
+        pytest.raises(StoreError, match=rf"is in use by process {os.getpid()} on .*: one driver"),
+    ):
+        opened(tmp_path)
+    opened(tmp_path).close()
+
+
+def test_the_lock_of_a_killed_driver_is_gone(tmp_path: Path) -> None:
+    program = (
+        "import sys, time; from pathlib import Path; from seqlaw.lab.store import Store\n"
+        "store = Store(Path(sys.argv[1]), seed=3, version='1.0'); print('ready', flush=True); time.sleep(60)"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as driver:
+        assert driver.stdout is not None
+        driver.stdout.readline()
+        with pytest.raises(StoreError, match=f"process {driver.pid} on"):
+            opened(tmp_path)
+        driver.send_signal(signal.SIGKILL)
+    opened(tmp_path).close()
+
+
+def foreign(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("CREATE TABLE guests (name TEXT)")
+        database.commit()
+
+
+def not_sqlite(path: Path) -> None:
+    path.write_text("M,N,P\n1,2,3\n")
+
+
+def other_schema(path: Path) -> None:
+    filled(path)
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("PRAGMA user_version = 99")
+
+
+def truncated(path: Path) -> None:
+    filled(path)
+    os.truncate(path, path.stat().st_size - 1000)
+
+
+def truncated_header(path: Path) -> None:
+    filled(path)
+    os.truncate(path, 60)
+
+
+def truncated_with_log(path: Path) -> None:
+    """A killed driver's log is there, and the file itself is cut."""
+    filled(path)
+    store = opened(path.parent)
+    store.record([outcome(1000)])
+    log = path.with_name(FILE + "-wal")
+    saved = log.read_bytes()
+    store.close()
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("PRAGMA journal_mode = WAL")
+    log.write_bytes(saved)
+    os.truncate(path, path.stat().st_size // 8192 * 4096)
+
+
+def filled(path: Path) -> None:
+    with opened(path.parent) as store:
+        store.record([outcome(i, size=50) for i in range(100)])
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (foreign, "is a database of another program"),
+        (not_sqlite, "is no result file"),
+        (other_schema, "has schema version 99; this software reads and writes version 1"),
+        (truncated, r"is truncated: \d+ of \d+ bytes are left"),
+        (truncated_header, "is truncated: 60 bytes are left"),
+        (truncated_with_log, "damaged"),
+    ],
+)
+def test_a_file_that_is_not_a_sound_store_is_refused_and_left_alone(
+    tmp_path: Path, spoil: object, message: str
+) -> None:
+    path = tmp_path / FILE
+    spoil(path)  # type: ignore[operator]
+    before = path.read_bytes()
+    for use in (lambda: opened(tmp_path), lambda: list(read(tmp_path))):
+        with pytest.raises(StoreError, match=message) as caught:
+            use()
+        assert "\n" not in str(caught.value)
+        assert str(path) in str(caught.value)
+        assert path.read_bytes() == before
+
+
+def test_nothing_to_read(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="holds no results"):
+        list(read(tmp_path))
+
+
+def test_a_killed_creation_leaves_nothing_in_the_way(tmp_path: Path) -> None:
+    (tmp_path / FILE).touch()
+    (tmp_path / f"{FILE}.new").write_text("half-made")
+    opened(tmp_path).close()
+    inspect(tmp_path / FILE)
+
+
+@pytest.mark.parametrize("journal", ["wal", "delete"])
+def test_a_full_disk_loses_nothing_that_was_acknowledged(tmp_path: Path, journal: str) -> None:
+    with opened(tmp_path, journal=journal) as store:
+        store.record([outcome(1)])
+        # SQLite's own limit fails in the same place, with the same code, as a write to a full disk.
+        store._connection.execute("PRAGMA max_page_count = 12")
+        with pytest.raises(StoreError, match="the disk is full; what was recorded is kept") as caught:
+            store.record([outcome(i, size=500) for i in range(2, 50)])
+        assert "\n" not in str(caught.value)
+        assert store.known() == ({outcome(1).key}, set())
+    with opened(tmp_path) as store:
+        store.record([outcome(2)])
+    assert [record.task["i"] for record in read(tmp_path)] == [1, 2]
+
+
+@contextmanager
+def without_power(folder: Path) -> Iterator[None]:
+    """Read-only for this process; root may write anywhere, so root becomes nobody for a while."""
+    parents = [above for above in folder.parents if above.stat().st_uid == os.geteuid()]
+    modes = {above: above.stat().st_mode for above in (folder, *parents)}
+    root = os.geteuid() == 0
+    for above, mode in modes.items():
+        above.chmod(mode | stat.S_IXOTH | stat.S_IXGRP)  # it keeps its group
+    folder.chmod(0o555)
+    if root:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        if root:
+            os.seteuid(0)
+        for above, mode in modes.items():
+            above.chmod(mode)
+
+
+def test_a_read_only_folder_is_refused_for_writing_and_read_all_the_same(tmp_path: Path) -> None:
+    with opened(tmp_path) as store:
+        store.record([outcome(1)])
+    before = (tmp_path / FILE).read_bytes()
+    with without_power(tmp_path):
+        assert len(list(read(tmp_path))) == 1
+        with pytest.raises(StoreError, match=r"/driver\.lock: permission denied$"):
+            opened(tmp_path)
+        with pytest.raises(StoreError, match=r"/new: permission denied$"):
+            opened(tmp_path / "new")
+    assert (tmp_path / FILE).read_bytes() == before
+
+
+def test_the_journal_suits_the_file_system(tmp_path: Path) -> None:
+    mounts = tmp_path / "mountinfo"
+    mounts.write_text(
+        "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n"
+        f"40 22 0:35 / {tmp_path}/home\\040dir rw - nfs4 server:/home rw\n"
+        f"41 22 0:36 / {tmp_path}/home rw - tmpfs tmpfs rw\n"
+    )
+    assert file_system(tmp_path / "home dir" / "x", mounts) == "nfs4"
+    assert file_system(tmp_path / "home" / "x", mounts) == "tmpfs"
+    assert file_system(tmp_path / "homes", mounts) == "ext4"
+    assert file_system(tmp_path, tmp_path / "absent") == ""
+    assert journal_for(tmp_path) in ("wal", "delete")
