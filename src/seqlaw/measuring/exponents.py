@@ -12,7 +12,7 @@ import numpy as np
 
 from seqlaw.measuring.powerlaw import LEAST_POINTS, Line, Window, fit_line, windows
 from seqlaw.measuring.projection import Projected, project
-from seqlaw.measuring.spectra import Spectra
+from seqlaw.measuring.spectra import Alignment, Spectra
 from seqlaw.model.checks import Array
 from seqlaw.model.randomness import generator
 from seqlaw.model.teacher import Teacher
@@ -21,6 +21,9 @@ LAWS = {"innovation": ("alpha", "c_xi"), "initial": ("theta", "c_0"), "transitio
 """Spectrum → the names of its exponent and its scale."""
 DRAWS = 1000
 _CLEAR = 6.0  # standard errors by which a projection must be visible before its absence means anything
+ASYMMETRY = 0.1
+"""Largest antisymmetric share of the transition that still counts as noise of a symmetric one."""
+_SPREAD = 4.0  # off-diagonal transition over that of a random projection
 _CORRECTION = 0.25  # relative uncertainty of the finite-sample correction, which is first order
 _LEAST_GROUPS = 4  # groups below which a bootstrap says nothing
 
@@ -47,7 +50,8 @@ class Fit:
     laws: dict[str, Law]
     seen: str
     """ "direct": the features are the latent directions; "projected": they look like a random projection of
-    more of them; "unknown": the data cannot tell, and both are allowed for."""
+    more of them; "unknown": the data cannot tell, and both are allowed for; "neither": transition and
+    covariance share directions less than either has it, so no bias is taken off."""
     expected_excess: float | None
     """The excess of `Alignment` that a random projection of the fitted law would show."""
 
@@ -64,11 +68,20 @@ def fit(spectra: Spectra, *, D: int, P: int, seed: int, dynamics: bool) -> Fit:
     if expected is not None and clear and alignment.excess < expected / 2:
         lines = _lines(spectra, names, D // 2)
         return Fit(laws=_laws(spectra, lines, None, 0.0, seed), seen="direct", expected_excess=expected)
+    if not _commutes(alignment, expected):
+        laws = _laws(spectra, first, (simulated, teacher), 0.0, seed)
+        return Fit(laws=laws, seen="neither", expected_excess=expected)
     # The bias is read at the fitted law, then once more at the corrected one.
     teacher = _teacher(first, _biases(first, simulated, teacher))
     simulated = project(teacher, D, P, block=alignment.block, seed=seed)
     laws = _laws(spectra, first, (simulated, teacher), 1.0 if clear else 0.5, seed)
     return Fit(laws=laws, seen="projected" if clear else "unknown", expected_excess=expected)
+
+
+def _commutes(alignment: Alignment, expected: float | None) -> bool:
+    """Whether transition and covariance share directions at least as well as through a random projection."""
+    beyond = expected is not None and alignment.excess > _SPREAD * expected + 1
+    return alignment.asymmetry <= ASYMMETRY and not beyond
 
 
 def _lines(spectra: Spectra, names: list[str], top: int) -> dict[str, tuple[list[Window], Line]]:
@@ -122,7 +135,7 @@ def _laws(
     share: float,
     seed: int,
 ) -> dict[str, Law]:
-    """`share` is the weight of the projection's bias: 1 certain, ½ unknown."""
+    """`share` is the weight of the projection's bias: 1 certain, ½ unknown, 0 where it has no ground."""
     rng = generator(seed, "measure", "draws")
     groups = len(next(iter(spectra.moving.values())).counts)
     weights = rng.multinomial(groups, np.full(groups, 1 / groups), size=DRAWS).astype(np.float64)

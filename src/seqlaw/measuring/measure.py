@@ -61,11 +61,14 @@ class Measurement:
     band: Mapping[str, tuple[float, float]]
     """Least and largest exponent over the windows tried, before the projection's bias is taken off."""
     seen: str
-    """Whether the features look like a random projection of the state: "direct", "projected" or "unknown"."""
+    """Whether the features look like a random projection of the state: "direct", "projected", "unknown" or,
+    where covariance and transition share too few directions for both, "neither"."""
     checks: tuple[Check, ...]
     flags: tuple[str, ...]
     reliable: bool
     spectra: Spectra
+    mean: Array
+    """The mean state, which was taken away (zero without centring)."""
 
     @property
     def teacher(self) -> Teacher | None:
@@ -138,6 +141,7 @@ def measured(moments: Tally, *, seed: int = 0) -> Measurement:
         flags=warnings,
         reliable=is_reliable(warnings),
         spectra=found,
+        mean=moments.mean,
     )
 
 

@@ -1,8 +1,8 @@
 """What seeing the latent state through D random features does to the three fits.
 
 The paper's student sees u = S x with a Gaussian S of D rows. Whoever measures u finds exponents that are off
-by a bias (the spectrum bends near j = D) and by a scatter (each |S_j|² is off by √(2/D)) that no resampling of
-the sequences shows. Both are read off sketches of the fitted law.
+by a bias (the spectrum bends near j = D) and by a scatter (each |S_j|² is off by √(2/D)) that no resampling
+of the sequences shows. Both are read off sketches of the fitted law.
 """
 
 from __future__ import annotations

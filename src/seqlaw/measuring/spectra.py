@@ -23,7 +23,7 @@ LEAST_DIRECTIONS = 2
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Moving:
-    """How leading eigenvalues move with the groups: λ_j(w) = centre_j + scale Σ_g w_g part_gj / Σ_g w_g count_g."""
+    """How eigenvalues move with group weights: λ_j = centre_j + scale Σ_g w_g part_gj / Σ_g w_g count_g."""
 
     parts: Array
     counts: Array
