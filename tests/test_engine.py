@@ -141,7 +141,7 @@ def test_a_cluster_gives_the_same_rows_though_a_worker_is_killed_half_way(tmp_pa
     run(walk, tasks, folder=tmp_path / "one", seed=5)
     with cluster(tmp_path) as (file, workers):
 
-        def kill_half_way(summary: Any) -> None:
+        def kill_half_way(summary: Any, share: float) -> None:
             if summary.done > 100 and len(workers) == 2:
                 workers.pop().kill()
 

@@ -10,6 +10,7 @@ import typer
 
 import seqlaw
 from seqlaw.cli.options import option_of
+from seqlaw.lab.errors import LabError
 from seqlaw.model.checks import InputError
 from seqlaw.model.sketch import SingularProblem
 
@@ -49,7 +50,7 @@ def main(arguments: list[str] | None = None) -> None:
         code = app(args=arguments, standalone_mode=False)
     except InputError as error:
         _fail(f"{option_of(error.field)} {error.rule}, got {error.value}")
-    except SingularProblem as error:
+    except (SingularProblem, LabError) as error:
         _fail(str(error))
     except _UsageError as error:
         _fail(" ".join(getattr(error, "message", str(error)).split()))
