@@ -23,6 +23,7 @@ ALLOWED = {
     "lab": {"model"},
     "spec": {"model"},
     "sweep": {"lab", "rungs", "model", "spec", "fit"},
+    "measure_plot": {"measuring", "plot"},
     "plot": {"model", "rungs", "planning", "fit", "measuring"},
     "paper": {"model", "rungs", "planning", "fit", "measuring", "advice", "lab", "sweep", "plot"},
     "cli": {
@@ -36,6 +37,7 @@ ALLOWED = {
         "spec",
         "sweep",
         "plot",
+        "measure_plot",
         "paper",
         "web",
     },

@@ -25,7 +25,7 @@ def draw_spectra(measurement: Measurement, path: str | Path) -> None:
         panel, spectrum = axes[0][k], measurement.spectra.named(name)
         j = np.arange(1, spectrum.raw.size + 1)
         for values, alpha, label in ((spectrum.raw, 0.3, "measured"), (spectrum.values, 1.0, "corrected")):
-            shown = (values > 0) & ((j <= spectrum.trusted) | (label == "measured"))
+            shown = (values > 1e-10 * spectrum.raw[0]) & ((j <= spectrum.trusted) | (label == "measured"))
             panel.plot(
                 j[shown], values[shown], MARKERS[k], color=SERIES[k], alpha=alpha, markersize=2.5, label=label
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from seqlaw.measuring.measure import Measurement
+from seqlaw.measuring.verdict import HARMLESS
 from seqlaw.model.checks import positive, whole
 from seqlaw.model.schedule import WSD, Schedule
 from seqlaw.model.setting import Setting
@@ -44,7 +45,11 @@ def advise(
     teacher = source.modes if isinstance(source, Measurement) else source
     words = _trust(source) if isinstance(source, Measurement) else []
     if tokens is None:
-        return Advice(words=(*words, "Give a number of tokens for advice on how to split them."), tradeoff=None, plan=None)
+        return Advice(
+            words=(*words, "Give a number of tokens for advice on how to split them."),
+            tradeoff=None,
+            plan=None,
+        )
     tokens = positive("tokens", tokens)
     size = teacher.d if isinstance(teacher, Modes) else (_MODES if d is None else whole("d", d))
     planned = None
@@ -85,10 +90,10 @@ def _trust(measurement: Measurement) -> list[str]:
     if measurement.reliable:
         probability = 0.0 if regime.probability is None else regime.probability
         return [f"The data look like regime {regime.name} (probability {probability:.2f})."]
-    causes = sorted({flag.split(":")[0] for flag in measurement.flags})
+    causes = sorted({flag.split(":")[0] for flag in measurement.flags} - set(HARMLESS))
     return [
-        f"The theory does not cover these data ({', '.join(causes)}). What follows treats the measured spectra "
-        "as if it did: a guess to be checked on held-out data, not a result."
+        f"The theory does not cover these data ({', '.join(causes)}). What follows treats the measured "
+        "spectra as if it did: a guess to be checked on held-out data, not a result."
     ]
 
 
@@ -106,7 +111,8 @@ def _sentence(curves: Tradeoff, name: str, M: int) -> str:
     ratio = worst.reducible / least if least > 0 else 1.0
     tokens = f"{curves.tokens:,} tokens and width {M}"
     if ratio < _MATTERS:
-        return f"{where} the split of {tokens} hardly matters: any P is within {100 * (ratio - 1):.1f} % of the best."
+        within = f"{100 * (ratio - 1):.1f} %"
+        return f"{where} the split of {tokens} hardly matters: any P is within {within} of the best."
     span = f"P = {low:,}" if low == high else f"P from {low:,} to {high:,}"
     shortest, longest = min(row.P for row in curve), max(row.P for row in curve)
     if low == shortest and high < longest:
@@ -115,10 +121,14 @@ def _sentence(curves: Tradeoff, name: str, M: int) -> str:
         kind = "fewer, longer sequences win"
     else:
         kind = "a middle length wins"
-    counts = f"N = {curves.tokens // low:,}" if low == high else f"N = {curves.tokens // high:,} to {curves.tokens // low:,}"
+    counts = (
+        f"N = {curves.tokens // low:,}"
+        if low == high
+        else f"N = {curves.tokens // high:,} to {curves.tokens // low:,}"
+    )
     return (
-        f"{where} {kind} at {tokens}: {span} ({counts}) is best, and P = {worst.P:,} has {ratio:.2g} times its "
-        "reducible risk."
+        f"{where} {kind} at {tokens}: {span} ({counts}) is best, and P = {worst.P:,} has "
+        f"{ratio:.2g} times its reducible risk."
     )
 
 

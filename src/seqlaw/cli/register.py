@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from seqlaw.cli import lab, planning, risk
+from seqlaw.cli import lab, measure, planning, risk
 
 
 def register(app: typer.Typer) -> None:
@@ -19,5 +19,6 @@ def register(app: typer.Typer) -> None:
             lab.sweep,
             lab.export,
             lab.fit,
+            measure.measure,
         ):
             app.command()(command)

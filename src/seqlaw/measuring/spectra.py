@@ -43,6 +43,8 @@ class Alignment:
 
     asymmetry: float
     """Of T: its antisymmetric part."""
+    rotation_z: float
+    """That part over its sampling noise, in standard errors: a random order of time would leave none."""
     off_diagonal: float
     """Of the symmetrised T, between different principal directions of G."""
     excess: float
@@ -168,6 +170,7 @@ def _alignment(T: Array, noise: Array, first: Array, n: int, N: int) -> Alignmen
     ranks = np.argsort(np.argsort(-np.diagonal(even)))
     return Alignment(
         asymmetry=max(0.0, float(np.sum(odd**2) - expected.sum())) / energy,
+        rotation_z=_above(float(np.sum(odd**2)), float(expected.sum()), k * (k - 1)),
         off_diagonal=max(0.0, float(np.sum(off**2) - expected.sum())) / energy,
         excess=float(np.sum(off[head] ** 2) / max(expected[head].sum(), np.finfo(float).tiny) - 1),
         excess_error=float(2 / np.sqrt(pairs)),
@@ -176,6 +179,11 @@ def _alignment(T: Array, noise: Array, first: Array, n: int, N: int) -> Alignmen
         initial=max(0.0, float(np.sum(correlations**2) / pairs - 1 / N)),
         order=float(np.corrcoef(ranks, np.arange(k))[0, 1]) if k > 1 else 1.0,
     )
+
+
+def _above(square: float, expected: float, entries: int) -> float:
+    """How far a sum of squares of (anti)symmetric entries lies above its expectation, in standard errors."""
+    return (square / expected - 1) * np.sqrt(entries) / 2 if expected > 0 else 0.0
 
 
 def _order_z(tally: Tally, variance: Array) -> float:

@@ -19,8 +19,17 @@ _NOISE_EDGE = 1.5  # the largest transition over what noise alone gives
 _LEAST_ORDER = 0.5  # rank correlation of variance and transition
 _UNIT_ROOT = 0.98
 _LEAST_R2 = 0.9
-_HARMLESS = ("negative-transitions", "rank", "initial-mean")
+HARMLESS = ("negative-transitions", "rank", "initial-mean")
 """Flags that are worth saying and do not make the exponents unreliable."""
+
+
+LOOKS = {
+    "direct": "the features look like the latent directions themselves",
+    "projected": "the features look like a random projection of more latent directions",
+    "unknown": "the data cannot tell whether the features are a projection",
+    "neither": "the features look neither like latent directions nor like a projection of them",
+}
+"""`Fit.seen` in words."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,9 +50,15 @@ def has_dynamics(tally: Tally, spectra: Spectra) -> bool:
     largest = float(spectra.transition.raw[0])
     return bool(
         tally.longest > 2
-        and (tally.N == 1 or abs(spectra.order_z) > _ORDER_Z)
+        and (tally.N == 1 or _ordered(spectra))
         and largest > _NOISE_EDGE * spectra.noise_edge
     )
+
+
+def _ordered(spectra: Spectra) -> bool:
+    """Whether time has an order: more lag-one covariance than when shuffled, or a rotation."""
+    rotates = spectra.alignment.asymmetry > ASYMMETRY and spectra.alignment.rotation_z > _ORDER_Z
+    return abs(spectra.order_z) > _ORDER_Z or rotates
 
 
 def checks(tally: Tally, spectra: Spectra, fitted: Fit) -> tuple[Check, ...]:
@@ -79,7 +94,7 @@ def checks(tally: Tally, spectra: Spectra, fitted: Fit) -> tuple[Check, ...]:
             value=a.off_diagonal,
             holds={"direct": True, "projected": None, "unknown": None, "neither": False}[fitted.seen],
             words="squared transition between different principal directions, noise taken off; "
-            f"the features look {fitted.seen}",
+            f"{LOOKS[fitted.seen]}",
         ),
         Check(
             name="initial-alignment",
@@ -145,8 +160,7 @@ def _dynamics_flags(tally: Tally, spectra: Spectra, fitted: Fit, dynamics: bool)
     out = []
     values = spectra.transition
     if not dynamics and tally.longest > 2:
-        visible = abs(spectra.order_z) > _ORDER_Z
-        name = "weak-dynamics: the order of time matters, but no" if visible else "no-dynamics: no"
+        name = "weak-dynamics: the order of time matters, but no" if _ordered(spectra) else "no-dynamics: no"
         out.append(
             f"{name} positive transition stands out (time order {spectra.order_z:.1f} standard errors, "
             f"largest transition {values.raw[0] / spectra.noise_edge:.2f} of what noise gives)"
@@ -199,4 +213,4 @@ def _fit_flags(fitted: Fit, numbers: Mapping[str, Any], regime: Any, dynamics: b
 
 def is_reliable(warnings: tuple[str, ...]) -> bool:
     """No flag but harmless ones."""
-    return all(flag.split(":")[0] in _HARMLESS for flag in warnings)
+    return all(flag.split(":")[0] in HARMLESS for flag in warnings)
