@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -398,3 +400,11 @@ def test_ctrl_c_is_exit_code_130_with_the_finished_work_kept(tmp_path: Path) -> 
     assert driver.returncode == 130
     assert "Traceback" not in errors
     assert 0 < len(load(out).frame) < 54
+
+
+def test_the_guide_shows_a_valid_file() -> None:
+    guide = (ROOT / "docs" / "sweeps.md").read_text()
+    (block,) = re.findall(r"```toml\n(.*?)```", guide, flags=re.DOTALL)
+    spec = load_sweep(tomllib.loads(block))
+    # 2 teachers × 8 M × 2 N × 4 P × (4 + 2 schedules) × 2 test lengths
+    assert len(spec.tasks) == 2 * 8 * 2 * 4 * 6 * 2

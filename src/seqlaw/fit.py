@@ -109,7 +109,7 @@ def _with_offset(u: Array, v: Array, slope: float, height: float) -> tuple[float
 
     The sum of squares may have several minima in e, hence several starts; e is scaled by min y.
     """
-    from scipy.optimize import least_squares  # slow to import, and rarely needed
+    from scipy.optimize import least_squares  # slow to import, and only an offset needs it
 
     least = float(np.exp(v.min()))
 

@@ -127,7 +127,7 @@ def draw_tradeoff(answers: Sequence[Tradeoff], path: str | Path) -> None:
     low = min(axes.get_ylim()[0] for axes in grid[0])
     high = max(axes.get_ylim()[1] for axes in grid[0])
     for axes in grid[0]:
-        axes.set_ylim(low / 1.3, high * 1.3)
+        axes.set_ylim(low / 1.6, high * 1.3)
     grid[0, 0].legend(frameon=False, fontsize="small", loc="upper left")
     figure.suptitle(
         f"Longer sequences or more of them? The same {answers[0].tokens:,} tokens, split", fontsize="medium"

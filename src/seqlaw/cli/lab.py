@@ -15,6 +15,7 @@ import typer
 from seqlaw.cli.options import Jobs, Json, jobs_or_all
 from seqlaw.cli.output import print_flags, print_json, print_table
 from seqlaw.fit import fit_power_law
+from seqlaw.lab.errors import library
 from seqlaw.lab.run import Progress, Summary
 from seqlaw.model.checks import InputError, real
 from seqlaw.sweep import Estimate, load, load_sweep
@@ -178,8 +179,7 @@ def fit(
 
 def _table(file: str) -> Any:
     """The rows of a file or a folder, as a DataFrame."""
-    import pandas as pd
-
+    pd = library("pandas")
     path = Path(file)
     if path.is_dir():
         return load(path).frame

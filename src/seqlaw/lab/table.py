@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from seqlaw.lab.errors import StoreError
+from seqlaw.lab.errors import StoreError, library
 from seqlaw.lab.grid import Task
 from seqlaw.lab.store import read
 
@@ -50,8 +50,7 @@ def load(folder: Path | str, *, version: str | None = None, derived: Sequence[st
 
     `derived` names columns of the rows that follow from the parameters and are no measurements.
     """
-    import pandas as pd
-
+    pd = library("pandas")
     records = list(read(Path(folder)))
     counts = Counter(record.version for record in records)
     if version is None and records:
@@ -92,10 +91,9 @@ def _in_order(tasks: Iterable[Task]) -> tuple[str, ...]:
 
 def to_dataset(frame: pd.DataFrame, parameters: Sequence[str]) -> xr.Dataset:
     """Tidy rows as a grid over the parameters that vary."""
-    import xarray as xr
-
+    Dataset: type[xr.Dataset] = library("xarray").Dataset
     if frame.empty:
-        return xr.Dataset()
+        return Dataset()
     present = [name for name in (*parameters, "version") if name in frame]
     fixed = [name for name in present if frame[name].nunique(dropna=False) == 1]
     partners = _partners(frame, [name for name in present if name not in fixed])
@@ -107,12 +105,12 @@ def to_dataset(frame: pd.DataFrame, parameters: Sequence[str]) -> xr.Dataset:
         cells *= frame[name].nunique()
     whole = not frame[dimensions].isna().any(axis=None) and not frame.duplicated(dimensions).any()
     if dimensions and whole and cells <= SPARSE * len(frame):
-        grid = xr.Dataset.from_dataframe(measured.set_index(dimensions))
+        grid = Dataset.from_dataframe(measured.set_index(dimensions))
         for name, leader in followers.items():
             values = frame.drop_duplicates(leader).set_index(leader)[name]
             grid = grid.assign_coords({name: (leader, values.loc[grid[leader].to_numpy()].to_numpy())})
     else:
-        grid = xr.Dataset.from_dataframe(measured.rename_axis("point"))
+        grid = Dataset.from_dataframe(measured.rename_axis("point"))
         grid = grid.set_coords(dimensions)
         grid = grid.assign_coords({name: ("point", frame[name].to_numpy()) for name in followers})
     return grid.assign_coords({name: frame[name].iloc[0] for name in fixed})
