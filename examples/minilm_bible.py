@@ -112,6 +112,8 @@ def report(path: Path) -> None:
         )
     print(f"\nBest length: {checked.best[0]} measured, {checked.best[1]} predicted; ", end="")
     print(f"correlation of the two curves {checked.agreement:.2f}.")
+    for flag in checked.flags:
+        print(f"\n- {flag}")
 
 
 def main() -> None:

@@ -22,8 +22,9 @@ from seqlaw.model.randomness import generator
 from seqlaw.model.schedule import WSD, Schedule
 from seqlaw.model.sketch import Problem, sketched_problem
 from seqlaw.model.teacher import Modes
-from seqlaw.rungs.exact import exact_variance, population_bias
+from seqlaw.rungs.exact import exact_variance, learned_dimensions, population_bias
 from seqlaw.rungs.score import score
+from seqlaw.rungs.terms import frozen_filter_flags
 
 _LEAST_TRAINING = 16  # sequences
 _LARGEST_STEP = 0.4  # γ‖G‖, so that the safeguard stays out of the comparison
@@ -59,6 +60,8 @@ class HeldOut:
     """Standard error of a held-out loss over the test sequences, common to all rows."""
     measurement: Measurement
     """Of the training sequences alone."""
+    flags: tuple[str, ...]
+    """Where the prediction itself is not to be trusted: too few tokens for a frozen filter."""
 
     @property
     def best(self) -> tuple[int, int]:
@@ -127,7 +130,7 @@ def held_out(
                 students.append(_student(_read(source, chosen, P + 1, mean), schedule))
         losses, null = _losses(source, test, eval_length, mean, students)
         scores[:] = losses.mean(axis=1).reshape(repetitions, len(lengths)).T
-        predictions = _predictions(measurement.modes, lengths, tokens, eval_length, schedule)
+        predictions, fewest = _predictions(measurement.modes, lengths, tokens, eval_length, schedule)
     return HeldOut(
         rows=tuple(
             HeldOutRow(
@@ -147,6 +150,7 @@ def held_out(
         null=null,
         test_se=float(losses[0].std(ddof=1) / np.sqrt(len(test))) if len(test) > 1 else 0.0,
         measurement=measurement,
+        flags=tuple(frozen_filter_flags(fewest)),
     )
 
 
@@ -199,20 +203,25 @@ def _losses(
 
 def _predictions(
     modes: Modes, lengths: Sequence[int], tokens: int, eval_length: int, schedule: Schedule
-) -> list[tuple[float, float, float]]:
-    """irreducible, bias and variance at each length, on the exact rung with S = I (so approx is 0)."""
+) -> tuple[list[tuple[float, float, float]], float]:
+    """irreducible, bias and variance at each length, on the exact rung with S = I (so approx is 0).
+
+    Also the least effective tokens per learned dimension, which the frozen filter depends on.
+    """
     variances = modes.averaged(1) + modes.averaged(eval_length)
     kept = variances > 1e-11 * variances.max()  # what is numerically zero has nothing to learn
     modes = Modes(a=modes.a[kept], sigma_xi=modes.sigma_xi[kept], sigma_0=modes.sigma_0[kept])
     test = _problem(modes, eval_length)
-    out = []
+    out, fewest = [], np.inf
     for P in lengths:
         problem = _problem(modes, P)
         safe = schedule.safeguarded(float(problem.eigenvalues[-1]))
         bias = population_bias(problem, safe, test)
-        variance = exact_variance(problem, max(1, tokens // P), safe, test, score(problem))
+        noise = score(problem)
+        variance = exact_variance(problem, max(1, tokens // P), safe, test, noise)
         out.append((test.irreducible, bias, variance))
-    return out
+        fewest = min(fewest, tokens * noise.effective_share / learned_dimensions(problem, safe))
+    return out, float(fewest)
 
 
 def _problem(modes: Modes, P: int) -> Problem:

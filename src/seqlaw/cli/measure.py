@@ -103,6 +103,7 @@ def _fields(found: Measurement, words: tuple[str, ...], compared: HeldOut | None
             "test_se": compared.test_se,
             "best": {"measured": compared.best[0], "predicted": compared.best[1]},
             "agreement": compared.agreement,
+            "flags": compared.flags,
         }
     return fields
 
@@ -142,3 +143,4 @@ def _print_held_out(compared: HeldOut) -> None:
         f"(test sequences: ± {compared.test_se:.2g}, common to all; predicting nothing: {compared.null:.5g})",
     )
     print(f"Best length: {compared.best[0]} measured, {compared.best[1]} predicted.")
+    print_flags(compared.flags)
