@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from seqlaw.cli import lab, planning, reproduce, risk
+from seqlaw.cli import lab, measure, planning, reproduce, risk
 
 
 def register(app: typer.Typer) -> None:
@@ -16,9 +16,10 @@ def register(app: typer.Typer) -> None:
             planning.rates,
             planning.plan,
             planning.tradeoff,
+            reproduce.reproduce,
             lab.sweep,
             lab.export,
             lab.fit,
-            reproduce.reproduce,
+            measure.measure,
         ):
             app.command()(command)
