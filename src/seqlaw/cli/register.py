@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from seqlaw.cli import lab, planning, risk
+from seqlaw.cli import lab, planning, reproduce, risk
 
 
 def register(app: typer.Typer) -> None:
@@ -19,5 +19,6 @@ def register(app: typer.Typer) -> None:
             lab.sweep,
             lab.export,
             lab.fit,
+            reproduce.reproduce,
         ):
             app.command()(command)
