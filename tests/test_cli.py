@@ -108,6 +108,20 @@ def test_curve(fields, along):
         assert [row["eval_length"] for row in rows] == [row["P"] for row in rows]
 
 
+def test_a_chosen_test_length_stays_along_p(fields):
+    """Also where it equals the P that the setting happens to have."""
+    options = ("curve", "--along", "P", "--from", 2, "--to", 64, "--points", 3, "-M", 16, "-d", 64, "-L", 500)
+    rows = fields(*options, "-P", 64, "--eval-length", 64)["rows"]
+    assert [row["eval_length"] for row in rows] == [64, 64, 64]
+
+
+def test_flags_of_many_points_are_counted_once_a_point(fields):
+    options = ("--alpha", 0.9, "--theta", 0.5, "--r", 0.1, "--from", 2, "--to", 8, "--points", 3)
+    flags = fields("curve", *options, "-M", 8, "-d", 32)["flags"]
+    assert len([flag for flag in flags if flag.startswith("assumption-2")]) == 3
+    assert not any("of 3 points" in flag for flag in flags if flag.startswith("assumption"))
+
+
 def test_curve_on_the_sampled_rung_with_a_picture(fields, tmp_path):
     picture = tmp_path / "curve.svg"
     options = ("curve", "--along", "N", "--from", 200, "--to", 800, "--points", 3, "--rung", "sampled")
@@ -144,7 +158,21 @@ def test_plan(fields, tmp_path):
 
 def test_tradeoff(fields, tmp_path):
     answer = fields(
-        "tradeoff", *SMALL, "--tokens", 5000, "--test", 7, "--plot", tmp_path / "t.png", "--points", 4
+        "tradeoff",
+        "-M",
+        16,
+        "-d",
+        64,
+        "-L",
+        500,
+        "--tokens",
+        5000,
+        "--test",
+        7,
+        "--plot",
+        tmp_path / "t.png",
+        "--points",
+        4,
     )
     assert set(answer["rows"][0]) >= {"P", "N", "eval_length", "approx", "bias", "variance", "reducible"}
     assert set(answer["best"]) == {"own", "7"}
@@ -201,6 +229,14 @@ def test_teacher_files(fields, run, tmp_path):
         ("plan --compute -5", "--compute must be positive"),
         ("plan --compute 5", "--compute must allow"),
         ("plan --tokens 1", "--tokens must allow"),
+        ("plan --max-P 1", "--max-P must allow"),
+        ("plan --max-L 2", "--max-L must allow"),
+        ("risk -R 0.05", "-R/--horizon asks for 1 steps"),
+        ("risk --rung sampled -P 1e12", "-P/--length with N = 4096"),
+        ("risk --rung exact -d 1e12", "-d/--modes must be at most"),
+        ("risk --gamma 1e-320", "--gamma must lie between"),
+        ("rates --theta 1000", "--theta must be at most 20"),
+        ("tradeoff -N 5", "No such option: -N"),
         ("plan --max-M 0", "--max-M must be at least 1"),
         ("plan -L 100", "-L/--steps is what the plan chooses"),
         ("tradeoff --tokens 0", "--tokens must be positive"),
@@ -216,7 +252,22 @@ def test_bad_input_is_one_line_and_exit_code_two(run, arguments, words):
     assert words in err
 
 
+def test_broken_teacher_files(run, tmp_path):
+    empty, renamed, still = tmp_path / "empty.npz", tmp_path / "renamed.npz", tmp_path / "still.npz"
+    empty.write_bytes(b"")
+    np.save(tmp_path / "x.npy", np.ones(3))
+    (tmp_path / "x.npy").rename(renamed)
+    np.savez(still, a=np.full(8, 0.5), sigma_xi=np.zeros(8), sigma_0=np.zeros(8))
+    unknown = tmp_path / "unknown.toml"
+    unknown.write_text("alpha = 1.8\ntheta = 1.25\nr = 0.35\nrho = 0.55\nc_xi = 0.03\nc_0 = 0.3\nfoo = 1\n")
+    for path, words in ((empty, "NPZ"), (renamed, "NPZ"), (still, "vary"), (unknown, "unknown.toml.foo")):
+        code, _, err = run("risk", "-M", 4, "--teacher", path)
+        assert (code, err.count("\n")) == (2, 1)
+        assert words in err
+
+
 def test_version_and_help(run):
+    assert "Commands:" in run()[1]
     assert run("--version")[1] == f"seqlaw {seqlaw.__version__}\n"
     code, out, _ = run("plan", "--help")
     assert code == 0

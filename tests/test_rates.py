@@ -123,7 +123,7 @@ def test_remainders():
 
 
 def test_a_saturated_variance_no_longer_grows_with_R():
-    assert rates(at(M=8, R=1e6)).exponents["variance"] == {"N": -1.0, "P": -1.0, "R": 0.0}
+    assert rates(at(M=8, R=1e6)).exponents["variance"] == {"N": -1.0, "P": -1.0, "R": 0.0, "M": 1.0}
 
 
 def test_arrays_have_no_rates():

@@ -324,15 +324,15 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("sweep", "absent.toml", "--out", "o"), "--file must exist, got absent.toml"),
+        (("sweep", "absent.toml", "--out", "o"), "FILE must exist, got absent.toml"),
         (("sweep", "bad.toml", "--out", "o"), "bad.toml: sketchs is not a field of a sweep, got 2"),
-        (("sweep", "broken.toml", "--out", "o"), "--file must be readable TOML"),
+        (("sweep", "broken.toml", "--out", "o"), "FILE must be readable TOML"),
         (("sweep", "good.toml", "--out", "o", "--engine", "mpi"), "--engine must be one of local, dask"),
         (("sweep", "good.toml", "--out", "o", "--engine", "dask"), "--scheduler goes with engine dask"),
         (("sweep", "good.toml", "--out", "o", "--jobs", "0"), "--jobs must be at least 1, got 0"),
         (("sweep", "good.toml", "--out", "foreign"), "foreign/results.sqlite is no result file"),
         (("export", "nowhere", "--to", "rows.csv"), "nowhere holds no results"),
-        (("fit", "good.toml", "--x", "M", "--y", "bias"), "--file must be a .parquet or .csv file"),
+        (("fit", "good.toml", "--x", "M", "--y", "bias"), "FILE must be a .parquet or .csv file"),
         (("fit", "rows.csv", "--x", "M", "--y", "bias"), "--y must be a column (M, N), got bias"),
         (("fit", "rows.csv", "--x", "M", "--y", "N", "--window", "3"), "--window must be A:B, got 3"),
         (("fit", "rows.csv", "--x", "M", "--y", "N", "--where", "Q=1"), "--where must be COLUMN=VALUE"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -30,15 +31,15 @@ def read(kind: type[T], data: Any, *, where: str) -> T:
         raise InputError(field, first["msg"][0].lower() + first["msg"][1:], first["input"]) from None
 
 
-def load_toml(path: str | Path) -> dict[str, Any]:
-    """The tables of a TOML file."""
+def load_toml(path: str | Path, *, field: str = "file") -> dict[str, Any]:
+    """The tables of a TOML file; `field` is what an error names."""
     try:
         with open(path, "rb") as file:
             return tomllib.load(file)
     except FileNotFoundError:
-        raise InputError("file", "must exist", str(path)) from None
+        raise InputError(field, "must exist", str(path)) from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InputError("file", f"must be readable TOML ({error})", str(path)) from None
+        raise InputError(field, f"must be readable TOML ({error})", str(path)) from None
 
 
 def load_teacher(source: str | Path) -> Teacher | Modes:
@@ -51,7 +52,7 @@ def load_teacher(source: str | Path) -> Teacher | Modes:
     if path.suffix != ".toml":
         allowed = ", ".join([*PRESETS, "FILE.toml", "FILE.npz"])
         raise InputError("teacher", f"must be one of {allowed}", str(source))
-    data = load_toml(path)
+    data = load_toml(path, field="teacher")
     return _modes(data, path) if "a" in data else read(Teacher, data, where=path.name)
 
 
@@ -60,9 +61,9 @@ def _load_npz(path: Path) -> dict[str, Any]:
         with np.load(path, allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
     except FileNotFoundError:
-        raise InputError("file", "must exist", str(path)) from None
-    except (OSError, ValueError) as error:
-        raise InputError("file", f"must be a readable NPZ archive ({error})", str(path)) from None
+        raise InputError("teacher", "must exist", str(path)) from None
+    except (OSError, ValueError, EOFError, TypeError, AttributeError, zipfile.BadZipFile) as error:
+        raise InputError("teacher", f"must be a readable NPZ archive ({error})", str(path)) from None
 
 
 def _modes(data: Mapping[str, Any], path: Path) -> Modes:

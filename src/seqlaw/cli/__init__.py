@@ -17,7 +17,6 @@ from seqlaw.model.sketch import SingularProblem
 app = typer.Typer(
     name="seqlaw",
     help="Linear RNN scaling laws: at your budget, longer sequences or more of them?",
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -47,7 +46,8 @@ def main(arguments: list[str] | None = None) -> None:
         from seqlaw.cli import register  # imported here: the commands import `app`
 
         register.register(app)
-        code = app(args=arguments, standalone_mode=False)
+        given = sys.argv[1:] if arguments is None else arguments
+        code = app(args=given or ["--help"], standalone_mode=False)
     except InputError as error:
         _fail(f"{option_of(error.field)} {error.rule}, got {error.value}")
     except (SingularProblem, LabError) as error:
@@ -55,6 +55,8 @@ def main(arguments: list[str] | None = None) -> None:
     except _UsageError as error:
         text = getattr(error, "format_message", error.__str__)()
         _fail(" ".join(text.split()))
+    except MemoryError:
+        _fail("these sizes do not fit in memory (the equivalent rung takes any size)")
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:

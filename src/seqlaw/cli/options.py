@@ -9,6 +9,7 @@ import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
@@ -33,11 +34,9 @@ OPTIONS = {
 
 
 def option_of(field: str) -> str:
-    """The option that sets a field of a spec: Teacher.c_xi → --c-xi."""
-    name = (
-        field.rpartition(".")[2] if field.isidentifier() or field.replace(".", "").isidentifier() else field
-    )
-    if not name.isidentifier() or field.endswith((".toml", ".npz")):
+    """The option that sets a field of a spec: Teacher.c_xi → --c-xi; what is in a file keeps its name."""
+    owner, _, name = field.rpartition(".")
+    if not name.isidentifier() or owner == "Modes" or ".toml" in field or ".npz" in field:
         return field
     return OPTIONS.get(name, "--" + name.replace("_", "-"))
 
@@ -47,17 +46,32 @@ def size(field: str, text: str, *, infinite: bool = False) -> float:
     if infinite and text.strip().lower() in ("inf", "infinity"):
         return math.inf
     try:
-        return whole(field, int(text))
-    except InputError:
-        raise
-    except ValueError:
-        return whole(field, text)
+        number = Decimal(text)
+    except InvalidOperation:
+        raise InputError(field, "must be a number", text) from None
+    if number.is_finite() and number == number.to_integral_value() and number.adjusted() < 50:
+        return whole(field, int(number))  # 1e30 is 10^30, not the nearest binary number
+    return whole(field, float(number))
 
 
 Seed = Annotated[int, typer.Option(help="Seed of every random number.")]
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 Plot = Annotated[str | None, typer.Option(help="Draw a picture: png, pdf or svg.", metavar="FILE")]
 Jobs = Annotated[int | None, typer.Option(help="Cores to use.  [default: all]")]
+
+
+Width = Annotated[str, typer.Option("--width", "-M", help="Width M of the student.", metavar="INT")]
+ModeCount = Annotated[
+    str | None,
+    typer.Option("--modes", "-d", help="Latent dimensions d.  [default: 1024]", metavar="INT|inf"),
+]
+
+
+def modes_or_default(modes: str | None, teacher: Teacher | Modes) -> float | None:
+    """d as it was given; else 1024 for a power law, and what the arrays have for arrays."""
+    if modes is None:
+        return None if isinstance(teacher, Modes) else 1024
+    return size("d", modes, infinite=True)
 
 
 def jobs_or_all(jobs: int | None) -> int:
@@ -122,7 +136,7 @@ class ScheduleOptions:
         if self.horizon is not None:
             if self.steps is not None:
                 raise InputError("R", "cannot be given together with -L/--steps", self.horizon)
-            return kind.from_horizon(real("R", self.horizon), self.gamma, **shape)
+            return kind.reaching(real("R", self.horizon), self.gamma, **shape)
         make: Callable[..., Schedule] = kind
         return make(gamma=self.gamma, L=size("L", self.steps or "30000"), **shape)
 
@@ -131,17 +145,12 @@ class ScheduleOptions:
 class SizeOptions:
     """The four sizes and where the student is tested."""
 
-    width: Annotated[str, typer.Option("--width", "-M", help="Width M of the student.", metavar="INT")] = (
-        "128"
-    )
+    width: Width = "128"
     trajectories: Annotated[
         str, typer.Option("--trajectories", "-N", help="Training trajectories N.", metavar="INT")
     ] = "4096"
     length: Annotated[str, typer.Option("--length", "-P", help="Trajectory length P.", metavar="INT")] = "64"
-    modes: Annotated[
-        str | None,
-        typer.Option("--modes", "-d", help="Latent dimensions d.  [default: 1024]", metavar="INT|inf"),
-    ] = None
+    modes: ModeCount = None
     eval_length: Annotated[
         str | None,
         typer.Option(help="Length P' of the test sequences.  [default: P, as in the paper]", metavar="INT"),
@@ -154,13 +163,12 @@ class SettingOptions(SizeOptions, ScheduleOptions, TeacherOptions):
 
     def build(self) -> Setting:
         teacher = self.build_teacher()
-        d = self.modes if self.modes is not None or isinstance(teacher, Modes) else "1024"
         return Setting(
             teacher=teacher,
             M=int(size("M", self.width)),
             N=int(size("N", self.trajectories)),
             P=int(size("P", self.length)),
-            d=None if d is None else size("d", d, infinite=True),
+            d=modes_or_default(self.modes, teacher),
             schedule=self.build_schedule(),
             eval_length=None if self.eval_length is None else int(size("eval_length", self.eval_length)),
         )

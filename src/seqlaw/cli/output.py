@@ -84,17 +84,22 @@ def number(value: Any) -> str:
 
 
 def merge_flags(flag_lists: Sequence[Iterable[str]]) -> list[str]:
-    """The flags of many points, one line a kind: the first text, and at how many points."""
-    kinds: dict[str, list[str]] = {}
+    """The flags of many points, one line a kind: the first text, and at how many points.
+
+    Assumptions are of the same kind only if they are the same text; other flags carry the point's numbers.
+    """
+    first: dict[str, str] = {}
+    points: dict[str, int] = {}
     for flags in flag_lists:
-        for flag in flags:
-            kinds.setdefault(flag.partition(":")[0], []).append(flag)
+        texts = {flag if flag.startswith("assumption") else flag.partition(":")[0]: flag for flag in flags}
+        for kind, text in texts.items():
+            first.setdefault(kind, text)
+            points[kind] = points.get(kind, 0) + 1
     total = len(flag_lists)
-    lines = []
-    for texts in kinds.values():
-        same = len(texts) == total and len(set(texts)) == 1
-        lines.append(texts[0] if same else f"{texts[0]} (at {len(texts)} of {total} points)")
-    return lines
+    return [
+        text if points[kind] == total else f"{text} (at {points[kind]} of {total} points)"
+        for kind, text in first.items()
+    ]
 
 
 def print_flags(flags: Iterable[str]) -> None:

@@ -8,16 +8,30 @@ from typing import Annotated, Any
 
 import typer
 
-from seqlaw.cli.options import Json, Plot, ScheduleOptions, Seed, SettingOptions, TeacherOptions, size, takes
+from seqlaw.cli.options import (
+    Json,
+    ModeCount,
+    Plot,
+    ScheduleOptions,
+    Seed,
+    SettingOptions,
+    TeacherOptions,
+    Width,
+    modes_or_default,
+    size,
+    takes,
+)
 from seqlaw.cli.output import merge_flags, number, print_flags, print_json, print_table
 from seqlaw.model.checks import InputError, positive, whole
-from seqlaw.model.teacher import PRESETS
+from seqlaw.model.setting import Setting
+from seqlaw.model.teacher import LONGEST, PRESETS
 from seqlaw.planning import plan as planning
 from seqlaw.planning.corollary import SIZES
 from seqlaw.planning.finite import Budget
 from seqlaw.planning.program import SETTINGS, Program
-from seqlaw.planning.tradeoff import OWN
+from seqlaw.planning.tradeoff import OWN, split_lengths
 from seqlaw.planning.tradeoff import tradeoff as split_tokens
+from seqlaw.plot import check_path
 from seqlaw.rungs.rates import rates as theorem
 from seqlaw.rungs.terms import TERMS
 
@@ -43,6 +57,7 @@ def rates(options: SettingOptions, json: Json = False) -> None:
         header=("term", "order here", "value without constants"),
     )
     print_table([*answer.crossovers.items(), *answer.remainder.items()], header=("crossover", "value"))
+    print_table(answer.guides.items(), header=("the paper's guide, with scales", "value"))
     print_table(
         [
             (
@@ -50,7 +65,7 @@ def rates(options: SettingOptions, json: Json = False) -> None:
                 c.value,
                 c.needed,
                 c.ratio,
-                number(c.ratio_scaled) if c.ratio_scaled else "",
+                "" if c.ratio_scaled is None else number(c.ratio_scaled),
                 _holds(c.holds),
             )
             for c in answer.conditions
@@ -95,8 +110,9 @@ def plan(
         typer.Option(help="Length of the test sequences.  [default: the training length]", metavar="INT"),
     ] = None,
     modes: Annotated[
-        str, typer.Option("--modes", "-d", help="Latent dimensions.", metavar="INT|inf")
-    ] = "inf",
+        str | None,
+        typer.Option("--modes", "-d", help="Latent dimensions.  [default: inf]", metavar="INT|inf"),
+    ] = None,
     max_M: Annotated[str | None, typer.Option("--max-M", help="Widest student.", metavar="INT")] = None,
     max_N: Annotated[str | None, typer.Option("--max-N", help="Most trajectories.", metavar="INT")] = None,
     max_P: Annotated[str | None, typer.Option("--max-P", help="Longest trajectory.", metavar="INT")] = None,
@@ -113,6 +129,8 @@ def plan(
 
     Example: seqlaw plan --compute 1e18 --tokens 1e10 --eval-length 4096
     """
+    if plot is not None:
+        check_path(plot)
     if options.steps is not None or options.horizon is not None:
         raise InputError(
             "L", "is what the plan chooses: give --max-L for a ceiling", options.steps or options.horizon
@@ -126,11 +144,13 @@ def plan(
         max_P=_ceiling("max_P", max_P),
         max_L=_ceiling("max_L", max_L),
     )
+    teacher = options.build_teacher()
+    schedule = dataclasses.replace(options, steps="1000000").build_schedule()
     answer = planning.plan(
-        options.build_teacher(),
+        teacher,
         budget,
-        schedule=dataclasses.replace(options, steps="1000000").build_schedule(),
-        d=size("d", modes, infinite=True),
+        schedule=schedule,
+        d=None if modes is None else size("d", modes, infinite=True),
         eval_length=None if eval_length is None else int(size("eval_length", eval_length)),
         confirm=confirm,
         seed=seed,
@@ -143,14 +163,19 @@ def plan(
     if json:
         fields["flops"] = {"factor": planning.FLOPS_PER_UNIT, "given_in_flops": flops}
         inputs = {
-            "teacher": options.build_teacher(),
+            "teacher": teacher,
             "budget": budget,
-            "eval_length": eval_length,
+            "schedule": {"kind": schedule.name, "gamma": schedule.gamma},
+            "warmup": options.warmup,
+            "decay": options.decay,
+            "d": modes or "inf",
+            "eval_length": answer.eval_length,
+            "confirm": confirm,
             "seed": seed,
         }
         print_json("plan", inputs, fields)
         return
-    _print_plan(answer, fields)
+    _print_plan(answer)
 
 
 def plan_fields(answer: planning.Plan) -> dict[str, Any]:
@@ -200,7 +225,7 @@ def _program_fields(result: Program | None, K: float) -> dict[str, Any] | None:
     }
 
 
-def _print_plan(answer: planning.Plan, fields: dict[str, Any]) -> None:
+def _print_plan(answer: planning.Plan) -> None:
     best, risk = answer.finite.best, answer.finite.risk
     tested = "its own length" if answer.eval_length is None else f"length {answer.eval_length}"
     print_table(
@@ -230,9 +255,17 @@ def _print_plan(answer: planning.Plan, fields: dict[str, Any]) -> None:
     print_flags(answer.flags)
 
 
-@takes(SettingOptions)
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SplitOptions(ScheduleOptions, TeacherOptions):
+    """A student whose N and P are what the tradeoff varies."""
+
+    width: Width = "128"
+    modes: ModeCount = None
+
+
+@takes(SplitOptions)
 def tradeoff(
-    options: SettingOptions,
+    options: SplitOptions,
     tokens: Annotated[str, typer.Option(help="Tokens N·P to split.", metavar="NUMBER")] = "16777216",
     test: Annotated[
         list[str] | None,
@@ -249,30 +282,30 @@ def tradeoff(
 
     Example: seqlaw tradeoff --schedule block -L 30000 --plot longer-or-more.png
     """
-    setting = options.build()
+    if plot is not None:
+        check_path(plot)
+    teacher = options.build_teacher()
+    setting = Setting(
+        teacher=teacher,
+        M=int(size("M", options.width)),
+        N=1,
+        P=2,
+        d=modes_or_default(options.modes, teacher),
+        schedule=options.build_schedule(),
+    )
     budget = whole("tokens", _budget_number("tokens", tokens), least=2)
     common = [int(size("test", text)) for text in test or ("16", "4096")]
-    if options.eval_length is not None:
-        common = [setting.test_length]
-    from seqlaw.planning.tradeoff import split_lengths
-
-    lengths = split_lengths(
-        budget, whole("points", points, least=2, most=1000), most=int(size("longest", longest))
-    )
+    most = whole("longest", size("longest", longest), least=2, most=LONGEST)
+    lengths = split_lengths(budget, whole("points", points, least=2, most=1000), most=most)
     answer = split_tokens(setting, budget, lengths=lengths, eval_lengths=common)
     flags = merge_flags(answer.flags)
     if plot is not None:
         from seqlaw.plot import draw_tradeoff
 
-        others = [
-            name
-            for name, teacher in PRESETS.items()
-            if options.teacher in PRESETS and teacher != setting.teacher
-        ]
         answers = [answer]
-        for name in others:  # both presets side by side
-            other = dataclasses.replace(setting, teacher=PRESETS[name])
-            answers.append(split_tokens(other, budget, lengths=lengths, eval_lengths=common))
+        if teacher in PRESETS.values():  # a preset as it is: show the other beside it
+            others = [dataclasses.replace(setting, teacher=t) for t in PRESETS.values() if t != teacher]
+            answers += [split_tokens(other, budget, lengths=lengths, eval_lengths=common) for other in others]
         draw_tradeoff(answers, plot)
     if json:
         rows = [
@@ -284,7 +317,15 @@ def tradeoff(
         ]
         print_json(
             "tradeoff",
-            {"setting": setting, "tokens": budget},
+            {
+                "teacher": teacher,
+                "M": setting.M,
+                "d": setting.d,
+                "schedule": setting.schedule,
+                "tokens": budget,
+                "lengths": lengths,
+                "tests": common,
+            },
             {"regime": answer.regime, "rows": rows, "best": answer.best, "flags": flags},
         )
         return

@@ -11,6 +11,7 @@ from seqlaw.cli.options import Jobs, Json, Plot, Seed, SettingOptions, jobs_or_a
 from seqlaw.cli.output import merge_flags, print_flags, print_json, print_table, progress_bar
 from seqlaw.fit import fit_power_law
 from seqlaw.model.checks import InputError, whole
+from seqlaw.plot import check_path
 from seqlaw.rungs import ask
 from seqlaw.rungs.rows import columns, with_sums
 from seqlaw.rungs.terms import TERMS
@@ -94,6 +95,8 @@ def curve(
 
     Example: seqlaw curve --along M --from 12 --to 512 --teacher regime1
     """
+    if plot is not None:
+        check_path(plot)
     setting = options.build()
     values = spaced(along, start, stop, points)
     with progress_bar("data sets") as progress:
@@ -122,7 +125,8 @@ def curve(
         errors = [dict(answer.standard_error) for answer in answers]
         print_json(
             "curve",
-            {"setting": setting, "along": along, "values": values, "rung": rung, "seed": seed},
+            {"setting": setting, "along": along, "values": values, "rung": rung, "sketches": sketches}
+            | {"repetitions": repetitions, "seed": seed},
             {
                 "rows": [row | {"standard_error": error} for row, error in zip(rows, errors, strict=True)],
                 "slopes": slopes,
@@ -132,7 +136,7 @@ def curve(
         )
         return
     names = ("approx", "bias", "variance", "cross", "reducible", "total")
-    where = "its own length" if setting.test_length == setting.P else f"length {setting.test_length}"
+    where = "its own length" if setting.eval_length is None else f"length {setting.test_length}"
     print_table(
         [(row[along], *(row[name] for name in names)) for row in rows],
         header=(along, *names),
@@ -157,10 +161,8 @@ def spaced(along: str, start: str, stop: str, points: int) -> list[float]:
         low, high = size("from", start), size("to", stop)
     if not 0 < low < high < np.inf:
         raise InputError("from", "must be positive and below --to", f"{start}, {stop}")
-    values = np.geomspace(low, high, points)
-    if along == "R":
-        return [float(value) for value in values]
-    return [float(value) for value in dict.fromkeys(np.round(values).astype(np.int64).tolist())]
+    values = np.geomspace(float(low), float(high), points).tolist()
+    return values if along == "R" else list(dict.fromkeys(float(round(value)) for value in values))
 
 
 def _slope(along: str, name: str, rows: list[dict[str, float]]) -> dict[str, float] | None:

@@ -36,10 +36,12 @@ def real(field: str, value: Any) -> float:
 
 
 def positive(field: str, value: Any) -> float:
-    """A finite number above zero."""
+    """A number above zero, within 10^±100: products of a few stay inside floating point."""
     number = real(field, value)
     if number <= 0:
         raise InputError(field, "must be positive", value)
+    if not 1e-100 <= number <= 1e100:
+        raise InputError(field, "must lie between 1e-100 and 1e100", value)
     return number
 
 
@@ -61,6 +63,8 @@ def whole(field: str, value: Any, *, least: int = 1, most: int | None = None) ->
 
 def vector(field: str, value: ArrayLike) -> Array:
     """A read-only copy of a non-empty one-dimensional array of finite reals."""
+    if np.iscomplexobj(value):
+        raise InputError(field, "must be real", "complex numbers")
     try:
         array = np.array(value, dtype=np.float64)
     except (TypeError, ValueError):

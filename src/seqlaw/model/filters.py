@@ -59,7 +59,17 @@ class Schedule(ABC):
 
     def with_horizon(self, R: float) -> Self:
         """A schedule of the same kind, peak step and shape with the fewest steps that reach R."""
-        return type(self).from_horizon(R, self.gamma, **self._shape())
+        return self.reaching(R, self.gamma, **self._shape())
+
+    @classmethod
+    def reaching(cls, R: float, gamma: float, **shape: float) -> Self:
+        """`from_horizon`, with an error that speaks of R where R asks for too few steps."""
+        try:
+            return cls.from_horizon(R, gamma, **shape)
+        except InputError as error:
+            if error.field.endswith(".L"):
+                raise InputError("R", f"asks for {error.value} steps, but L {error.rule}", R) from None
+            raise
 
     def _shape(self) -> dict[str, float]:
         return {}

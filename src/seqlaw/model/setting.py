@@ -9,13 +9,18 @@ from seqlaw.model.checks import InputError, whole
 from seqlaw.model.schedule import Schedule
 from seqlaw.model.teacher import LONGEST, Modes, Teacher
 
+LARGEST = 10**36
+"""The largest N and finite d that are taken: beyond any use, and far from the end of floating point."""
+WIDEST = 10**18
+"""The largest M: as far as the sums over modes place their nodes."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
     """The student of width M, trained on N trajectories of length P, scored at length `eval_length`.
 
     `teacher` is a power law (with `d` modes; math.inf where a rung allows it) or measured `Modes`,
-    which bring their own d. `eval_length` defaults to P, as in the paper.
+    which bring their own d. `eval_length` None means the training length P, as in the paper.
     """
 
     teacher: Teacher | Modes
@@ -27,7 +32,7 @@ class Setting:
     eval_length: int | None = None
 
     def __post_init__(self) -> None:
-        for name, most in (("M", None), ("N", None), ("P", LONGEST)):
+        for name, most in (("M", WIDEST), ("N", LARGEST), ("P", LONGEST)):
             object.__setattr__(self, name, whole(name, getattr(self, name), most=most))
         if isinstance(self.teacher, Modes):
             if self.d is not None and self.d != self.teacher.d:
@@ -36,17 +41,16 @@ class Setting:
         elif self.d is None:
             raise InputError("d", "must be given for a power-law teacher", None)
         elif self.d != math.inf:
-            object.__setattr__(self, "d", whole("d", self.d))
+            object.__setattr__(self, "d", whole("d", self.d, most=LARGEST))
         if self.M > self.d:  # type: ignore[operator]
             raise InputError("M", f"must be at most d = {self.d}", self.M)
-        length = self.P if self.eval_length is None else self.eval_length
-        object.__setattr__(self, "eval_length", whole("eval_length", length, most=LONGEST))
+        if self.eval_length is not None:
+            object.__setattr__(self, "eval_length", whole("eval_length", self.eval_length, most=LONGEST))
 
     @property
     def test_length(self) -> int:
         """The length P' of the test sequences."""
-        assert self.eval_length is not None
-        return self.eval_length
+        return self.P if self.eval_length is None else self.eval_length
 
     @property
     def regime(self) -> str:

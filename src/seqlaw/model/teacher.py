@@ -45,6 +45,8 @@ class Teacher:
         for name in ("alpha", "theta", "r"):
             if getattr(self, name) < 0:
                 raise InputError(f"Teacher.{name}", "must not be negative", getattr(self, name))
+            if getattr(self, name) > 20:
+                raise InputError(f"Teacher.{name}", "must be at most 20", getattr(self, name))
         if not 0 < self.rho < 1:
             raise InputError("Teacher.rho", "must lie in (0, 1)", self.rho)
 

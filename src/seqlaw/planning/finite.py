@@ -19,7 +19,7 @@ from seqlaw.model.checks import Array, InputError, positive, whole
 from seqlaw.model.schedule import Schedule
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import LONGEST, Modes, Teacher
-from seqlaw.rungs.equivalent import equivalent_risk, equivalent_risks
+from seqlaw.rungs.equivalent import equivalent_risks
 from seqlaw.rungs.terms import Risk
 
 Triple = tuple[int, int, int]
@@ -47,7 +47,8 @@ class Budget:
 
     def __post_init__(self) -> None:
         for name in ("compute", "tokens"):
-            positive(name, getattr(self, name))
+            if positive(name, getattr(self, name)) > 1e32:
+                raise InputError(name, "must be at most 1e32", getattr(self, name))
         for name in ("max_M", "max_N", "max_P", "max_L"):
             if getattr(self, name) != math.inf:
                 object.__setattr__(self, name, whole(name, getattr(self, name)))
@@ -156,15 +157,16 @@ def limits(search: Search) -> tuple[Triple, Triple]:
     budget, least_L = search.budget, _shortest(search.schedule)
     d = search.teacher.d if isinstance(search.teacher, Modes) else search.d
     assert d is not None
-    if min(budget.tokens, budget.max_P) < 2:
+    if budget.tokens < 2:
         raise InputError("tokens", "must allow one trajectory of length 2", budget.tokens)
+    if budget.max_P < 2:
+        raise InputError("max_P", "must allow trajectories of length 2", budget.max_P)
+    if budget.max_L < least_L:
+        raise InputError("max_L", f"must allow the schedule's least {least_L} steps", budget.max_L)
     room = int(budget.compute) // (2 * least_L)
-    if room < 1 or budget.max_L < least_L:
-        raise InputError(
-            "compute",
-            f"must allow M = 1, N = 1, P = 2 and the schedule's least {least_L} steps",
-            budget.compute,
-        )
+    if room < 1:
+        rule = f"must allow M = 1, N = 1, P = 2 and the schedule's least {least_L} steps"
+        raise InputError("compute", rule, budget.compute)
     top_M = int(min(math.isqrt(room), budget.max_M, d))
     top_P = int(min(budget.tokens, room * 2, budget.max_P, LONGEST))
     top_L = int(min(int(budget.compute) // 2, budget.max_L, _LARGEST_L))
@@ -197,10 +199,13 @@ def finite_plan(search: Search) -> FinitePlan:
         raise InputError("compute", "leaves no allocation under these ceilings", search.budget.compute)
     profiles = _profiles(search, search.best(), bounds)
     _polish(search, search.best(), low, high)  # a profile may have passed closer to the optimum
-    best = search.best()
+    # The search took quick sums, right to 1e-4: the accurate ones decide between the best few.
+    finalists = sorted(search.seen, key=search.value)[:12]
+    risks = dict(zip(finalists, equivalent_risks([search.setting(t) for t in finalists]), strict=True))
+    best = min(finalists, key=lambda t: risks[t].reducible)
     return FinitePlan(
-        best=search.allocation(best),
-        risk=equivalent_risk(search.setting(best)),
+        best=dataclasses.replace(search.allocation(best), reducible=risks[best].reducible),
+        risk=risks[best],
         isoflop=tuple(sorted((search.allocation(t) for t in {best, *profiles[0]}), key=lambda a: a.M)),
         flat=_flat(search, best, profiles),
     )
@@ -252,7 +257,8 @@ def _descend(
         for k, (point, step, axis) in enumerate(zip(points, steps, frozen, strict=True)):
             if step >= finest:
                 allowed = _MOVES if axis is None else _MOVES[_MOVES[:, axis] == 0]
-                candidates = [_integers(np.log(point) + step * move, bounds) for move in allowed]
+                here = np.array([math.log(size) for size in point])
+                candidates = [_integers(here + step * move, bounds) for move in allowed]
                 # Rounding must not move the frozen size.
                 moves[k] = [t for t in candidates if axis is None or t[axis] == point[axis]]
         if not any(moves):

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from seqlaw.model.assumptions import teacher_flags
 from seqlaw.model.checks import InputError
 from seqlaw.model.schedule import WSD, Explicit, Schedule
 from seqlaw.model.teacher import Modes, Teacher
 from seqlaw.planning.corollary import Corollary, corollary
 from seqlaw.planning.finite import Budget, FinitePlan, Search, finite_plan
 from seqlaw.planning.program import SETTINGS, Program, program
+from seqlaw.rungs.equivalent import equivalent_risk
 from seqlaw.rungs.sampled import sampled_risk
 from seqlaw.rungs.terms import Risk
 
@@ -44,14 +44,15 @@ def plan(
     budget: Budget,
     *,
     schedule: Schedule | None = None,
-    d: float = math.inf,
+    d: float | None = None,
     eval_length: int | None = None,
     confirm: bool | None = None,
     seed: int = 0,
 ) -> Plan:
     """The allocation of a budget; `schedule` gives the kind, shape and peak step (default WSD, γ = 0.1).
 
-    `confirm` samples the optimum on the sampled rung; by default where the frozen filter is flagged.
+    d defaults to infinitely many modes. `confirm` samples the optimum on the sampled rung; by default where
+    the frozen filter is flagged.
     """
     schedule = WSD(gamma=0.1, L=10**6) if schedule is None else schedule
     if isinstance(schedule, Explicit):
@@ -73,7 +74,9 @@ def plan(
         law = corollary(teacher, tau)
         programs = {name: program(teacher, tau, name) for name in SETTINGS}
         notes += rate_notes(teacher, tau, law, programs)
-    size = teacher.d if isinstance(teacher, Modes) else d
+    if isinstance(teacher, Modes) and d not in (None, teacher.d):
+        raise InputError("d", f"must be {teacher.d}, the number of modes given", d)
+    size = teacher.d if isinstance(teacher, Modes) else math.inf if d is None else d
     search = Search(teacher=teacher, d=size, schedule=schedule, budget=budget, eval_length=eval_length)
     finite = finite_plan(search)
     notes += finite_notes(teacher, finite, budget, eval_length)
@@ -91,7 +94,7 @@ def plan(
         finite=finite,
         confirmation=confirmation,
         notes=tuple(notes),
-        flags=(*teacher_flags(teacher), *finite.risk.flags),
+        flags=finite.risk.flags,
     )
 
 
@@ -128,8 +131,8 @@ def rate_notes(
     if free is not None and proved is not None and free.exponents.risk < proved.exponents.risk - 1e-9:
         notes.append(
             "The sample conditions NP >~ RM and N >~ RM serve the proof, not the risk: without them the "
-            f"exponent is {free.exponents.risk:.4g} instead of {proved.exponents.risk:.4g}, with a larger "
-            "model on fewer tokens."
+            f"exponent is {free.exponents.risk:.4g} instead of {proved.exponents.risk:.4g} (M grows as "
+            f"K^{free.exponents.M:.3g} instead of K^{proved.exponents.M:.3g})."
         )
     if free is not None and free.ranges["P"][1] - free.ranges["P"][0] > 1e-6:
         low, high = free.ranges["P"]
@@ -180,7 +183,13 @@ def _confirm(search: Search, finite: FinitePlan, notes: list[str], seed: int) ->
     d = 8 * best.M if setting.d in (None, math.inf) else int(setting.d or 0)
     setting = replace(setting, d=d)
     if d > 4096 or min(best.tokens, best.P * d) * d * 8 > _DRAWS:
-        notes.append("Not confirmed by sampling: the optimum is too large to simulate.")
+        notes.append("Not checked by sampling: the optimum is too large to simulate.")
         return None
-    notes.append(f"Confirmed by sampling with d = {d} latent dimensions.")
-    return sampled_risk(setting, sketches=4, repetitions=2, seed=seed)
+    seen, told = sampled_risk(setting, sketches=8, repetitions=2, seed=seed), equivalent_risk(setting)
+    error = seen.standard_error["reducible"]
+    near = abs(seen.reducible - told.reducible) < 3 * error + told.reducible / best.M
+    notes.append(
+        f"Sampled at these sizes with d = {d}: {seen.reducible:.3g} ± {error:.1g}, which "
+        f"{'agrees with' if near else 'DIFFERS from'} the equivalent's {told.reducible:.3g} at that d."
+    )
+    return seen

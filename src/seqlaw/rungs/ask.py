@@ -57,15 +57,13 @@ def risk(setting: Setting, **how: Any) -> Risk:
 def along(setting: Setting, axis: str, values: Sequence[float]) -> list[Setting]:
     """The setting with one size varied: M, N, P, or the schedule's horizon R.
 
-    A test length equal to P follows P; one that was chosen stays.
+    A test length that was chosen stays; one that was not follows P.
     """
     if axis not in AXES:
         raise InputError("along", f"must be one of {', '.join(AXES)}", axis)
     if axis == "R":
         return [replace(setting, schedule=setting.schedule.with_horizon(R)) for R in values]
     changes: list[dict[str, Any]] = [{axis: whole(axis, value)} for value in values]
-    if axis == "P" and setting.test_length == setting.P:
-        changes = [change | {"eval_length": None} for change in changes]
     return [replace(setting, **change) for change in changes]
 
 

@@ -19,17 +19,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlaw.model.assumptions import setting_flags
-from seqlaw.model.checks import Array
+from seqlaw.model.checks import Array, InputError
 from seqlaw.model.schedule import Schedule
 from seqlaw.model.setting import Setting
 from seqlaw.rungs.resolvent import Contours, contours, is_long, real_kappa, spectral_edge
 from seqlaw.rungs.score import lag_sums_at
 from seqlaw.rungs.spectral_sum import Rule, sum_rule
 from seqlaw.rungs.terms import Risk, frozen_filter_flags
+from seqlaw.rungs.threads import one_thread
 
+_LEAST_TRAINING = 1e-4
+"""Σγ‖G‖ below which (1-ψ)², of order its square, drowns in the contour's 1e-13."""
 FLOOR = 1e-12
 """A bias below this share of F(0) is not resolved and is reported as 0."""
 _CHUNK = 2**18  # points × nodes at a time
+_TILE = 2**18  # entries of K and J at a time
 
 
 def equivalent_risk(setting: Setting) -> Risk:
@@ -37,10 +41,11 @@ def equivalent_risk(setting: Setting) -> Risk:
     return equivalent_risks([setting])[0]
 
 
+@one_thread()
 def equivalent_risks(settings: Sequence[Setting], *, quick: bool = False) -> list[Risk]:
     """The expected risk of each setting; settings of one teacher and d are computed together.
 
-    `quick` takes coarser sums, 1e-5 instead of 1e-11, for searches over many settings.
+    `quick` takes coarser sums, good to 1e-4, for searches over many settings.
     """
     answers: list[Risk | None] = [None] * len(settings)
     groups: dict[Any, list[int]] = {}
@@ -96,6 +101,8 @@ class Population:
 def population(rule: Rule, P: Sequence[int], M: Array) -> Population:
     """The population problem of each (P, M) on a rule's spectrum."""
     h = rule.modes.averaged(np.array(P, dtype=np.float64))
+    if np.any(h.max(axis=1) <= 0):
+        raise InputError("P", "must be long enough for the states to vary at all", min(P))
     kappa = real_kappa(h, rule.weights, M, np.zeros(len(P)))
     return Population(a=rule.modes.a, weights=rule.weights, h=h, M=M, kappa=kappa)
 
@@ -149,16 +156,12 @@ def _columns(
         for k in np.flatnonzero(moved).tolist():
             bias[k] = _moved_loss(own, test.h[k], one, k) - approx[k]
 
+    def trace(h: Array) -> Any:  # tr (G-z)^-1 S diag(h) Sᵀ as a function of κ
+        return lambda kappa: (h / (own.h + kappa[:, None])) @ own.weights
+
     def filtered(h: Array) -> Array:  # tr f(G) S diag(h) Sᵀ with f = μ g² = (1-ψ)²/μ
-        def trace(kappa: NDArray[Any]) -> NDArray[Any]:
-            return np.asarray((h / (own.h + kappa[:, None])) @ own.weights)
-
-        return 2 * _integrate(one, one.residual / one.z, trace) - _integrate(
-            two, two.residual**2 / two.z, trace
-        )
-
-    def learned(kappa: NDArray[Any]) -> NDArray[Any]:
-        return np.asarray((own.h / (own.h + kappa[:, None])) @ own.weights)
+        once = _integrate(one, one.residual / one.z, trace(h))
+        return 2 * once - _integrate(two, two.residual**2 / two.z, trace(h))
 
     noise = float(fine.modes.sigma_xi @ own.weights)
     count = np.array([2.0 * setting.N * setting.P for setting in settings])
@@ -171,10 +174,11 @@ def _columns(
         "variance": variance / count,
         "finite_filter_variance": finite,
         "effective_dimension": filtered(own.h),
-        "learned_dimensions": _integrate(one, one.residual / one.z, learned),
+        "learned_dimensions": _integrate(one, one.residual / one.z, trace(own.h)),
         "source_energy": energy,
         "kappa": own.kappa,
         "effective_share": share,
+        "edge": edge,
     }
 
 
@@ -243,16 +247,19 @@ def _lagged_variance(
     mean, square = (x[:, None] for x in own.predictor_means)
     c = own.kappa[:, None] / (h + own.kappa[:, None])
     diagonal_DD, diagonal_DS = c**2 * (a**2 - 2 * a * mean + square), c * (a - mean)
-    score = np.empty_like(h)
-    share = np.empty(len(settings))
+    # In units of 1/κ_0, since the weights of an infinite sum fill the range of floating point.
+    unit = np.where(own.kappa > 0, own.kappa, 1.0)
+    inverse = weights * (unit[:, None] / (h + own.kappa[:, None]))
+    score, spread = noise * h, np.zeros(len(settings))
     distinct = list(dict.fromkeys(setting.P for setting in settings))
-    for P, (K, J) in zip(distinct, lag_sums_at(coarse.modes, distinct), strict=True):
-        at = lengths == P
-        score[at] = (weights * diagonal_DD[at]) @ K + noise * h[at] + 2 * (weights * diagonal_DS[at]) @ J.T
-        # In units of 1/κ_0, since the weights of an infinite sum fill the range of floating point.
-        unit = np.where(own.kappa[at] > 0, own.kappa[at], 1.0)
-        inverse = weights * (unit[:, None] / (h[at] + own.kappa[at, None]))
-        share[at] = (own.M[at] * unit) ** 2 / np.sum((inverse @ K) * inverse, axis=1)
+    step = max(16, _TILE // weights.size)  # rows of K and J at a time
+    for first in range(0, weights.size, step):
+        rows = slice(first, first + step)
+        for P, (K, J) in zip(distinct, lag_sums_at(coarse.modes, distinct, rows), strict=True):
+            at = lengths == P
+            score[at] += (weights * diagonal_DD[at])[:, rows] @ K
+            score[at, rows] += 2 * (weights * diagonal_DS[at]) @ J.T
+            spread[at] += np.sum((inverse[at, rows] @ K) * inverse[at], axis=1)
     W = np.zeros_like(h)
     for path, factor in ((one, 2 * one.residual / one.z), (two, -(two.residual**2) / two.z)):
         for k in range(path.z.shape[1]):
@@ -260,7 +267,7 @@ def _lagged_variance(
             W += node.imag
     for k in np.flatnonzero(moved).tolist():
         W[k] = _moved_diagonal(own, coarse, settings[k].test_length, h[k], one, k)
-    return np.asarray((score * W) @ weights), share
+    return np.asarray((score * W) @ weights), (own.M * unit) ** 2 / spread
 
 
 def _moved_diagonal(own: Population, coarse: Rule, P_test: int, h: Array, path: Contours, k: int) -> Array:
@@ -279,7 +286,10 @@ def _moved_diagonal(own: Population, coarse: Rule, P_test: int, h: Array, path: 
 def _risk(setting: Setting, schedule: Schedule, row: dict[str, float]) -> Risk:
     flags = [*setting_flags(setting), "cross: of lower order on this rung, reported as 0"]
     if schedule is not setting.schedule:
-        flags.append("safeguard: active, gamma scaled down to 1/(2||G||)")
+        flags.append(f"safeguard: active, gamma scaled down to {schedule.gamma:.3g} = 1/(2||G||)")
+    trained = schedule.total * row["edge"]
+    if trained < _LEAST_TRAINING:
+        flags.append(f"untrained: sum(gamma) * ||G|| = {trained:.2g}, the variance is not resolved")
     saturation = schedule.total * row["kappa"]
     if saturation > 1:
         flags.append(
@@ -293,6 +303,8 @@ def _risk(setting: Setting, schedule: Schedule, row: dict[str, float]) -> Risk:
     tokens = row["effective_share"] * setting.N * setting.P / learned
     flags += frozen_filter_flags(tokens)
     error = f"relative error about 1/M = {1 / setting.M:.2g}"
+    # Measured: while less than a dimension is learned, the scatter of one column's norm shows.
+    wider = f"relative error up to 3/M = {3 / setting.M:.2g}"
     names = ("finite_filter_variance", "effective_dimension", "learned_dimensions", "source_energy", "kappa")
     return Risk(
         rung="equivalent",
@@ -308,11 +320,12 @@ def _risk(setting: Setting, schedule: Schedule, row: dict[str, float]) -> Risk:
         accuracy={
             "approx": error,
             "bias": error if saturation <= 1 else f"{error} and growing with sum(gamma) * kappa(0)",
-            "variance": error,
+            "variance": error if row["learned_dimensions"] > 1 else wider,
         },
         diagnostics={
             **{name: row[name] for name in names},
             "saturation": saturation,
+            "gamma": schedule.gamma,
             "clipped": float(schedule is not setting.schedule),
             "tokens_per_dimension": tokens,
         },

@@ -55,14 +55,14 @@ class Rates:
 
 def cutoff(alpha: float, theta: float, R: float, P: float) -> float:
     """κ_{R,P} = max(R^{1/α}, (R/P)^{1/θ}) for θ < α, R^{1/α} otherwise (the mixed-spectrum lemma)."""
-    own = float(R ** (1 / alpha))
-    return max(own, float((R / P) ** (1 / theta))) if theta < alpha else own
+    own = _power(R, 1 / alpha)
+    return max(own, _power(R / P, 1 / theta)) if theta < alpha else own
 
 
 def approx_guide(teacher: Teacher, M: float, P: float) -> float:
     """c_ξ M^{1-β_α} + c_0 P^-1 M^{1-β_θ}: the paper's two-scale guide, up to one factor."""
-    innovation, initial = M ** (1 - teacher.beta_alpha), M ** (1 - teacher.beta_theta) / P
-    return float(teacher.c_xi * innovation + teacher.c_0 * initial)
+    innovation, initial = _power(M, 1 - teacher.beta_alpha), _power(M, 1 - teacher.beta_theta) / P
+    return teacher.c_xi * innovation + teacher.c_0 * initial
 
 
 def guide_cutoff(teacher: Teacher, R: float, P: float) -> float:
@@ -70,15 +70,17 @@ def guide_cutoff(teacher: Teacher, R: float, P: float) -> float:
     from scipy.optimize import brentq  # slow to import
 
     def excess(u: float) -> float:
-        innovation = teacher.c_xi * math.exp(-teacher.alpha * u)
-        return math.log(R * (innovation + teacher.c_0 / P * math.exp(-teacher.theta * u)))
+        innovation = math.log(teacher.c_xi) - teacher.alpha * u
+        initial = math.log(teacher.c_0 / P) - teacher.theta * u
+        larger = max(innovation, initial)
+        return math.log(R) + larger + math.log1p(math.exp(min(innovation, initial) - larger))
 
     low, high = -1.0, 1.0
     while excess(low) < 0:
         low *= 2
     while excess(high) > 0:
         high *= 2
-    return math.exp(brentq(excess, low, high, xtol=1e-14))
+    return _power(math.e, brentq(excess, low, high, xtol=1e-14))
 
 
 def bias_guide(teacher: Teacher, R: float, P: float) -> float:
@@ -101,8 +103,8 @@ def rates(setting: Setting) -> Rates:
     if heavy:
         gap = alpha - theta
         crossovers |= {
-            "P_M": M**gap,
-            "P_R": R ** (gap / alpha),
+            "P_M": _power(M, gap),
+            "P_R": _power(R, gap / alpha),
             "m_P": _power(P, 1 / gap),
             "R_P": _power(P, alpha / gap),
         }
@@ -112,7 +114,7 @@ def rates(setting: Setting) -> Rates:
     exponents = {
         "approx": {"M": one_t, "P": -1.0} if short_M else {"M": one_a, "P": 0.0},
         "bias": {"R": one_t / theta, "P": -1 - one_t / theta} if short_R else {"R": one_a / alpha, "P": 0.0},
-        "variance": {"N": -1.0, "P": -1.0, "R": 0.0}
+        "variance": {"N": -1.0, "P": -1.0, "R": 0.0, "M": 1.0}
         if saturated
         else {"N": -1.0, "P": -1 - 1 / theta, "R": 1 / theta}
         if short_R
@@ -120,11 +122,11 @@ def rates(setting: Setting) -> Rates:
     }
     dimension = min(M, kappa)
     values = {
-        "approx": M**one_t / P if short_M else M**one_a,
-        "bias": (R / P) ** (one_t / theta) / P if short_R else R ** (one_a / alpha),
+        "approx": _power(M, one_t) / P if short_M else _power(M, one_a),
+        "bias": _power(R / P, one_t / theta) / P if short_R else _power(R, one_a / alpha),
         "variance": teacher.C_rho / (N * P) * dimension,
     }
-    omega = min(1.0, M ** (alpha - theta) / P) if heavy else 1 / P
+    omega = min(1.0, _power(M, alpha - theta) / P) if heavy else 1 / P
     tokens = teacher.C_rho * 2 * M / (N * P)
     event = math.sqrt(tokens) + tokens + omega * (math.sqrt(2 * M / N) + 2 * M / N)
     return Rates(
@@ -138,11 +140,12 @@ def rates(setting: Setting) -> Rates:
         guides={
             "approx": approx_guide(teacher, M, P),
             "bias": bias_guide(teacher, R, P),
+            "variance": teacher.C_rho / (N * P) * min(M, guide_cutoff(teacher, R, P)),
             "kappa": guide_cutoff(teacher, R, P),
         },
         remainder={
             "d_eff": dimension,
-            "epsilon_M": (M + R**2) * math.exp(-M / 2),
+            "epsilon_M": (M + R**2) * math.exp(-min(M / 2, 700.0)),
             "omega_0": omega,
             "covariance_event": event,
         },
@@ -156,16 +159,18 @@ def rates(setting: Setting) -> Rates:
 
 def _power(base: float, exponent: float) -> float:
     """base^exponent, infinite where it overflows (a crossover that no size reaches)."""
-    return math.inf if exponent * math.log(base) > 700 else base**exponent
+    return math.inf if exponent * math.log(base) > 700 else float(base**exponent)
 
 
 def _conditions(setting: Setting, teacher: Teacher, heavy: bool) -> tuple[Condition, ...]:
     alpha, theta, r = teacher.alpha, teacher.theta, teacher.r
     M, N, P = float(setting.M), float(setting.N), float(setting.P)
     R, gamma, d = setting.schedule.horizon, setting.schedule.gamma, float(setting.d or 0)
-    limit = 1 / (M**-alpha + M**-theta / P)
-    limit_scaled = 1 / (teacher.c_xi * M**-alpha + teacher.c_0 * M**-theta / P)
-    top = float(teacher.at([1.0]).averaged(setting.P)[0])  # h_1, the order of ‖G‖
+    innovation, initial = _power(M, -alpha), _power(M, -theta) / P
+    limit = 1 / (innovation + initial) if innovation + initial > 0 else math.inf
+    load = R * (teacher.c_xi * innovation + teacher.c_0 * initial)  # R over the limit, with the scales
+    top = float(teacher.at([1.0]).averaged(setting.P)[0])  # h_1, the order of ‖G‖: R and γ come with it
+    learned = R * top * M  # RM with the scales
     exact = [
         ("stability: rho < 1", "<", teacher.rho, 1.0, teacher.rho < 1),
         ("source: 2r > 0", ">", 2 * r, 0.0, r > 0),
@@ -176,10 +181,16 @@ def _conditions(setting: Setting, teacher: Teacher, heavy: bool) -> tuple[Condit
         ("length: P >= 2", ">=", P, 2.0, P >= 2),
     ]
     loose = [
-        ("unsaturated: R <= c/(M^-alpha + M^-theta/P)", "<=", R, limit, R / limit_scaled),
-        ("horizon: R >~ 1", ">=", R, 1.0, R * teacher.c_xi),
-        ("samples: NP >~ C_rho R M", ">=", N * P, teacher.C_rho * R * M, None),
-        *([("trajectories: N >~ R M", ">=", N, R * M, None)] if heavy else []),
+        ("unsaturated: R <= c/(M^-alpha + M^-theta/P)", "<=", R, limit, load),
+        ("horizon: R >~ 1", ">=", R, 1.0, R * top),
+        (
+            "samples: NP >~ C_rho R M",
+            ">=",
+            N * P,
+            teacher.C_rho * R * M,
+            N * P / (teacher.C_rho * learned),
+        ),
+        *([("trajectories: N >~ R M", ">=", N, R * M, N / learned)] if heavy else []),
         ("step size: gamma <= 1/(4||G||)", "<=", gamma, 0.25, gamma * 4 * top),
         ("ambient: d >= C_amb M", ">=", d, M, None),
     ]
