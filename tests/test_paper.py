@@ -30,7 +30,7 @@ from seqlaw.paper.guides import POWERS, two_scale
 from seqlaw.paper.panels import PRINTED, TEACHERS, Series, paper_panels, quick_panels, select
 from seqlaw.paper.reproduce import reproduce
 from seqlaw.paper.run import COLUMNS, measure, panel_rows, tasks
-from seqlaw.paper.table import agreement, measured, slope_table, z_score
+from seqlaw.paper.table import agreement, measured, z_score
 from seqlaw.rungs.exact import exact_rows, population_rows
 from seqlaw.sweep import setting_of, task_of
 
@@ -38,6 +38,7 @@ ROOT = Path(__file__).parent.parent
 PANELS = paper_panels()
 FILES = ("figure.png", "figure.pdf", "figure.svg", "table.md", "table.csv", "table.json", "table.tex")
 FILES += ("report.html", "rows.parquet")
+SEEDS = (0, 1, 2)
 QUICK = ["--quick", "--panels", "af"]
 
 
@@ -428,15 +429,21 @@ def test_replicates_give_a_spread(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_sampled_slopes_of_three_seeds(tmp_path: Path) -> None:
-    """Each within 3 spreads of the mean over repetitions of the whole experiment (MATH §9)."""
+    """Against mean and spread over repetitions of the whole experiment (MATH §9).
+
+    The mean of the seeds within 3 standard errors; each of the thirty slopes within 4 spreads, which thirty
+    normal numbers all keep 99.8 times in a hundred (3 spreads only 92 times: seed 1 is 3.5 off in Regime I's
+    variance against N, where 200 further experiments with shorter trajectories gave -1.004 with spread 0.06).
+    """
     panels = list(PANELS.values())
-    jobs = len(os.sched_getaffinity(0))
-    far = {}
-    for seed in (0, 1, 2):
+    slopes = []
+    for seed in SEEDS:
+        jobs = len(os.sched_getaffinity(0))
         rows, _ = measure(panels, ["sampled"], folder=tmp_path, seed=seed, jobs=jobs)
-        for row in slope_table(measured(rows, panels, "sampled"), seed=seed, quick=False):
-            printed = PRINTED[row.regime, row.quantity, row.against]
-            # The mean itself is printed to three or four digits.
-            if abs(row.slope - printed.mean) > 3 * printed.spread + 0.0005:
-                far[seed, row.regime, row.quantity, row.against] = row.slope
-    assert not far
+        slopes.append([one.curve.slope for one in measured(rows, panels, "sampled")])
+    printed = [one.printed for panel in panels for one in panel.series]
+    off = np.array(slopes) - [one.mean for one in printed]
+    # The means are known to three or four digits themselves.
+    spread = np.sqrt(np.array([one.spread for one in printed]) ** 2 + 0.0003**2)
+    assert np.all(np.abs(off) < 4 * spread), off / spread
+    assert np.all(np.abs(off.mean(axis=0)) < 3 * spread / np.sqrt(len(SEEDS))), off.mean(axis=0) / spread

@@ -12,7 +12,7 @@ body { font: 16px/1.55 system-ui, sans-serif; color: #1b1b1b }
 body { max-width: 62rem; margin: 2.5rem auto; padding: 0 1.2rem }
 h1 { font-size: 1.7rem; line-height: 1.2; margin-bottom: .3rem }
 h2 { font-size: 1.25rem; margin-top: 2.6rem } h3 { font-size: 1.03rem; margin-top: 1.8rem }
-p, li { max-width: 46rem } img { width: 100%; height: auto } figure { margin: 1rem 0 }
+p, li { max-width: 46rem } img { max-width: 100%; height: auto } figure { margin: 1rem 0 }
 figcaption, .small { color: #555; font-size: .86rem; max-width: 52rem }
 .scroll { overflow-x: auto }
 table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums }

@@ -32,7 +32,7 @@ def report(result: Reproduction, figure: Path) -> str:
     sections = [
         _opening(result),
         picture(pictures.data_address(figure), _caption(result), "The six panels"),
-        "<h2>The ten slopes</h2>",
+        f"<h2>The {'ten ' if len(result.slopes) == 10 else ''}slopes</h2>",
         _slopes(result),
         _agreement(result),
         _verdicts(result),
@@ -54,6 +54,8 @@ def _opening(result: Reproduction) -> str:
         "exact": "No trajectory was sampled: variances are expectations in closed form for each sketch.",
         "equivalent": "Nothing was sampled: every number is a deterministic equivalent.",
     }[result.rung]
+    letters = ", ".join(panel.name for panel in result.panels)
+    named = "All six panels" if len(result.panels) == 6 else f"Of the six panels: {letters},"
     size = "a smaller grid than the paper's" if result.quick else "the paper's full grids"
     judged = [abs(row.z) for row in result.slopes if row.z is not None]
     verdict = "On the smaller grid the slopes are not comparable with the paper's to the last digits."
@@ -65,7 +67,7 @@ def _opening(result: Reproduction) -> str:
         )
     return (
         "<h1>Linear RNN scaling laws: the experiments, reproduced</h1>"
-        f"<p>All series of the {len(result.panels)} panels on {size}. {how} "
+        f"<p>{named} on {size}. {how} "
         "As in the paper, each student is tested on sequences of the length that it was trained on, "
         "unless a section says otherwise.</p>"
         f'<p class="verdict"><strong>{verdict}</strong></p>'
@@ -73,10 +75,20 @@ def _opening(result: Reproduction) -> str:
 
 
 def _caption(result: Reproduction) -> str:
+    solid = {
+        "sampled": "Solid: measured, averaged over the sketches.",
+        "exact": "Solid: averaged over the sketches, and in closed form over the trajectories.",
+        "equivalent": "Solid: deterministic equivalent.",
+    }[result.rung]
+    bars = (
+        " Bars: standard deviation over sketches (approximation, bias), standard error of sketch-level means "
+        "(variance)."
+    )
     return (
-        "Solid: measured, averaged over the sketches. Bars: standard deviation over sketches (approximation, "
-        "bias), standard error of sketch-level means (variance). Dashed: the paper's guides. In a variance "
-        "panel the three sweeps pass through one point, and each size is shown relative to it."
+        solid
+        + (bars if result.rung != "equivalent" else "")
+        + " Dashed: the paper's guides. In a variance panel the three sweeps pass through one point, and "
+        "each size is shown relative to it."
     )
 
 
@@ -144,10 +156,10 @@ def _verdicts(result: Reproduction) -> str:
             )
     noisy = [row for row in rows.values() if row.quantity == "variance" and row.spread > 0.02]
     if noisy and not result.quick:
-        span = f"{min(r.spread for r in noisy):.3f} to {max(r.spread for r in noisy):.3f}"
+        reach = f"{min(r.spread for r in noisy):.3f} to {max(r.spread for r in noisy):.3f}"
         differ.append(
-            f"Variance slopes come from few data sets. Repeating the whole experiment moves them by {span} "
-            "(one standard deviation), so the second digit of the paper's values is not reproducible."
+            f"The paper's variance slopes come from few data sets. Repeating the whole experiment moves them "
+            f"by {reach} (one standard deviation), so their second digit is not reproducible."
         )
     parts = ["<h2>What agrees, and what does not</h2>"]
     for title, items in (("Agrees", agree), ("Differs, or needs care", differ)):
