@@ -26,6 +26,7 @@ from seqlaw.model.checks import Array, InputError, positive, real, vector, whole
 LARGEST_STEP = 0.95
 """γ|s| beyond this is refused: the power series slows down, and past 1 a factor turns negative.
 The paper's safeguard keeps γ‖Ĝ‖ at or below ½."""
+MOST_STEPS = 10**18
 
 
 class Schedule(ABC):
@@ -108,12 +109,15 @@ class Schedule(ABC):
 def _check(schedule: Any, *, least: int) -> None:
     name = type(schedule).__name__
     object.__setattr__(schedule, "gamma", positive(f"{name}.gamma", schedule.gamma))
-    object.__setattr__(schedule, "L", whole(f"{name}.L", schedule.L, least=least, most=10**18))
+    object.__setattr__(schedule, "L", whole(f"{name}.L", schedule.L, least=least, most=MOST_STEPS))
 
 
 def _steps_to(R: float, gamma: float) -> int:
     """⌈R/γ⌉, forgiving the rounding of R = 0.3, γ = 0.1."""
-    return max(1, math.ceil(positive("R", R) / positive("gamma", gamma) * (1 - 1e-12)))
+    steps = positive("R", R) / positive("gamma", gamma) * (1 - 1e-12)
+    if steps > MOST_STEPS:
+        raise InputError("R", f"must be at most {MOST_STEPS:g} times gamma", R)
+    return max(1, math.ceil(steps))
 
 
 def _sum_logs(power_sums: Any, x: NDArray[Any]) -> NDArray[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 TERMS = ("irreducible", "approx", "bias", "variance", "cross")
@@ -25,6 +25,20 @@ def frozen_filter_flags(tokens_per_dimension: float) -> list[str]:
         f"frozen-filter: {tokens_per_dimension:.3g} effective tokens per learned dimension, below "
         f"{FEWEST_TOKENS:g}: too few data for this rung, which may understate the risk by 20 % to many times"
     ]
+
+
+def merge_flags(flag_lists: Sequence[Iterable[str]]) -> list[str]:
+    """The flags of many points, one line a kind: the first text, and at how many points."""
+    kinds: dict[str, list[str]] = {}
+    for flags in flag_lists:
+        for flag in flags:
+            kinds.setdefault(flag.partition(":")[0], []).append(flag)
+    total = len(flag_lists)
+    lines = []
+    for texts in kinds.values():
+        same = len(texts) == total and len(set(texts)) == 1
+        lines.append(texts[0] if same else f"{texts[0]} (at {len(texts)} of {total} points)")
+    return lines
 
 
 @dataclass(frozen=True, kw_only=True)
