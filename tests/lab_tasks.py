@@ -14,9 +14,9 @@ __version__ = "7.0"  # the lab takes a function's version from its package
 
 
 def walk(task: dict[str, Any], seed: int) -> list[dict[str, Any]]:
-    """Three numbers that depend on task and seed to the last bit; logs each execution if asked."""
-    if "log" in task:
-        with Path(task["log"]).open("a") as log:  # one short append: atomic among processes
+    """Three numbers that depend on task and seed to the last bit; logs each execution where WALK_LOG says."""
+    if "WALK_LOG" in os.environ:
+        with Path(os.environ["WALK_LOG"]).open("a") as log:  # one short append: atomic among processes
             log.write(f"{task['i']}\n")
     time.sleep(task.get("sleep", 0))
     steps = np.random.default_rng([seed, task["i"]]).standard_normal(1000)

@@ -1,5 +1,10 @@
-"""seqlaw: a laboratory for linear RNN scaling laws. When do longer sequences beat more sequences?"""
+"""seqlaw: a laboratory for linear RNN scaling laws. When do longer sequences beat more sequences?
 
+The public names, and nothing else. `risk` and `curve` answer on any rung; `rates`, `plan` and `tradeoff`
+are the theorem, an allocation, and longer or more; `sweep` runs many questions; the rest builds and inspects.
+"""
+
+from seqlaw.fit import PowerFit, fit_power_law
 from seqlaw.model.assumptions import setting_flags, teacher_flags
 from seqlaw.model.checks import InputError
 from seqlaw.model.descent import Moments, Spectrum, descend
@@ -15,34 +20,85 @@ from seqlaw.model.sketch import (
     sketched_problems,
 )
 from seqlaw.model.teacher import PRESETS, Modes, Teacher, full_state_loss
+from seqlaw.planning.corollary import corollary
+from seqlaw.planning.finite import Allocation, Budget, FinitePlan
+from seqlaw.planning.plan import Plan, plan
+from seqlaw.planning.program import program
+from seqlaw.planning.tradeoff import Tradeoff, tradeoff
+from seqlaw.rungs.ask import along, curve, risk, risks
+from seqlaw.rungs.equivalent import equivalent_risk, equivalent_risks
+from seqlaw.rungs.exact import exact_risk, exact_risks, exact_rows, finite_filter_variance
+from seqlaw.rungs.moments import moments_of, nested_moments, sample_moments
+from seqlaw.rungs.rates import Rates, rates
+from seqlaw.rungs.sampled import covariance_event, sampled_risk, sampled_risks, sampled_rows, sampled_terms
+from seqlaw.rungs.score import score
 from seqlaw.rungs.terms import Risk
+from seqlaw.rungs.trajectories import trajectories, trajectory_chunks
+from seqlaw.sweep import export, load, sweep
 
 __version__ = "0.1.0.dev0"
 
 __all__ = [
     "PRESETS",
     "WSD",
+    "Allocation",
     "BlockDecay",
+    "Budget",
     "Constant",
     "Cosine",
     "Explicit",
+    "FinitePlan",
     "InputError",
     "Modes",
     "Moments",
+    "Plan",
+    "PowerFit",
     "Problem",
+    "Rates",
     "Risk",
     "Schedule",
     "Setting",
     "SingularProblem",
     "Spectrum",
     "Teacher",
+    "Tradeoff",
+    "along",
+    "corollary",
+    "covariance_event",
+    "curve",
     "descend",
+    "equivalent_risk",
+    "equivalent_risks",
+    "exact_risk",
+    "exact_risks",
+    "exact_rows",
+    "export",
+    "finite_filter_variance",
+    "fit_power_law",
     "full_state_loss",
     "gaussian_sketch",
     "generator",
+    "load",
+    "moments_of",
+    "nested_moments",
+    "plan",
     "position_moments",
+    "program",
+    "rates",
+    "risk",
+    "risks",
+    "sample_moments",
+    "sampled_risk",
+    "sampled_risks",
+    "sampled_rows",
+    "sampled_terms",
+    "score",
     "setting_flags",
     "sketched_problem",
     "sketched_problems",
+    "sweep",
     "teacher_flags",
+    "tradeoff",
+    "trajectories",
+    "trajectory_chunks",
 ]

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import least_squares
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from seqlaw.model.checks import Array, InputError, real, vector
 
@@ -61,7 +60,7 @@ def fit_power_law(
     freedom = x.size - parameters
     covariance = np.linalg.pinv(jacobian.T @ jacobian) * float(rest @ rest) / freedom
     se = float(np.sqrt(covariance[0, 0]))
-    reach = float(student.ppf((1 + level) / 2, freedom)) * se
+    reach = float(stdtrit(freedom, (1 + level) / 2)) * se
     spread = float(np.sum((v - v.mean()) ** 2))
     return PowerFit(
         slope=slope,
@@ -110,6 +109,8 @@ def _with_offset(u: Array, v: Array, slope: float, height: float) -> tuple[float
 
     The sum of squares may have several minima in e, hence several starts; e is scaled by min y.
     """
+    from scipy.optimize import least_squares  # slow to import, and only an offset needs it
+
     least = float(np.exp(v.min()))
 
     def residuals(p: Array) -> Array:

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from seqlaw.planning.plan import Plan
+    from seqlaw.planning.tradeoff import Tradeoff
     from seqlaw.rungs.terms import Risk
 
 # Okabe and Ito's palette: told apart by every kind of colour vision, and in grey by the markers.
@@ -89,4 +91,70 @@ def draw_curve(rows: Sequence[dict[str, Any]], along: str, answers: Sequence[Ris
     tested = f"{first.eval_length}" if first.eval_length == last.eval_length else "its own length"
     tidy(axes, along, "risk", f"Regime {first.regime}, {first.rung} rung, tested at length {tested}")
     axes.legend(frameon=False, fontsize="small")
+    save(figure, path)
+
+
+def draw_tradeoff(answers: Sequence[Tradeoff], path: str | Path) -> None:
+    """Longer or more: one panel a test, one curve a regime, each relative to its shortest sequences."""
+    check_path(path)
+    tests = list(answers[0].best)
+    answers = sorted(answers, key=lambda answer: answer.regime)
+    figure, grid = new_figure(3.3 * len(tests) + 0.4, 3.6, 1, len(tests))
+    for axes, tested in zip(grid[0], tests, strict=True):
+        for answer, colour, marker in zip(answers, SERIES, MARKERS, strict=False):
+            curve = answer.curve(tested)
+            x, y = [row.P for row in curve], [row.reducible / curve[0].reducible for row in curve]
+            axes.plot(x, y, color=colour, marker=marker, markersize=4, label=f"Regime {answer.regime}")
+            verdict = "longer wins" if y[-1] < 0.95 else "more wins" if y[-1] > 1.05 else "no difference"
+            above = y[-1] > 1
+            axes.annotate(
+                f"{verdict}, {max(y[-1], 1 / y[-1]):.2g}×",
+                (x[-1], y[-1]),
+                textcoords="offset points",
+                xytext=(0, 6 if above else -12),
+                ha="right",
+                fontsize="small",
+                color=colour,
+            )
+        axes.axhline(1.0, color="0.6", linewidth=0.8, linestyle=":")
+        own = tested == "own"
+        tidy(
+            axes,
+            "length P of the training sequences",
+            "risk relative to P = 2 (lower is better)" if axes is grid[0, 0] else "",
+            "tested at the training length\n(the paper's view)" if own else f"all tested at length {tested}",
+        )
+    low = min(axes.get_ylim()[0] for axes in grid[0])
+    high = max(axes.get_ylim()[1] for axes in grid[0])
+    for axes in grid[0]:
+        axes.set_ylim(low / 1.6, high * 1.3)
+    grid[0, 0].legend(frameon=False, fontsize="small", loc="upper left")
+    figure.suptitle(
+        f"Longer sequences or more of them? The same {answers[0].tokens:,} tokens, split", fontsize="medium"
+    )
+    save(figure, path)
+
+
+def draw_plan(answer: Plan, path: str | Path) -> None:
+    """The isoFLOP curve: the best risk at each width under the same budgets."""
+    check_path(path)
+    figure, grid = new_figure(5.2, 3.8)
+    axes = grid[0, 0]
+    points = answer.finite.isoflop
+    axes.plot([p.M for p in points], [p.reducible for p in points], color=SERIES[0], marker="o", markersize=4)
+    best = answer.finite.best
+    axes.plot([best.M], [best.reducible], color=SERIES[1], marker="*", markersize=13, linestyle="none")
+    axes.annotate(
+        f"M={best.M:,}  N={best.N:,}\nP={best.P:,}  L={best.L:,}",
+        (best.M, best.reducible),
+        textcoords="offset points",
+        xytext=(0, -38),
+        ha="center",
+        fontsize="small",
+    )
+    axes.margins(y=0.3)
+    tested = "the training length" if answer.eval_length is None else f"length {answer.eval_length}"
+    tidy(
+        axes, "width M", "least reducible risk at this budget", f"Regime {answer.regime}, tested at {tested}"
+    )
     save(figure, path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import itertools
 import math
 from collections.abc import Callable, Mapping
@@ -12,11 +13,9 @@ from typing import Any
 
 from seqlaw.lab import table
 from seqlaw.lab.engine import Notice
-from seqlaw.lab.grid import Task, axis, canonical, combine, key
+from seqlaw.lab.grid import Task, axis, combine
 from seqlaw.lab.run import Progress, Summary, run
-from seqlaw.lab.store import recorded
 from seqlaw.lab.table import Table
-from seqlaw.lab.work import version as version_of
 from seqlaw.model.checks import InputError, positive, whole
 from seqlaw.model.schedule import SCHEDULES, Schedule
 from seqlaw.model.setting import Setting
@@ -125,17 +124,17 @@ class Sweep:
         """All sizes, schedules and test lengths, each as one flat dict."""
         points = []
         for family in self.schedules:
-            built: dict[str, Task] = {}
+            built: dict[tuple[float, ...], Task] = {}
             axes = {name: getattr(self.sizes, name) for name in ("M", "d", "N", "P")} | family.axes()
             for point in combine(axes, self.combine):
                 sizes = {name: point.pop(name) for name in ("M", "d", "N", "P")}
                 if sizes["M"] > sizes["d"]:
                     raise InputError("sizes.M", f"must be at most d = {sizes['d']}", sizes["M"])
-                text = canonical(point)
-                if text not in built:
-                    built[text] = _schedule_columns(family.build(**point))
+                shape = tuple(point.values())
+                if shape not in built:
+                    built[shape] = _schedule_columns(family.build(**point))
                 lengths = dict.fromkeys(sizes["P"] if P == OWN else P for P in self.eval_lengths)
-                points += [sizes | built[text] | {"eval_length": P} for P in lengths]
+                points += [sizes | built[shape] | {"eval_length": P} for P in lengths]
         return points
 
     @cached_property
@@ -253,27 +252,20 @@ class Estimate:
     left: int
     """Tasks without a record yet."""
     seconds: float
-    """For what is left, with the given number of workers."""
+    """For what is left, on the given number of cores."""
     memory: float
-    """Bytes, for the largest task of each worker at once."""
+    """Bytes, with the largest tasks at work at once."""
 
 
-def estimate(spec: Sweep, out: Path | str, *, jobs: int = 1) -> tuple[Estimate, Summary]:
-    """What a sweep would do, and how it stands; nothing is run or written."""
-    tasks = {key(task, spec.seed): task for task in spec.tasks}
-    good, bad = recorded(Path(out), version_of(risk_rows))
-    left = [task for name, task in tasks.items() if name not in good and name not in bad]
-    costs = sorted(map(seconds, left))
-    ahead = Estimate(
-        tasks=len(tasks),
+def estimate(tasks: int, left: list[Task], jobs: int) -> Estimate:
+    """About what is left of a sweep, by the costs above."""
+    costs = [seconds(task) for task in left]
+    return Estimate(
+        tasks=tasks,
         left=len(left),
-        seconds=max(sum(costs) / jobs, costs[-1]) if costs else 0.0,
-        memory=sum(sorted(map(memory, left))[-jobs:]),
+        seconds=max(sum(costs) / jobs, max(costs, default=0.0)),
+        memory=sum(heapq.nlargest(jobs, map(memory, left))),
     )
-    stand = Summary(
-        tasks=len(tasks), done=0, skipped=len(good & set(tasks)), failed=len(bad & set(tasks)), seconds=0.0
-    )
-    return ahead, stand
 
 
 ENGINES = ("local", "dask")
@@ -288,22 +280,22 @@ def sweep(
     scheduler: str | None = None,
     dry_run: bool = False,
     retry_failed: bool = False,
+    announce: Callable[[Estimate], None] = lambda ahead: None,
     progress: Progress = lambda summary, share: None,
     notice: Notice = lambda line: None,
 ) -> Summary:
     """Run what a sweep (a file, its tables or a `Sweep`) has not recorded in the folder `out` yet.
 
     `jobs` processes here, or with `engine="dask"` the cluster at `scheduler`: the rows are the same.
+    `announce` gets the estimate before the work begins, which with `dry_run` it does not.
     In a script, `jobs` above 1 needs `if __name__ == "__main__":`, since workers import the script.
     """
-    spec = load_sweep(source)
     jobs = whole("jobs", jobs)
     if engine not in ENGINES:
         raise InputError("engine", f"must be one of {', '.join(ENGINES)}", engine)
     if (engine == "dask") != (scheduler is not None):
         raise InputError("scheduler", "goes with engine dask, which needs one", scheduler)
-    if dry_run:
-        return estimate(spec, out, jobs=jobs)[1]
+    spec = load_sweep(source)
     return run(
         risk_rows,
         spec.tasks,
@@ -312,8 +304,10 @@ def sweep(
         jobs=jobs,
         scheduler=scheduler,
         cost=seconds,
+        dry_run=dry_run,
         retry_failed=retry_failed,
         note=repr(spec),
+        announce=lambda tasks, left: announce(estimate(tasks, left, jobs)),
         progress=progress,
         notice=notice,
     )

@@ -10,6 +10,7 @@ import typer
 
 import seqlaw
 from seqlaw.cli.options import option_of
+from seqlaw.lab.errors import LabError
 from seqlaw.model.checks import InputError
 from seqlaw.model.sketch import SingularProblem
 
@@ -42,17 +43,18 @@ def _root(
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit: 0, 2 for bad input, 130 for Ctrl-C."""
-    from seqlaw.cli import register  # imported here: the commands import `app`
-
-    register.register(app)
     try:
+        from seqlaw.cli import register  # imported here: the commands import `app`
+
+        register.register(app)
         code = app(args=arguments, standalone_mode=False)
     except InputError as error:
         _fail(f"{option_of(error.field)} {error.rule}, got {error.value}")
-    except SingularProblem as error:
+    except (SingularProblem, LabError) as error:
         _fail(str(error))
     except _UsageError as error:
-        _fail(" ".join(getattr(error, "message", str(error)).split()))
+        text = getattr(error, "format_message", error.__str__)()
+        _fail(" ".join(text.split()))
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:

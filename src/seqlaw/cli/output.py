@@ -33,6 +33,7 @@ def print_table(rows: Iterable[Sequence[Any]], *, header: Sequence[str] = (), ti
     """Aligned columns; the first column is words, the rest are numbers."""
     from rich.box import SIMPLE
     from rich.console import Console
+    from rich.measure import Measurement
     from rich.table import Table
 
     table = Table(title=title or None, title_justify="left", box=SIMPLE, show_header=bool(header))
@@ -41,10 +42,15 @@ def print_table(rows: Iterable[Sequence[Any]], *, header: Sequence[str] = (), ti
     for row in texts:
         width = max(width, len(row))
     for k in range(width):
-        table.add_column(header[k] if k < len(header) else "", justify="left" if k == 0 else "right")
+        name = header[k] if k < len(header) else ""
+        table.add_column(name, justify="left" if k == 0 else "right", no_wrap=True)
     for row in texts:
         table.add_row(*row)
-    Console(soft_wrap=True, highlight=False, markup=False).print(table)
+    console = Console(highlight=False, markup=False)
+    # A table keeps its shape in a pipe or a narrow window: the terminal may wrap, rich must not cut.
+    wide = console.options.update(max_width=10_000)
+    console.width = max(console.width, Measurement.get(console, wide, table).maximum)
+    console.print(table)
 
 
 def number(value: Any) -> str:

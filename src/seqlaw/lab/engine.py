@@ -6,16 +6,19 @@ in groups of about half a second: one message and one transaction a group.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import os
 import queue
+import signal
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from multiprocessing import resource_tracker
 from typing import Any, TypeAlias
 
-from seqlaw.lab.errors import EngineError
+from seqlaw.lab.errors import EngineError, library
 from seqlaw.lab.grid import Task
 from seqlaw.lab.store import Outcome
 from seqlaw.lab.work import Function, Job, attempt, facts, one_blas_thread, run_group, version
@@ -27,8 +30,8 @@ GROUP_SECONDS = 0.5
 """The work in a group: what a kill can cost each worker, and what hides a message of a few milliseconds."""
 LARGEST_GROUP = 1000
 GROUPS_A_THREAD = 2  # one at work and one at hand
-DEATHS = 3
-"""A task whose worker has died this often is at fault (local cluster; dask's default on others is 4)."""
+DEATHS = 2
+"""Workers that a group, and then a task alone, may cost (on your own cluster: dask's default, 4)."""
 
 Cost = Callable[[Task], float]
 Notice = Callable[[str], None]
@@ -56,9 +59,7 @@ def in_process(function: Function, jobs: Sequence[Job], seed: int) -> Iterator[l
 @contextlib.contextmanager
 def local_cluster(workers: int) -> Iterator[Client]:
     """A cluster of worker processes with one thread and one BLAS thread each, which end with this process."""
-    distributed = _distributed()
-    import dask
-
+    dask, distributed = library("dask"), library("distributed")
     settings = {
         "distributed.scheduler.allowed-failures": DEATHS - 1,
         "distributed.scheduler.worker-ttl": None,  # a task that holds the interpreter lock is not dead
@@ -66,26 +67,44 @@ def local_cluster(workers: int) -> Iterator[Client]:
         "distributed.admin.tick.limit": "1h",
         "distributed.nanny.pre-spawn-environ": {
             "MALLOC_TRIM_THRESHOLD_": 65536,
-            **{f"{library}_NUM_THREADS": 1 for library in ("OMP", "MKL", "OPENBLAS", "NUMBA")},
+            **{f"{name}_NUM_THREADS": 1 for name in ("OMP", "MKL", "OPENBLAS", "NUMBA")},
         },
     }
-    with dask.config.set(settings):
-        cluster = distributed.LocalCluster(
-            n_workers=workers,
-            threads_per_worker=1,
-            processes=True,
-            dashboard_address=None,
-            silence_logs=logging.CRITICAL,
-            preload=["seqlaw.lab.work"],
-        )
-        with cluster, distributed.Client(cluster, set_as_default=False) as client:
+    with dask.config.set(settings), contextlib.ExitStack() as stack:
+        # Threads and processes inherit the mask: Ctrl-C is for the driver, which ends its workers itself.
+        # (Starting the tracker of multiprocessing lifts the mask, so it goes first.)
+        resource_tracker.ensure_running()
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            cluster = stack.enter_context(
+                distributed.LocalCluster(
+                    n_workers=workers,
+                    threads_per_worker=1,
+                    processes=True,
+                    dashboard_address=None,
+                    silence_logs=logging.CRITICAL,
+                    preload=["seqlaw.lab.work"],
+                )
+            )
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        client = stack.enter_context(distributed.Client(cluster, set_as_default=False))
+        try:
             yield client
+        except BaseException:
+            cluster.sync(_end_now, cluster)
+            raise
+
+
+async def _end_now(cluster: Any) -> None:
+    """End the workers without waiting for their tasks: nobody will ask for the results."""
+    await asyncio.gather(*(nanny.close(timeout=0.2) for nanny in cluster.workers.values()))
 
 
 @contextlib.contextmanager
 def joined_cluster(scheduler: str, *, timeout: float = 30) -> Iterator[Client]:
     """The cluster at an address (`tcp://host:8786`) or behind a scheduler file."""
-    distributed = _distributed()
+    distributed = library("distributed")
     where: dict[str, Any] = {"address": scheduler}
     if os.path.exists(scheduler) or scheduler.endswith(".json"):
         if not os.path.exists(scheduler):
@@ -98,14 +117,6 @@ def joined_cluster(scheduler: str, *, timeout: float = 30) -> Iterator[Client]:
         raise EngineError(f"cannot reach a scheduler at {scheduler}: {reason}") from error
     with client:
         yield client
-
-
-def _distributed() -> Any:
-    try:
-        import distributed
-    except ImportError:
-        raise EngineError("more than one job needs dask: pip install 'seqlaw[lab]'") from None
-    return distributed
 
 
 def on_cluster(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+from typing import Any
+
 
 class LabError(Exception):
     """Base of the lab's errors: nothing that was acknowledged is lost when one is raised."""
@@ -13,3 +16,11 @@ class StoreError(LabError):
 
 class EngineError(LabError):
     """The workers cannot be started or reached, or run other software than the driver."""
+
+
+def library(name: str) -> Any:
+    """A library that seqlaw can do without, imported only where it is needed."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise LabError(f"this needs {name}: pip install 'seqlaw[lab]'") from None

@@ -13,7 +13,7 @@ from types import FrameType
 
 from seqlaw.lab.engine import Cost, Notice, in_process, joined_cluster, local_cluster, on_cluster
 from seqlaw.lab.grid import Task, key
-from seqlaw.lab.store import Outcome, Store
+from seqlaw.lab.store import Outcome, Store, recorded
 from seqlaw.lab.work import Function, Job, version
 
 
@@ -37,6 +37,10 @@ Progress = Callable[[Summary, float], None]
 """Called after every record with the summary so far and the share of the estimated work that is done."""
 
 
+Announce = Callable[[int, list[Task]], None]
+"""Called once before the work with the number of tasks and those that are left."""
+
+
 def run(
     function: Function,
     tasks: Iterable[Task],
@@ -46,8 +50,10 @@ def run(
     jobs: int = 1,
     scheduler: str | None = None,
     cost: Cost | None = None,
+    dry_run: bool = False,
     retry_failed: bool = False,
     note: str = "",
+    announce: Announce = lambda tasks, left: None,
     progress: Progress = lambda summary, share: None,
     notice: Notice = lambda line: None,
 ) -> Summary:
@@ -59,42 +65,29 @@ def run(
     In a script, `jobs` above 1 needs the usual `if __name__ == "__main__":`, since workers import the script.
     """
     start = time.monotonic()
-    jobs_by_key: dict[str, Task] = {key(task, seed): task for task in tasks}
+    named: dict[str, Task] = {key(task, seed): task for task in tasks}
+    if dry_run:
+        good, bad = recorded(Path(folder), version(function))
+        bad = set() if retry_failed else bad
+        left = _left(named, good, bad)
+        announce(len(named), [task for _, task in left])
+        return _Tally(start, named, good, bad, {}, left, cost).summary()
     with Store(Path(folder), seed=seed, version=version(function), note=note) as store, _shield() as shield:
-        recorded, failures = store.known()
-        if retry_failed:
-            failures = set()
-        todo: list[Job] = [
-            job for job in jobs_by_key.items() if job[0] not in recorded and job[0] not in failures
-        ]
+        good, bad = store.known()
+        bad = set() if retry_failed else bad
+        todo = _left(named, good, bad)
+        announce(len(named), [task for _, task in todo])
         if cost is not None:
             todo.sort(key=lambda job: -cost(job[1]))
-        price = cost or (lambda task: 1.0)
-        work, worked = sum(price(task) for _, task in todo), 0.0
-        skipped = sum(k in recorded for k in jobs_by_key)
-        done, failed = 0, sum(k in failures for k in jobs_by_key)
-        others = store.others()
-
-        def summary() -> Summary:
-            return Summary(
-                tasks=len(jobs_by_key),
-                done=done,
-                skipped=skipped,
-                failed=failed,
-                seconds=time.monotonic() - start,
-                others=others,
-            )
+        tally = _Tally(start, named, good, bad, store.others(), todo, cost)
+        progress(tally.summary(), tally.share())
 
         def record(batch: list[Outcome]) -> None:
-            nonlocal done, failed, worked
             with shield():
                 store.record(batch)
-            lost = sum(outcome.error is not None for outcome in batch)
-            done, failed = done + len(batch) - lost, failed + lost
-            worked += sum(price(outcome.task) for outcome in batch)
-            progress(summary(), worked / work)
+            tally.add(batch)
+            progress(tally.summary(), tally.share())
 
-        progress(summary(), 0.0 if todo else 1.0)
         batches = _batches(function, todo, seed, jobs, scheduler, cost, notice)
         with contextlib.closing(batches):
             try:
@@ -105,7 +98,49 @@ def run(
                 with contextlib.suppress(KeyboardInterrupt, StopIteration):
                     record(batches.throw(KeyboardInterrupt()))
                 raise
-        return summary()
+        return tally.summary()
+
+
+def _left(named: dict[str, Task], good: set[str], bad: set[str]) -> list[Job]:
+    return [(name, task) for name, task in named.items() if name not in good and name not in bad]
+
+
+class _Tally:
+    """How many tasks have come to what, and what share of the estimated work that is."""
+
+    def __init__(
+        self,
+        start: float,
+        named: dict[str, Task],
+        good: set[str],
+        bad: set[str],
+        others: dict[str, int],
+        todo: list[Job],
+        cost: Cost | None,
+    ) -> None:
+        self._start, self._tasks, self._others = start, len(named), others
+        self._done, self._skipped, self._failed = 0, len(good & named.keys()), len(bad & named.keys())
+        self._cost = cost or (lambda task: 1.0)
+        self._worked, self._work = 0.0, sum(self._cost(task) for _, task in todo)
+
+    def add(self, batch: list[Outcome]) -> None:
+        lost = sum(outcome.error is not None for outcome in batch)
+        self._failed += lost
+        self._done += len(batch) - lost
+        self._worked += sum(self._cost(outcome.task) for outcome in batch)
+
+    def summary(self) -> Summary:
+        return Summary(
+            tasks=self._tasks,
+            done=self._done,
+            skipped=self._skipped,
+            failed=self._failed,
+            seconds=time.monotonic() - self._start,
+            others=self._others,
+        )
+
+    def share(self) -> float:
+        return self._worked / self._work if self._work else 1.0
 
 
 def _batches(

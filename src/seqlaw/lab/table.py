@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from seqlaw.lab.errors import StoreError
+from seqlaw.lab.errors import StoreError, library
 from seqlaw.lab.grid import Task
 from seqlaw.lab.store import read
 
@@ -40,6 +40,7 @@ class Table:
 
         A parameter that another one determines (the partner in a zip, a test length equal to P) becomes a
         coordinate along it, one that never varies a scalar coordinate. Cells without a row hold NaN.
+        Rows that make no grid (scattered, or lacking a parameter) lie along one dimension, `point`.
         """
         return to_dataset(self.frame, self.parameters)
 
@@ -49,8 +50,7 @@ def load(folder: Path | str, *, version: str | None = None, derived: Sequence[st
 
     `derived` names columns of the rows that follow from the parameters and are no measurements.
     """
-    import pandas as pd
-
+    pd = library("pandas")
     records = list(read(Path(folder)))
     counts = Counter(record.version for record in records)
     if version is None and records:
@@ -91,34 +91,42 @@ def _in_order(tasks: Iterable[Task]) -> tuple[str, ...]:
 
 def to_dataset(frame: pd.DataFrame, parameters: Sequence[str]) -> xr.Dataset:
     """Tidy rows as a grid over the parameters that vary."""
-    import xarray as xr
-
+    Dataset: type[xr.Dataset] = library("xarray").Dataset
     if frame.empty:
-        return xr.Dataset()
+        return Dataset()
     present = [name for name in (*parameters, "version") if name in frame]
     fixed = [name for name in present if frame[name].nunique(dropna=False) == 1]
-    dimensions: list[str] = []
-    partners: dict[str, str] = {}
-    for name in (name for name in present if name not in fixed):
-        leader = next((other for other in dimensions if _determines(frame, other, name)), None)
-        if leader is None:
-            dimensions.append(name)
-        else:
-            partners[name] = leader
-    measured = frame.drop(columns=[*fixed, *partners, "version", "key"], errors="ignore")
+    partners = _partners(frame, [name for name in present if name not in fixed])
+    dimensions = [name for name, leader in partners.items() if name == leader]
+    followers = {name: leader for name, leader in partners.items() if name != leader}
+    measured = frame.drop(columns=[*fixed, *followers, "key"])
     cells = 1
     for name in dimensions:
         cells *= frame[name].nunique()
-    if dimensions and cells <= SPARSE * len(frame) and not frame.duplicated(dimensions).any():
-        grid = xr.Dataset.from_dataframe(measured.set_index(dimensions))
-        for name, leader in partners.items():
+    whole = not frame[dimensions].isna().any(axis=None) and not frame.duplicated(dimensions).any()
+    if dimensions and whole and cells <= SPARSE * len(frame):
+        grid = Dataset.from_dataframe(measured.set_index(dimensions))
+        for name, leader in followers.items():
             values = frame.drop_duplicates(leader).set_index(leader)[name]
             grid = grid.assign_coords({name: (leader, values.loc[grid[leader].to_numpy()].to_numpy())})
     else:
-        grid = xr.Dataset.from_dataframe(measured.rename_axis("point"))
+        grid = Dataset.from_dataframe(measured.rename_axis("point"))
         grid = grid.set_coords(dimensions)
-        grid = grid.assign_coords({name: ("point", frame[name].to_numpy()) for name in partners})
+        grid = grid.assign_coords({name: ("point", frame[name].to_numpy()) for name in followers})
     return grid.assign_coords({name: frame[name].iloc[0] for name in fixed})
+
+
+def _partners(frame: pd.DataFrame, names: Sequence[str]) -> dict[str, str]:
+    """Each parameter with one that determines it: itself, or the first that does without the reverse."""
+    leaders: dict[str, str] = {}
+    for name in names:
+        now = [other for other, leader in leaders.items() if other == leader]
+        leader = next((other for other in now if _determines(frame, other, name)), name)
+        leaders[name] = leader
+        if leader == name:
+            below = {other for other in now if _determines(frame, name, other)}
+            leaders |= {other: name for other, above in leaders.items() if above in below}
+    return leaders
 
 
 def _determines(frame: pd.DataFrame, leader: str, name: str) -> bool:

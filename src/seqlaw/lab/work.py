@@ -96,9 +96,8 @@ def dask_setup(worker: object) -> None:
     """Called by dask in each worker of a local cluster: it must not outlive its driver.
 
     dask's own watch over the parent is a Python thread, which a long call that holds the interpreter lock
-    keeps from running; the kernel's does not wait. Ctrl-C is for the driver, which closes its workers itself.
+    keeps from running; the kernel's does not wait.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     if sys.platform == "linux":
         die_with_parent = 1  # PR_SET_PDEATHSIG of <sys/prctl.h>
         ctypes.CDLL(None).prctl(die_with_parent, signal.SIGKILL)

@@ -251,14 +251,16 @@ class WSD(Schedule):
 
     def _power_sums(self, n: Array) -> Array:
         steps = self.L - self.stable_end
-        falling = -np.expm1(-n * math.log(self.L)) / np.expm1(n * (math.log(self.L) / steps))
+        with np.errstate(over="ignore"):  # a steep decay: the sum is its first term, or nothing
+            falling = -np.expm1(-n * math.log(self.L)) / np.expm1(n * (math.log(self.L) / steps))
         return np.asarray(
             _ramp_power_sums(self.warmup_end, n) + (self.stable_end - self.warmup_end) + falling
         )
 
     @property
     def total(self) -> float:
-        return self.gamma * float(self._power_sums(np.array([1]))[0])
+        ramp, flat, fall = self.warmup_end, self.stable_end - self.warmup_end, self.L - self.stable_end
+        return self.gamma * ((ramp + 1) / 2 + flat + (1 - 1 / self.L) / math.expm1(math.log(self.L) / fall))
 
     @property
     def horizon(self) -> float:

@@ -277,13 +277,15 @@ def _polish(search: Search, start: Triple, low: Triple, high: Triple) -> None:
         N = search.trajectories(best)
         near = []
         counts = range(max(1, N - 2), N + 4)
+        # Few and short trajectories: how N·P·M²·L packs into the compute outweighs the valley's floor.
+        reach = max(2, round(0.2 * P)) if N <= 8 and P <= 400 else 2
         for m in range(max(low[0], M - 2), min(high[0], M + 2) + 1):
             room = min(int(budget.tokens), int(budget.compute) // (m**2 * L))  # tokens
-            lengths = {*range(P - 2, P + 3), *(room // n for n in counts)}
+            lengths = {*range(P - reach, P + reach + 1), *(room // n for n in counts)}
             for p in lengths:
                 if low[1] <= p <= high[1]:
                     deep = int(budget.compute) // (p * m**2)
-                    steps = {*range(L - 2, L + 3), *(deep // n for n in counts)}
+                    steps = {*(range(L - 2, L + 3) if reach == 2 else ()), *(deep // n for n in counts)}
                     near += [(m, p, count) for count in steps if low[2] <= count <= high[2]]
         search.look(near)
         before, best = best, search.best()

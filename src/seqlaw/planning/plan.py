@@ -26,6 +26,9 @@ class Plan:
 
     regime: str
     phase: str | None
+    gamma: float
+    eval_length: int | None
+    """The test length; None for the training length."""
     K: float
     tau: float
     corollary: Corollary | None
@@ -79,6 +82,8 @@ def plan(
     return Plan(
         regime=teacher.regime if isinstance(teacher, Teacher) else "unknown",
         phase=law.phase if law else None,
+        gamma=schedule.gamma,
+        eval_length=eval_length,
         K=K,
         tau=tau,
         corollary=law,

@@ -13,7 +13,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import linprog
 
 from seqlaw.model.teacher import Teacher
 from seqlaw.planning.corollary import SIZES, Exponents, risk_terms
@@ -89,6 +88,8 @@ def _constraints(
 def _minimise(
     cost: tuple[float, ...], rows: list[_Row], limits: list[float], equality: tuple[_Row, float] | None
 ) -> np.ndarray | None:
+    from scipy.optimize import linprog  # slow to import
+
     result = linprog(
         cost,
         A_ub=rows,

@@ -23,7 +23,7 @@ from seqlaw.model.checks import Array
 from seqlaw.model.schedule import Schedule
 from seqlaw.model.setting import Setting
 from seqlaw.rungs.resolvent import Contours, contours, is_long, real_kappa, spectral_edge
-from seqlaw.rungs.score import lag_sums
+from seqlaw.rungs.score import lag_sums_at
 from seqlaw.rungs.spectral_sum import Rule, sum_rule
 from seqlaw.rungs.terms import Risk, frozen_filter_flags
 
@@ -87,7 +87,10 @@ class Population:
         b = self.a * self.h
         one, two = (b * D) @ self.weights, (b * D**2) @ self.weights
         slope = (b**2 * D**2) @ self.weights - one**2 / self.M + 2 * self.kappa / self.M * one * two
-        return one / self.M, slope / (1 - (self.h * D) ** 2 @ self.weights / self.M) / self.M
+        rest = 1 - (self.h * D) ** 2 @ self.weights / self.M
+        # At M = d the second mean diverges, but nothing is missed (c = 0 below) and its value is not used.
+        square = np.divide(slope, rest * self.M, out=np.zeros_like(rest), where=rest > 1e-12)
+        return one / self.M, square
 
 
 def population(rule: Rule, P: Sequence[int], M: Array) -> Population:
@@ -242,12 +245,14 @@ def _lagged_variance(
     diagonal_DD, diagonal_DS = c**2 * (a**2 - 2 * a * mean + square), c * (a - mean)
     score = np.empty_like(h)
     share = np.empty(len(settings))
-    for P in dict.fromkeys(setting.P for setting in settings):
-        K, J = lag_sums(coarse.modes, P)
+    distinct = list(dict.fromkeys(setting.P for setting in settings))
+    for P, (K, J) in zip(distinct, lag_sums_at(coarse.modes, distinct), strict=True):
         at = lengths == P
         score[at] = (weights * diagonal_DD[at]) @ K + noise * h[at] + 2 * (weights * diagonal_DS[at]) @ J.T
-        inverse = weights / (h[at] + own.kappa[at, None])
-        share[at] = own.M[at] ** 2 / np.sum((inverse @ K) * inverse, axis=1)
+        # In units of 1/κ_0, since the weights of an infinite sum fill the range of floating point.
+        unit = np.where(own.kappa[at] > 0, own.kappa[at], 1.0)
+        inverse = weights * (unit[:, None] / (h[at] + own.kappa[at, None]))
+        share[at] = (own.M[at] * unit) ** 2 / np.sum((inverse @ K) * inverse, axis=1)
     W = np.zeros_like(h)
     for path, factor in ((one, 2 * one.residual / one.z), (two, -(two.residual**2) / two.z)):
         for k in range(path.z.shape[1]):

@@ -9,8 +9,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from scipy.optimize import brentq
-
 from seqlaw.model.assumptions import teacher_flags
 from seqlaw.model.checks import InputError
 from seqlaw.model.setting import Setting
@@ -69,6 +67,7 @@ def approx_guide(teacher: Teacher, M: float, P: float) -> float:
 
 def guide_cutoff(teacher: Teacher, R: float, P: float) -> float:
     """κ with R (c_ξ κ^-α + c_0 P^-1 κ^-θ) = 1."""
+    from scipy.optimize import brentq  # slow to import
 
     def excess(u: float) -> float:
         innovation = teacher.c_xi * math.exp(-teacher.alpha * u)

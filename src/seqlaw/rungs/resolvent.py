@@ -26,19 +26,20 @@ def real_kappa(h: Array, weights: Array, M: Array, z: Array) -> Array:
     """κ(z) for real z ≤ 0: h (B, n), M and z (B,) → (B,).
 
     φ(κ) = κ - (κ/M) Σ h/(h+κ) + z is convex with φ' = 1 - (1/M) Σ h²/(h+κ)²; Newton from the right of
-    the root falls on it monotonically.
+    the root falls on it monotonically. A student as wide as the teacher (M = d) has κ(0) = 0.
     """
+    full = (z == 0) & (M >= weights.sum() * (1 - 1e-12))
     kappa = -z + (h @ weights) / M
     for _ in range(200):
         share = h / (h + kappa[:, None])
         value = kappa * (1 - share @ weights / M) + z
-        slope = 1 - share**2 @ weights / M
+        slope = np.where(full, 1.0, 1 - share**2 @ weights / M)
         new = np.maximum(kappa - value / slope, kappa * 1e-3)
-        done = np.abs(new - kappa) <= 4e-16 * kappa
+        done = full | (np.abs(new - kappa) <= 4e-16 * kappa)
         kappa = new
         if np.all(done):
             break
-    return kappa
+    return np.where(full, 0.0, kappa)
 
 
 def contour_kappa(h: Array, weights: Array, M: Array, z: NDArray[Any]) -> NDArray[Any]:

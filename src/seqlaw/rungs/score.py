@@ -11,6 +11,7 @@ as a → 1, and the cost is O(log P) at most. The paper's guide keeps p = q only
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -43,7 +44,31 @@ class _Single(NamedTuple):
 
 def lag_sums(modes: Modes, P: int, rows: slice = slice(None)) -> tuple[Array, Array]:
     """K/P and J/P (rows × d each) for the modes j in `rows` against all modes l."""
-    a, xi = modes.a, modes.sigma_xi
+    return next(lag_sums_at(modes, [P], rows))
+
+
+def lag_sums_at(
+    modes: Modes, lengths: Iterable[int], rows: slice = slice(None)
+) -> Iterator[tuple[Array, Array]]:
+    """`lag_sums` at many lengths: those that outlast the memory of the start share their first part."""
+    memory, shared = _memory(modes), None
+    for P in lengths:
+        if P < memory:
+            K, J = _doubled(modes, P, rows)
+        else:
+            shared = shared or _doubled(modes, memory, rows)
+            # From here on every position adds the same.
+            a, s = modes.a, modes.stationary
+            w = a[rows, None] * a
+            gap = (1 - a)[rows, None] + a[rows, None] * (1 - a)  # 1 - w, to the last digit
+            K = shared[0] + (P - memory) * (s[rows, None] * s * (1 + w) / gap)
+            J = shared[1] + (P - memory) * (s[rows, None] / gap)
+        yield K / P, (modes.a[rows, None] * J) * (modes.sigma_xi / P)
+
+
+def _doubled(modes: Modes, P: int, rows: slice) -> tuple[Array, Array]:
+    """K, and J without its factor σ_ξ,l a_j, by doubling."""
+    a = modes.a
     w = a[rows, None] * a
     n = 1
     ones, zeros = np.ones_like(w), np.zeros_like(w)
@@ -52,8 +77,7 @@ def lag_sums(modes: Modes, P: int, rows: slice = slice(None)) -> tuple[Array, Ar
     tail = plain  # Σ_p σ_p,j σ_p,l w^{n-1-p}
     single = _Single(zeros, zeros)  # J over a block, without σ_ξ,l a_j
     single_tail = _Single(ones, zeros)  # Σ_p σ_p,j w^{n-1-p}
-    until = min(P, _memory(modes))
-    for bit in bin(until)[3:]:
+    for bit in bin(P)[3:]:
         kept, gained = _carry(modes, n)
         power = kept[rows, None] * kept  # w^{2n}
         root = np.power(a, n)
@@ -83,13 +107,7 @@ def lag_sums(modes: Modes, P: int, rows: slice = slice(None)) -> tuple[Array, Ar
             n += 1
     x, y = modes.sigma_0[rows, None], modes.sigma_0
     K = (plain.xy * x + plain.y) * y + plain.x * x + plain.one
-    J = single.x * x + single.one
-    if n < P:  # from here on every position adds the same
-        s = modes.stationary
-        gap = (1 - a)[rows, None] + a[rows, None] * (1 - a)  # 1 - w, to the last digit
-        K = K + (P - n) * (s[rows, None] * s * (1 + w) / gap)
-        J = J + (P - n) * (s[rows, None] / gap)
-    return K / P, (a[rows, None] * J) * (xi / P)
+    return K, single.x * x + single.one
 
 
 def _memory(modes: Modes) -> int:

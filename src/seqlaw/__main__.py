@@ -1,0 +1,5 @@
+"""`python -m seqlaw`."""
+
+from seqlaw.cli import main
+
+main()

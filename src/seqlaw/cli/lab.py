@@ -1,0 +1,217 @@
+"""`seqlaw sweep`, `seqlaw export` and `seqlaw fit`: many runs, their rows, and the slopes in them."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from seqlaw.cli.options import Jobs, Json, jobs_or_all
+from seqlaw.cli.output import print_flags, print_json, print_table
+from seqlaw.fit import fit_power_law
+from seqlaw.lab.errors import library
+from seqlaw.lab.run import Progress, Summary
+from seqlaw.model.checks import InputError, real
+from seqlaw.sweep import Estimate, load, load_sweep
+from seqlaw.sweep import export as export_rows
+from seqlaw.sweep import sweep as run_sweep
+
+Software = Annotated[
+    str | None, typer.Option(help="Rows of this version of the software, or `all`.  [default: the last]")
+]
+
+
+def sweep(
+    file: Annotated[str, typer.Argument(metavar="FILE.toml", help="What to run: see docs/sweeps.md.")],
+    out: Annotated[str, typer.Option(help="Folder of the results; what it holds is not run again.")],
+    engine: Annotated[str, typer.Option(help="local, or dask for a cluster that you run.")] = "local",
+    scheduler: Annotated[
+        str | None, typer.Option(help="Address or scheduler file of the cluster.", metavar="ADDRESS|FILE")
+    ] = None,
+    jobs: Jobs = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check and count only.")] = False,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try failed tasks again.")] = False,
+    json: Json = False,
+) -> None:
+    """Run a grid of questions, resumably: the same command again does only what is missing.
+
+    Example: seqlaw sweep grid.toml --out results --jobs 4
+    """
+    spec = load_sweep(file)
+    workers = jobs_or_all(jobs)
+    ahead: list[Estimate] = []
+
+    def announce(found: Estimate) -> None:
+        ahead.append(found)
+        if not json:
+            print(
+                f"{found.tasks} tasks, {found.left} to do: about {_duration(found.seconds)} on {workers} "
+                f"cores with {found.memory / 2**30:.1f} GiB of memory",
+                flush=True,
+            )
+
+    with _bar() as progress:
+        summary = run_sweep(
+            spec,
+            out,
+            jobs=workers,
+            engine=engine,
+            scheduler=scheduler,
+            dry_run=dry_run,
+            retry_failed=retry_failed,
+            announce=announce,
+            progress=progress,
+            notice=lambda line: print(f"seqlaw: {line}", file=sys.stderr),
+        )
+    if json:
+        inputs = {"file": file, "out": out, "engine": engine, "jobs": workers, "seed": spec.seed}
+        result = dataclasses.asdict(summary) | {"estimate": dataclasses.asdict(ahead[0]), "dry_run": dry_run}
+        print_json("sweep", inputs, result)
+    elif not dry_run:
+        _report(summary, out)
+    if summary.failed and not dry_run:
+        raise typer.Exit(1)
+
+
+def _report(summary: Summary, out: str) -> None:
+    print(
+        f"{summary.done} done, {summary.skipped} recorded before, {summary.failed} failed "
+        f"in {summary.seconds:.1f} s: {out}"
+    )
+    for version, count in summary.others.items():
+        print_flags([f"versions: {count} tasks recorded by version {version} are kept beside these"])
+    if summary.failed:
+        reasons = load(out).failures["error"].value_counts()
+        print_flags(f"failed: {reason} ({count} tasks)" for reason, count in reasons.items())
+        print_flags(["failed tasks are not run again unless you say --retry-failed"])
+
+
+def _duration(seconds: float) -> str:
+    for unit, length in (("days", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{seconds:.2g} s"
+
+
+@contextmanager
+def _bar() -> Iterator[Progress]:
+    """A bar over the estimated work, with tasks, rate and time left; on a terminal only."""
+    if not sys.stderr.isatty():
+        yield lambda summary, share: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (BarColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task, start = bar.add_task("starting", total=1.0), time.monotonic()
+
+        def show(summary: Summary, share: float) -> None:
+            ended = summary.done + summary.skipped + summary.failed
+            rate = summary.done / max(time.monotonic() - start, 1e-9)
+            bar.update(task, completed=share, description=f"{ended}/{summary.tasks} tasks, {rate:.3g}/s")
+
+        yield show
+
+
+def export(
+    folder: Annotated[str, typer.Argument(metavar="DIR", help="The folder of a sweep.")],
+    to: Annotated[str, typer.Option(help="Where to: .parquet or .csv.", metavar="FILE")],
+    software: Software = None,
+    json: Json = False,
+) -> None:
+    """Write the rows of a sweep as one tidy table.
+
+    Example: seqlaw export results --to rows.parquet
+    """
+    count = export_rows(folder, to, version=software)
+    if json:
+        print_json("export", {"folder": folder, "software": software}, {"path": to, "count": count})
+    else:
+        print(f"{count} rows: {to}")
+
+
+def fit(
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="A .parquet or .csv file, or a sweep's folder.")
+    ],
+    x: Annotated[str, typer.Option(help="Column of the abscissa.", metavar="COLUMN")],
+    y: Annotated[str, typer.Option(help="Column of the ordinate.", metavar="COLUMN")],
+    where: Annotated[
+        list[str] | None, typer.Option(help="Only rows with this value; repeatable.", metavar="COLUMN=VALUE")
+    ] = None,
+    window: Annotated[str | None, typer.Option(help="Only x from A to B.", metavar="A:B")] = None,
+    offset: Annotated[bool, typer.Option("--offset", help="Fit y = e + a x^-c instead of a x^-c.")] = False,
+    level: Annotated[float, typer.Option(help="Confidence of the interval.")] = 0.95,
+    json: Json = False,
+) -> None:
+    """The log–log slope between two columns, with its standard error and interval.
+
+    Example: seqlaw fit rows.parquet --x M --y approx --where regime=I
+    """
+    rows = _selected(_table(file), where or [])
+    for name, column in (("x", x), ("y", y)):
+        if column not in rows:
+            raise InputError(name, f"must be a column ({', '.join(map(str, rows.columns))})", column)
+    found = fit_power_law(rows[x], rows[y], window=_window(window), level=level, offset=offset)
+    if json:
+        inputs = {"file": file, "x": x, "y": y, "where": where or [], "offset": offset, "level": level}
+        print_json("fit", inputs, dataclasses.asdict(found))
+        return
+    lines: list[tuple[Any, ...]] = [
+        ("slope", found.slope, f"± {found.se:.2g}"),
+        (f"{level:.0%} interval", found.low, found.high),
+        ("scale", found.scale, ""),
+    ]
+    if offset:
+        error = "at zero" if found.offset_se is None else f"± {found.offset_se:.2g}"
+        lines.append(("offset", found.offset, error))
+    lines += [("r2", found.r2, ""), ("points", found.n, ""), ("window", *found.window)]
+    print_table(lines, title=f"{y} against {x}")
+
+
+def _table(file: str) -> Any:
+    """The rows of a file or a folder, as a DataFrame."""
+    pd = library("pandas")
+    path = Path(file)
+    if path.is_dir():
+        return load(path).frame
+    readers = {".parquet": pd.read_parquet, ".csv": pd.read_csv}
+    if path.suffix not in readers:
+        raise InputError("file", "must be a .parquet or .csv file or a sweep's folder", file)
+    try:
+        return readers[path.suffix](path)
+    except FileNotFoundError:
+        raise InputError("file", "must exist", file) from None
+    except (OSError, ValueError) as error:
+        raise InputError("file", f"must be readable ({str(error).splitlines()[0]})", file) from None
+
+
+def _selected(rows: Any, conditions: list[str]) -> Any:
+    for condition in conditions:
+        column, equals, value = condition.partition("=")
+        if not equals or column not in rows:
+            raise InputError(
+                "where", f"must be COLUMN=VALUE with a column of {list(rows.columns)}", condition
+            )
+        if rows[column].dtype.kind in "iufb":
+            rows = rows[rows[column] == real("where", value)]
+        else:
+            rows = rows[rows[column].astype(str) == value]
+    return rows
+
+
+def _window(text: str | None) -> tuple[float, float] | None:
+    if text is None:
+        return None
+    low, colon, high = text.partition(":")
+    if not colon:
+        raise InputError("window", "must be A:B", text)
+    return real("window", low), real("window", high)

@@ -1,0 +1,231 @@
+"""The command line as a user meets it: fields, one-line errors, exit codes."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import seqlaw
+from seqlaw.cli import main
+
+
+@pytest.fixture
+def run(capsys):
+    """Run a command; returns (exit code, standard output, standard error)."""
+
+    def call(*arguments):
+        with pytest.raises(SystemExit) as stop:
+            main([str(argument) for argument in arguments])
+        out, err = capsys.readouterr()
+        return stop.value.code, out, err
+
+    return call
+
+
+@pytest.fixture
+def fields(run):
+    def call(*arguments):
+        code, out, err = run(*arguments, "--json")
+        assert (code, err) == (0, "")
+        return json.loads(out)
+
+    return call
+
+
+SMALL = ("-M", 16, "-d", 64, "-N", 256, "-P", 8, "-L", 500)
+RISK = {
+    "rung", "regime", "irreducible", "approx", "bias", "variance", "cross", "reducible", "total", "steps",
+    "horizon", "eval_length", "standard_error", "accuracy", "flags",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("rung", ["sampled", "exact", "equivalent"])
+def test_risk(fields, rung):
+    answer = fields("risk", "--rung", rung, *SMALL, "--seed", 3)
+    assert set(answer) >= RISK
+    assert answer["rung"] == rung
+    assert answer["inputs"]["seed"] == 3
+    assert answer["version"] == seqlaw.__version__
+    parts = sum(answer[name] for name in ("irreducible", "approx", "bias", "variance", "cross"))
+    assert answer["total"] == pytest.approx(parts, rel=1e-12)
+    assert bool(answer["standard_error"]) == (rung != "equivalent")
+    assert answer["eval_length"] == 8
+    assert fields("risk", "--rung", rung, *SMALL, "--seed", 3) == answer
+
+
+def test_risk_is_the_python_call(fields):
+    answer = fields(
+        "risk", *SMALL, "--schedule", "block", "--eval-length", 50, "--teacher", "regime1", "--rho", 0.7
+    )
+    teacher = seqlaw.Teacher(alpha=1.5, theta=2.5, r=0.2, rho=0.7, c_xi=0.05, c_0=0.01)
+    schedule = seqlaw.BlockDecay(gamma=0.1, L=500)
+    setting = seqlaw.Setting(teacher=teacher, M=16, N=256, P=8, d=64, schedule=schedule, eval_length=50)
+    wanted = seqlaw.risk(setting, rung="equivalent")
+    assert (answer["approx"], answer["bias"], answer["variance"]) == (
+        wanted.approx,
+        wanted.bias,
+        wanted.variance,
+    )
+
+
+def test_every_command_runs_with_no_option(run):
+    for command in ("risk", "curve", "rates", "plan", "tradeoff"):
+        code, out, err = run(command)
+        assert (code, err) == (0, ""), command
+        assert out
+
+
+def test_infinity_is_null_with_a_flag(fields):
+    answer = fields("risk", "-d", "inf", "-M", "1e6")
+    assert answer["inputs"]["setting"]["d"] is None
+    assert any("infinite" in flag for flag in answer["flags"])
+
+
+@pytest.mark.parametrize("along", ["M", "N", "P", "R"])
+def test_curve(fields, along):
+    answer = fields("curve", "--along", along, "--from", 8, "--to", 40, "--points", 4, *SMALL)
+    rows = answer["rows"]
+    assert len(rows) == 4
+    assert set(rows[0]) >= {
+        "M",
+        "N",
+        "P",
+        "R",
+        "L",
+        "approx",
+        "bias",
+        "variance",
+        "cross",
+        "reducible",
+        "total",
+    }
+    assert [rows[0][along], rows[-1][along]] == pytest.approx([8, 40], rel=0.02)
+    if along == "N":
+        assert answer["slopes"]["variance"]["slope"] == pytest.approx(-1)
+    if along == "P":
+        assert [row["eval_length"] for row in rows] == [row["P"] for row in rows]
+
+
+def test_curve_on_the_sampled_rung_with_a_picture(fields, tmp_path):
+    picture = tmp_path / "curve.svg"
+    options = ("curve", "--along", "N", "--from", 200, "--to", 800, "--points", 3, "--rung", "sampled")
+    answer = fields(*options, *SMALL, "--plot", picture)
+    assert answer["rows"][0]["standard_error"]["variance"] > 0
+    first = picture.read_bytes()
+    fields(*options, *SMALL, "--plot", picture)
+    assert picture.read_bytes() == first
+
+
+def test_rates(fields):
+    answer = fields("rates", *SMALL)
+    assert set(answer) >= {
+        "regime", "beta_alpha", "beta_theta", "exponents", "crossovers", "conditions", "values",
+    }  # fmt: skip
+    assert set(answer["crossovers"]) == {"P_M", "P_R", "m_P", "R_P", "kappa"}
+    assert set(answer["conditions"][0]) >= {"name", "value", "needed", "ratio", "holds"}
+    assert set(answer["exponents"]["variance"]) == {"N", "P", "R"}
+
+
+def test_plan(fields, tmp_path):
+    answer = fields("plan", "--compute", "1e9", "--tokens", "1e6", "-d", 256, "--plot", tmp_path / "plan.png")
+    assert set(answer) >= {"regime", "phase", "K", "tau", "corollary", "program", "finite", "notes"}
+    assert set(answer["corollary"]) == {"M", "N", "P", "L", "exponents"}
+    assert set(answer["program"]) == {"paper", "proved", "free"}
+    assert set(answer["program"]["free"]) >= {"M", "N", "P", "R", "risk", "ranges"}
+    finite = answer["finite"]
+    assert set(finite) >= {"M", "N", "P", "L", "compute", "tokens", "terms", "flat"}
+    assert finite["compute"] == finite["N"] * finite["P"] * finite["M"] ** 2 * finite["L"] <= 1e9
+    in_flops = fields("plan", "--compute", "4e9", "--tokens", "1e6", "-d", 256, "--flops")
+    assert in_flops["finite"]["M"] == finite["M"]
+    assert in_flops["flops"]["factor"] == 4
+
+
+def test_tradeoff(fields, tmp_path):
+    answer = fields(
+        "tradeoff", *SMALL, "--tokens", 5000, "--test", 7, "--plot", tmp_path / "t.png", "--points", 4
+    )
+    assert set(answer["rows"][0]) >= {"P", "N", "eval_length", "approx", "bias", "variance", "reducible"}
+    assert set(answer["best"]) == {"own", "7"}
+    assert (tmp_path / "t.png").stat().st_size > 10_000
+
+
+def test_teacher_files(fields, run, tmp_path):
+    toml = tmp_path / "teacher.toml"
+    toml.write_text("alpha = 1.8\ntheta = 1.25\nr = 0.35\nrho = 0.55\nc_xi = 0.03\nc_0 = 0.3\n")
+    preset, own = (fields("risk", *SMALL, "--teacher", source) for source in ("regime2", toml))
+    assert own["total"] == preset["total"]
+    modes = seqlaw.PRESETS["regime2"].modes(64)
+    arrays = tmp_path / "modes.npz"
+    np.savez(arrays, a=modes.a, sigma_xi=modes.sigma_xi, sigma_0=modes.sigma_0)
+    measured = fields("risk", "-M", 16, "-N", 256, "-P", 8, "-L", 500, "--teacher", arrays)
+    assert measured["total"] == pytest.approx(preset["total"], rel=1e-9)
+    assert measured["regime"] == "unknown"
+    assert run("risk", "--teacher", arrays, "--rho", 0.3)[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("risk -M abc", "-M/--width must be a number, got abc"),
+        ("risk -M 0", "-M/--width must be at least 1"),
+        ("risk -M 5000", "-M/--width must be at most d = 1024"),
+        ("risk --rho 1.2", "--rho must lie in (0, 1), got 1.2"),
+        ("risk --rho x", "--rho"),
+        ("risk --c-xi -1", "--c-xi must be positive"),
+        ("risk --alpha nan", "--alpha must be finite"),
+        ("risk --rung foo", "--rung must be one of sampled, exact, equivalent"),
+        ("risk --teacher nope", "--teacher must be one of"),
+        ("risk --teacher nope.toml", "must exist, got nope.toml"),
+        ("risk -L 3", "-L/--steps must leave room for each phase"),
+        ("risk -R 10 -L 10", "-R/--horizon cannot be given together"),
+        ("risk -R -1", "-R/--horizon must be positive"),
+        ("risk --gamma 0", "--gamma must be positive"),
+        ("risk --schedule line", "--schedule must be one of wsd, block, constant, cosine"),
+        ("risk --schedule block --warmup 0.2", "--warmup goes with --schedule wsd only"),
+        ("risk -d inf --rung exact", "-d/--modes must be finite on this rung"),
+        ("risk -d inf --theta 1.0 --alpha 1.2", "-d/--modes = inf needs alpha > 1 and theta > 1"),
+        ("risk --seed -1", "--seed must be at least 0"),
+        ("risk --sketches 0 --rung exact", "--sketches must be at least 1"),
+        ("risk -P 0", "-P/--length must be at least 1"),
+        ("risk --eval-length 1.5", "--eval-length must be a whole number"),
+        ("risk --nope", "No such option: --nope"),
+        ("risk extra", "unexpected extra argument"),
+        ("nothing", "No such command"),
+        ("curve --along Q", "--along must be one of M, N, P, R"),
+        ("curve --from 10 --to 5", "--from must be positive and below --to"),
+        ("curve --points 1", "--points must be at least 2"),
+        ("curve --plot x.gif", "--plot must end in one of .png, .pdf, .svg"),
+        ("plan --compute much", "--compute must be a number"),
+        ("plan --compute -5", "--compute must be positive"),
+        ("plan --compute 5", "--compute must allow"),
+        ("plan --tokens 1", "--tokens must allow"),
+        ("plan --max-M 0", "--max-M must be at least 1"),
+        ("plan -L 100", "-L/--steps is what the plan chooses"),
+        ("tradeoff --tokens 0", "--tokens must be positive"),
+        ("tradeoff --test 0", "--test must be at least 1"),
+        ("rates --theta -1", "--theta must not be negative"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_two(run, arguments, words):
+    code, out, err = run(*arguments.split())
+    assert code == 2
+    assert out == ""
+    assert err.count("\n") == 1
+    assert words in err
+
+
+def test_version_and_help(run):
+    assert run("--version")[1] == f"seqlaw {seqlaw.__version__}\n"
+    code, out, _ = run("plan", "--help")
+    assert code == 0
+    assert "Example: seqlaw plan" in out
+
+
+def test_as_a_process():
+    done = subprocess.run(
+        [sys.executable, "-m", "seqlaw", "risk", "-M", "9999"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert done.stderr == "seqlaw: -M/--width must be at most d = 1024, got 9999\n"

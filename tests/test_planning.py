@@ -1,0 +1,334 @@
+"""The corollary, the program, the finite optimum and the tradeoff against each other and brute force."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+from seqlaw import PRESETS, WSD, BlockDecay, Constant, InputError, Setting, Teacher
+from seqlaw.planning.corollary import corollary, risk_exponent
+from seqlaw.planning.finite import Budget, Search, finite_plan
+from seqlaw.planning.plan import plan
+from seqlaw.planning.program import SETTINGS, program
+from seqlaw.planning.tradeoff import tradeoff
+from seqlaw.rungs.equivalent import equivalent_risks
+
+ONE, TWO = PRESETS["regime1"], PRESETS["regime2"]
+
+
+def teacher(alpha, theta, r):
+    return Teacher(alpha=alpha, theta=theta, r=r, rho=0.5, c_xi=1.0, c_0=1.0)
+
+
+def valid(t, tau, law):
+    """Where MATH §7 says the corollary's exponent is optimal under its own conditions."""
+    if t.regime == "I":
+        return tau >= 1 / 3
+    if tau < (t.theta + 1) / (2 * t.theta + 3) or t.theta + 6 * t.r > 6:
+        return False
+    return law.phase == "token-rich" or t.theta + 3 * t.r >= 1.5
+
+
+@pytest.mark.parametrize("alpha", [1.2, 1.8, 2.7, 4.0])
+@pytest.mark.parametrize("gap", [-0.6, -0.3, 0.0, 0.5])
+@pytest.mark.parametrize("r", [0.1, 0.3, 0.45])
+def test_the_program_returns_the_corollary_where_it_is_valid(alpha, gap, r):
+    t = teacher(alpha, max(alpha + gap, 1.05), r)
+    if t.regime == "outside":
+        t = teacher(alpha, alpha - 2 * r + 1e-9, r)
+    checked = 0
+    for tau in np.linspace(0.2, 0.9, 8):
+        law, paper = corollary(t, tau), program(t, tau, "paper")
+        if valid(t, tau, law):
+            assert paper is not None
+            assert paper.exponents.risk == pytest.approx(law.exponents.risk, abs=1e-9)
+            for name in ("M", "R"):
+                low, high = paper.ranges[name]
+                assert low - 1e-8 <= getattr(law.exponents, name) <= high + 1e-8
+            checked += 1
+    assert checked >= 2 or t.theta + 6 * t.r > 6  # trap two holds at every τ
+
+
+def test_the_program_is_never_beaten_by_random_exponents():
+    """Any feasible point of `free` has a risk exponent no better than the program's."""
+    rng = np.random.default_rng(0)
+    for t, tau in ((ONE, 0.4), (TWO, 0.5), (TWO, 0.8)):
+        best = program(t, tau, "free").exponents.risk
+        x = rng.random((20000, 4)) * [0.5, 0.9, 0.9, 1.0]
+        M, N, P, R = x.T
+        ok = (N + P <= tau) & (N + P + 2 * M + R <= 1) & (R <= t.alpha * M)
+        if t.theta < t.alpha:
+            ok &= R <= P + t.theta * M
+        risks = [risk_exponent(t, *row) for row in x[ok]]
+        assert min(risks) >= best - 1e-9
+
+
+def test_trap_one_budgets_are_ceilings():
+    """(1.5, 2.5, 0.2), τ = 0.375: -0.135 with ceilings against the corollary's -0.075."""
+    law = corollary(ONE, 0.375)
+    assert law.phase == "token-limited"
+    assert law.exponents.risk == pytest.approx(-0.075)
+    assert program(ONE, 0.375, "paper").exponents.risk == pytest.approx(-0.075)
+    assert program(ONE, 0.375, "proved").exponents.risk == pytest.approx(-0.135)
+    assert program(ONE, 0.375, "free").exponents.risk < -0.135
+
+
+def test_trap_two_shorter_sequences_win():
+    t = teacher(4.4, 3.6, 0.42)
+    assert t.theta + 6 * t.r > 6
+    law, paper = corollary(t, 0.9), program(t, 0.9, "paper")
+    assert law.phase == "token-rich"
+    assert paper.exponents.risk < law.exponents.risk - 1e-6
+    assert paper.exponents.P < law.exponents.P
+
+
+def test_trap_three_a_length_below_one():
+    tau = 0.3
+    assert tau < (TWO.theta + 1) / (2 * TWO.theta + 3)
+    assert corollary(TWO, tau).exponents.P < 0
+    assert all(p is None or p.exponents.P >= 0 for p in (program(TWO, tau, name) for name in SETTINGS))
+
+
+def test_trap_four_without_the_sample_conditions():
+    """Regime I, token-rich: M* = K^{1/(α+β_α+2)} instead of K^{1/(2α+3)}."""
+    free, paper = program(ONE, 0.9, "free"), program(ONE, 0.9, "paper")
+    assert paper.exponents.M == pytest.approx(1 / (2 * 1.5 + 3))
+    assert free.exponents.M == pytest.approx(1 / (1.5 + 1.9 + 2))
+    low, high = program(TWO, 0.9, "free").ranges["P"]
+    assert high - low > 0.2  # nothing limits P: one long sequence is as good as any split
+
+
+def test_a_longer_length_wins_where_theta_and_r_are_small():
+    t = teacher(1.25, 1.06, 0.1)
+    assert t.regime == "II"
+    assert t.theta + 3 * t.r < 1.5
+    law = corollary(t, 0.415)
+    assert law.phase == "token-limited"
+    assert program(t, 0.415, "paper").exponents.risk < law.exponents.risk - 1e-6
+
+
+def test_an_infeasible_setting_is_reported():
+    assert program(ONE, 0.3, "paper") is None
+    assert program(ONE, 0.3, "proved") is not None
+    answer = plan(ONE, Budget(compute=1e13, tokens=3e3), d=1024)
+    assert answer.programs["paper"] is None
+    assert any("spend all the compute" in note for note in answer.notes)
+
+
+# --- the finite optimum --------------------------------------------------------------------------
+
+
+def search(t=TWO, compute=1e12, tokens=1e9, *, d=math.inf, schedule=None, tested=None, **ceilings):
+    return Search(
+        teacher=t,
+        d=d,
+        schedule=schedule or WSD(gamma=0.1, L=1000),
+        budget=Budget(compute=compute, tokens=tokens, **ceilings),
+        eval_length=tested,
+    )
+
+
+def spend(s, triple):
+    return s.trajectories(triple) * triple[1] * triple[0] ** 2 * triple[2]
+
+
+def brute_force(s, least_L):
+    C, T = int(s.budget.compute), int(s.budget.tokens)
+    triples = [
+        (M, P, L)
+        for M in range(1, math.isqrt(C) + 1)
+        for P in range(2, min(T, C // M**2) + 1)
+        for L in range(least_L, C // (M**2 * P) + 1)
+        if s.trajectories((M, P, L)) >= 1
+    ]
+    risks = equivalent_risks([s.setting(t) for t in triples], quick=True)
+    return min((risk.reducible, t) for risk, t in zip(risks, triples, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("t", "compute", "tokens", "tested"),
+    [(ONE, 120, 1000, None), (TWO, 150, 20, None), (TWO, 150, 100, 5)],
+)
+def test_small_budgets_against_brute_force(t, compute, tokens, tested):
+    s = search(t, compute, tokens, d=64, schedule=Constant(gamma=1.0, L=10), tested=tested)
+    value, _ = brute_force(s, 1)
+    assert finite_plan(s).best.reducible == pytest.approx(value, rel=1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("t", "compute", "tokens", "tested"),
+    [(ONE, 3000, 10**6, 8), (TWO, 3000, 10**6, None), (TWO, 3000, 100, 5)],
+)
+def test_larger_budgets_against_brute_force(t, compute, tokens, tested):
+    """Beyond the size at which the plan itself enumerates."""
+    s = search(t, compute, tokens, d=64, schedule=Constant(gamma=1.0, L=10), tested=tested)
+    value, _ = brute_force(search(t, compute, tokens, d=64, schedule=s.schedule, tested=tested), 1)
+    assert finite_plan(s).best.reducible == pytest.approx(value, rel=1e-6)
+
+
+SETTINGS_20 = [
+    (t, 10.0**c, 10.0**k, tested)
+    for t in (ONE, TWO)
+    for c, k in ((8, 5), (12, 9), (15, 7), (20, 18), (26, 10))
+    for tested in (None, 512)
+]
+
+
+def random_allocations(s, rng, count):
+    """Feasible (M, P, L), spread over the logarithms of what the compute allows."""
+    found = []
+    while len(found) < count:
+        u = rng.dirichlet([1, 1, 1, 1]) * math.log(s.budget.compute)
+        triple = (
+            max(1, round(math.exp(u[0] / 2))),
+            max(2, round(math.exp(u[1]))),
+            max(6, round(math.exp(u[2]))),
+        )
+        if max(triple) <= 10**18 and s.trajectories(triple) >= 1:
+            found.append(triple)
+    return found
+
+
+def check_against_random(t, compute, tokens, tested, count):
+    s = search(t, compute, tokens, tested=tested)
+    best = finite_plan(s).best
+    assert best.compute <= compute
+    assert best.tokens <= tokens
+    others = random_allocations(s, np.random.default_rng(1), count)
+    risks = equivalent_risks([s.setting(t) for t in others], quick=True)
+    assert best.reducible <= min(risk.reducible for risk in risks) * (1 + 1e-6)
+
+
+@pytest.mark.parametrize(("t", "compute", "tokens", "tested"), SETTINGS_20[::7])
+def test_never_beaten_by_random_allocations(t, compute, tokens, tested):
+    check_against_random(t, compute, tokens, tested, 200)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("t", "compute", "tokens", "tested"), SETTINGS_20)
+def test_never_beaten_by_a_thousand_random_allocations(t, compute, tokens, tested):
+    check_against_random(t, compute, tokens, tested, 1000)
+
+
+def test_ceilings_are_obeyed():
+    s = search(TWO, 1e14, 1e6, max_M=20, max_P=100, max_N=5000, max_L=10**5)
+    best = finite_plan(s).best
+    assert best.M <= 20
+    assert best.P <= 100
+    assert best.N <= 5000
+    assert best.L <= 10**5
+    assert best.compute <= 1e14
+    assert best.tokens <= 1e6
+
+
+@pytest.mark.slow
+def test_finite_exponents_approach_the_free_program():
+    """K = 10^8 … 10^24 in Regime I, token-rich: within 0.03 of `free` (Regime II's gap is printed)."""
+    for t, tolerance in ((ONE, 0.03), (TWO, None)):
+        K = 10.0 ** np.arange(8, 25, 2)
+        plans = [finite_plan(search(t, k / 0.1, k, tested=4096 if t is ONE else None)).best for k in K]
+        free = program(t, 1.0, "free").exponents
+        # Fit on the upper half, where constants matter less.
+        half = slice(len(K) // 2, None)
+        fitted = {
+            "M": np.polyfit(np.log(K[half]), np.log([p.M for p in plans][half]), 1)[0],
+            "R": np.polyfit(np.log(K[half]), np.log([0.1 * p.L for p in plans][half]), 1)[0],
+            "risk": np.polyfit(np.log(K[half]), np.log([p.reducible for p in plans][half]), 1)[0],
+        }
+        for name, value in fitted.items():
+            print(f"{t.regime} {name}: fitted {value:.4f}, free program {getattr(free, name):.4f}")
+            if tolerance:
+                assert value == pytest.approx(getattr(free, name), abs=tolerance)
+
+
+def test_the_optimum_is_flat_where_it_says():
+    s = search(TWO, 1e15, 1e9)
+    answer = finite_plan(s)
+    low, high = answer.flat["M"]
+    assert low < answer.best.M < high
+    assert high / low < 3
+    curve = {point.M: point.reducible for point in answer.isoflop}
+    assert min(curve.values()) == curve[answer.best.M]
+    assert len(curve) >= 6
+
+
+@pytest.mark.parametrize("exponent", [3, 12, 30])
+@pytest.mark.parametrize("tokens", [3, 30])
+def test_any_budget_gets_an_answer(exponent, tokens):
+    answer = plan(TWO, Budget(compute=10.0**exponent, tokens=10.0**tokens))
+    assert answer.finite.best.compute <= 10.0**exponent
+    assert math.isfinite(answer.finite.risk.reducible)
+
+
+def test_budgets_that_allow_nothing_are_refused():
+    with pytest.raises(InputError, match="compute must allow"):
+        plan(TWO, Budget(compute=5, tokens=100))
+    with pytest.raises(InputError, match="tokens must allow"):
+        plan(TWO, Budget(compute=1e9, tokens=1))
+    with pytest.raises(InputError, match="compute must be positive"):
+        Budget(compute=-1, tokens=100)
+    with pytest.raises(InputError, match="max_M must be at least"):
+        Budget(compute=1e9, tokens=1e9, max_M=0)
+
+
+def test_a_plan_can_be_confirmed_by_sampling():
+    answer = plan(TWO, Budget(compute=1e9, tokens=3000), d=64, confirm=True)
+    assert answer.confirmation is not None
+    sampled, error = answer.confirmation.reducible, answer.confirmation.standard_error["reducible"]
+    # Few sketches of a narrow student: the equivalent's own error is of order 1/M.
+    best = answer.finite.best
+    assert sampled == pytest.approx(best.reducible, abs=5 * error + 3 / best.M * best.reducible)
+    large = plan(TWO, Budget(compute=1e20, tokens=1e12), confirm=True)
+    assert large.confirmation is None
+    assert any("too large to simulate" in note for note in large.notes)
+
+
+def test_few_tokens_are_confirmed_without_asking():
+    """One trajectory of 12 tokens for a student that may train as long as it likes."""
+    flagged = plan(ONE, Budget(compute=1e9, tokens=12, max_P=4), d=64, eval_length=4)
+    few = any(flag.startswith("frozen-filter") for flag in flagged.flags)
+    assert few == (flagged.confirmation is not None)
+
+
+# --- longer or more ------------------------------------------------------------------------------
+
+
+def student(name, L=30000):
+    return Setting(teacher=PRESETS[name], M=128, N=1, P=2, d=1024, schedule=BlockDecay(gamma=0.1, L=L))
+
+
+def test_the_title_and_where_it_turns_round():
+    """T = 2^24: own length, Regime II falls 3.9–4.0×, Regime I stays within 30 %; at 4096 II rises 13–15×."""
+    lengths = [2**k for k in range(1, 13)]
+    two = tradeoff(student("regime2"), 2**24, lengths=lengths, eval_lengths=[4096])
+    own = [row.reducible for row in two.curve("own")]
+    assert np.all(np.diff(own) < 0)
+    assert 3.9 <= own[0] / own[-1] <= 4.0
+    common = [row.reducible for row in two.curve("4096")]
+    assert np.all(np.diff(common) > 0)
+    assert 13 <= common[-1] / common[0] <= 15
+    assert two.best["4096"] == (2, 2)
+    one = tradeoff(student("regime1"), 2**24, lengths=lengths, eval_lengths=[4096])
+    own = [row.reducible for row in one.curve("own")]
+    assert max(own) / min(own) < 1.3
+    assert one.curve("4096")[-1].reducible < one.curve("4096")[0].reducible
+    # Near convergence (L = 3e8) Regime II falls at the common length too. Variance set aside: T is finite.
+    late = tradeoff(student("regime2", 3 * 10**8), 2**60, lengths=[2, 4096], eval_lengths=[4096])
+    first, last = late.curve("4096")
+    assert last.approx + last.bias < first.approx + first.bias
+
+
+def test_tradeoff_refuses_lengths_beyond_the_tokens():
+    with pytest.raises(InputError, match="at most the tokens"):
+        tradeoff(student("regime2"), 100, lengths=[200])
+    with pytest.raises(InputError, match="tokens must be at least 2"):
+        tradeoff(student("regime2"), 1)
+
+
+def test_tradeoff_spends_the_tokens():
+    answer = tradeoff(student("regime2"), 1000, lengths=[3, 7])
+    assert [(row.P, row.N) for row in answer.curve("own")] == [(3, 333), (7, 142)]
+    assert {row.eval_length for row in answer.curve("16")} == {16}
+    assert dataclasses.asdict(answer.rows[0])["P"] == 3

@@ -1,0 +1,410 @@
+"""Sweep files, the rows they give, and the commands sweep, export and fit."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lab_tasks import walk
+from seqlaw.cli import main
+from seqlaw.lab.errors import StoreError
+from seqlaw.lab.run import run
+from seqlaw.lab.store import FILE
+from seqlaw.lab.table import load as load_any
+from seqlaw.lab.table import to_dataset
+from seqlaw.model.checks import InputError
+from seqlaw.model.schedule import BlockDecay
+from seqlaw.model.setting import Setting
+from seqlaw.model.teacher import PRESETS
+from seqlaw.rungs import ask
+from seqlaw.sweep import Schedules, Sizes, Sweep, export, load, load_sweep, sweep
+
+ROOT = Path(__file__).parent.parent
+FILE_TEXT = """
+rung = "exact"
+teachers = ["regime1", {alpha = 1.8, theta = 1.25, r = 0.35, rho = 0.55, c_xi = 0.03, c_0 = 0.30}]
+eval_lengths = ["own", 16]
+sketches = 2
+seed = 3
+
+[sizes]
+M = {log = [4, 16], n = 3}
+N = 1e3
+P = [4, 16]
+d = 48
+
+[[schedules]]
+kind = "block"
+R = [50, 200]
+
+[[schedules]]
+kind = "wsd"
+L = 1000
+warmup = 0.2
+"""
+
+
+def tables(**changes: Any) -> dict[str, Any]:
+    """A small valid sweep as TOML would give it."""
+    sizes = {"M": [4, 8], "N": 100, "P": [4, 16], "d": 32}
+    base: dict[str, Any] = {"rung": "exact", "sketches": 1, "sizes": sizes, "schedules": [{"L": 500}]}
+    return base | changes
+
+
+def test_a_file_becomes_tasks(tmp_path: Path) -> None:
+    (tmp_path / "grid.toml").write_text(FILE_TEXT)
+    spec = load_sweep(tmp_path / "grid.toml")
+    # 2 teachers × 3 M × (3 schedules) × (P = 4 tested at 4 and 16, P = 16 tested at 16)
+    assert len(spec.tasks) == 2 * 3 * 3 * 3
+    assert spec.tasks[0] == {
+        "rung": "exact",
+        **{name: getattr(PRESETS["regime1"], name) for name in ("alpha", "theta", "r", "rho", "c_xi", "c_0")},
+        "sketches": 2,
+        "M": 4,
+        "d": 48,
+        "N": 1000,
+        "P": 4,
+        "schedule": "block",
+        "gamma": 0.1,
+        "L": BlockDecay.from_horizon(50, 0.1).L,
+        "eval_length": 4,
+    }
+    python = Sweep(
+        rung="exact",
+        teachers=["regime1", PRESETS["regime2"]],
+        eval_lengths=["own", 16],
+        sketches=2,
+        seed=3,
+        sizes=Sizes(M=[4, 8, 16], N=1000, P=[4, 16], d=48),
+        schedules=[Schedules(kind="block", R=[50.0, 200.0]), Schedules(L=1000, warmup=0.2)],
+    )
+    assert python.tasks == spec.tasks
+
+
+def test_zip_puts_values_side_by_side() -> None:
+    sizes = {"M": [4, 8], "N": [10, 20], "P": 4, "d": 32}
+    spec = load_sweep(tables(combine="zip", sizes=sizes, schedules=[{"L": [100, 200]}]))
+    assert [(t["M"], t["N"], t["P"], t["L"]) for t in spec.tasks] == [(4, 10, 4, 100), (8, 20, 4, 200)]
+
+
+def test_infinity_is_for_the_equivalent_rung() -> None:
+    sizes = {"M": 8, "N": 100, "P": 4, "d": [32, math.inf]}
+    spec = load_sweep(tables(rung="equivalent", sizes=sizes))
+    assert [task["d"] for task in spec.tasks] == [32, math.inf]
+    assert "sketches" not in spec.tasks[0]  # nothing random: its number is no part of the question
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"sketchs": 3}, "sweep: sketchs is not a field of a sweep, got 3"),
+        (
+            {"sizes": {"M": 4, "N": 1, "P": 1, "d": 8, "Q": 2}},
+            "sweep: sizes.Q is not a field of a sweep, got 2",
+        ),
+        ({"schedules": [{"L": 9, "steps": 1}]}, "sweep: schedules.0.steps is not a field of a sweep, got 1"),
+        ({"sizes": {"M": 4, "N": 1, "P": 1}}, "sweep: sizes.d field required"),
+        (
+            {"sizes": {"M": {"log": [-4, 8], "n": 3}, "N": 1, "P": 1, "d": 8}},
+            "sweep: sizes.M.log must have positive ends, got [-4, 8]",
+        ),
+        (
+            {"sizes": {"M": {"log": [4, 8], "n": -3}, "N": 1, "P": 1, "d": 8}},
+            "sweep: sizes.M.n must be a whole number from 1, got -3",
+        ),
+        ({"sizes": {"M": [4, -8], "N": 1, "P": 1, "d": 8}}, "sweep: sizes.M must be at least 1, got -8"),
+        ({"sizes": {"M": 2.5, "N": 1, "P": 1, "d": 8}}, "sweep: sizes.M must be a whole number, got 2.5"),
+        ({"sizes": {"M": 16, "N": 1, "P": 1, "d": 8}}, "sweep: sizes.M must be at most d = 8, got 16"),
+        ({"sizes": {"M": 4, "N": 1, "P": 1, "d": math.inf}}, "sweep: sizes.d must be finite on this rung"),
+        ({"teachers": ["regime3"]}, "sweep: teacher must be one of regime1, regime2"),
+        (
+            {"teachers": [{"alpha": 1.5, "theta": 2.5, "r": 0.2, "rho": 1.2, "c_xi": 1, "c_0": 1}]},
+            "sweep: Teacher.rho must lie in (0, 1), got 1.2",
+        ),
+        ({"teachers": []}, "sweep: teachers must not be empty"),
+        ({"rung": "rates"}, "sweep: rung must be one of sampled, exact, equivalent, got 'rates'"),
+        ({"combine": "outer"}, "sweep: combine must be product or zip, got 'outer'"),
+        (
+            {"combine": "zip", "schedules": [{"L": [9, 19, 29]}]},
+            "sweep: combine zip needs axes of equal length (or of one value), got {'M': 2, 'P': 2, 'L': 3}",
+        ),
+        ({"schedules": [{"kind": "linear", "L": 9}]}, "sweep: schedules.kind must be one of wsd, block"),
+        ({"schedules": [{"L": 9, "R": 1}]}, "sweep: schedules must have L or R, and not both"),
+        ({"schedules": [{}]}, "sweep: schedules must have L or R, and not both"),
+        ({"schedules": [{"kind": "block", "L": 9, "decay": 0.1}]}, "sweep: schedules.decay goes with kind"),
+        ({"schedules": [{"L": 4, "warmup": 0.9}]}, "sweep: WSD.warmup must be below"),
+        ({"schedules": [{"R": -3}]}, "sweep: schedules.R must be positive, got -3"),
+        ({"eval_lengths": [0]}, "sweep: eval_lengths must be at least 1, got 0"),
+        ({"eval_lengths": "other"}, "sweep: eval_lengths must be a number, got 'other'"),
+        ({"sketches": 0}, "sweep: sketches must be at least 1, got 0"),
+        ({"seed": -1}, "sweep: seed must be at least 0, got -1"),
+    ],
+)
+def test_a_bad_sweep_is_refused_in_one_line(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        sweep(tables(**changes), tmp_path / "out")
+    assert str(caught.value).startswith(message)
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("rung", ask.RUNGS)
+def test_a_row_is_the_answer_of_its_rung_to_the_last_bit(tmp_path: Path, rung: str) -> None:
+    source = tables(rung=rung, sketches=2, repetitions=2, seed=5, schedules=[{"kind": "block", "R": 20}])
+    summary = sweep(source, tmp_path)
+    assert (summary.tasks, summary.done, summary.failed) == (4, 4, 0)
+    frame = load(tmp_path).frame
+    for row in frame.to_dict("records"):
+        setting = Setting(
+            teacher=PRESETS["regime2"],
+            M=row["M"],
+            N=100,
+            P=row["P"],
+            d=32,
+            schedule=BlockDecay.from_horizon(20, 0.1),
+        )
+        direct = ask.risk(setting, rung=rung, sketches=2, repetitions=2, seed=5)
+        for name in ("irreducible", "approx", "bias", "variance", "cross", "reducible", "total"):
+            assert row[name] == getattr(direct, name)
+        for name, error in direct.standard_error.items():
+            assert row[f"se_{name}"] == error
+        assert row["flags"] == "; ".join(direct.flags)
+    assert not frame.duplicated(["M", "P"]).any()
+
+
+def test_a_nested_family_is_one_task_and_shares_its_data(tmp_path: Path) -> None:
+    sizes = {"M": [4, 8], "N": [50, 100], "P": [4, 16], "d": 32}
+    source = tables(
+        rung="sampled", nested=True, sketches=1, repetitions=2, sizes=sizes, eval_lengths=["own", 8]
+    )
+    assert sweep(source, tmp_path).tasks == 2
+    frame = load(tmp_path).frame
+    assert len(frame) == 2 * 2 * 2 * 2
+    schedule = load_sweep(source).schedules[0].build(L=500, gamma=0.1)
+    points = [(N, P, test) for N in (50, 100) for P in (4, 16) for test in (P, 8)]
+    settings = [
+        Setting(teacher=PRESETS["regime2"], M=8, N=N, P=P, d=32, schedule=schedule, eval_length=test)
+        for N, P, test in points
+    ]
+    direct = ask.risks(settings, rung="sampled", sketches=1, repetitions=2, seed=0)
+    rows = frame[frame["M"] == 8].set_index(["N", "P", "eval_length"])
+    for point, risk in zip(points, direct, strict=True):
+        assert rows.loc[point, "variance"] == risk.variance
+
+
+def test_a_changed_file_adds_what_is_new(tmp_path: Path) -> None:
+    sweep(tables(), tmp_path)
+    first = load(tmp_path).frame.set_index("key")
+    sizes = {"M": [4, 8, 16], "N": 100, "P": [4], "d": 32}
+    ahead = []
+    summary = sweep(tables(sizes=sizes), tmp_path, announce=ahead.append, dry_run=True)
+    assert (summary.tasks, summary.done, summary.skipped, ahead[0].left) == (3, 0, 2, 1)
+    summary = sweep(tables(sizes=sizes), tmp_path)
+    assert (summary.tasks, summary.done, summary.skipped) == (3, 1, 2)
+    second = load(tmp_path).frame.set_index("key")
+    assert len(second) == 5
+    pd.testing.assert_frame_equal(second.loc[first.index], first)
+
+
+def test_versions_are_never_mixed_silently(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sweep(tables(), tmp_path)
+    monkeypatch.setattr("seqlaw.__version__", "99.0")
+    summary = sweep(tables(sizes={"M": 4, "N": 100, "P": 4, "d": 32}), tmp_path)
+    assert (summary.done, summary.skipped, list(summary.others.values())) == (1, 0, [4])
+    rows = load(tmp_path)
+    assert (len(rows.frame), set(rows.frame["version"]), sum(rows.others.values())) == (1, {"99.0"}, 4)
+    (old,) = rows.others
+    assert len(load(tmp_path, version=old).frame) == 4
+    both = load(tmp_path, version="all")
+    assert sorted(both.frame["version"].value_counts()) == [1, 4]
+    assert "version" in both.dataset.dims
+    with pytest.raises(StoreError, match=r"has no rows of version 1\.2, only of"):
+        load(tmp_path, version="1.2")
+
+
+def test_a_product_is_a_grid_and_a_zip_a_line(tmp_path: Path) -> None:
+    sweep(tables(teachers=["regime1", "regime2"], schedules=[{"R": [50, 100]}]), tmp_path / "product")
+    grid = load(tmp_path / "product").dataset
+    assert dict(grid.sizes) == {"alpha": 2, "M": 2, "P": 2, "L": 2}
+    assert grid["theta"].dims == ("alpha",)
+    assert grid["regime"].sel(alpha=1.5).item() == "I"
+    assert grid["R"].values.tolist() == [50, 100]
+    assert grid["eval_length"].dims == ("P",)
+    row = load(tmp_path / "product").frame.iloc[5]
+    cell = grid.sel(alpha=row["alpha"], M=row["M"], P=row["P"], L=row["L"])
+    assert cell["bias"].item() == row["bias"]
+    assert (int(grid["N"]), grid["rung"].item()) == (100, "exact")
+
+    sizes = {"M": [4, 8, 16], "N": [10, 20, 30], "P": [4, 8, 2], "d": 32}
+    sweep(tables(combine="zip", sizes=sizes), tmp_path / "zip")
+    line = load(tmp_path / "zip").dataset
+    assert dict(line.sizes) == {"M": 3}
+    assert line["P"].values.tolist() == [4, 8, 2]
+
+
+def test_scattered_points_lie_along_one_dimension(tmp_path: Path) -> None:
+    tasks = [{"i": i, "a": i % 7, "b": (3 * i) % 11} for i in range(20)]
+    run(walk, tasks, folder=tmp_path)
+    rows = load_any(tmp_path, derived=("t",))
+    assert dict(rows.dataset.sizes) == {"i": 20, "t": 3}  # i names the task, a and b go along with it
+    assert rows.dataset["b"].dims == ("i",)
+    assert dict(to_dataset(rows.frame.drop(columns="i"), ("a", "b", "t")).sizes) == {"a": 7, "b": 11, "t": 3}
+    assert dict(to_dataset(rows.frame, ("a", "t")).sizes) == {"point": 60}  # cells with several rows
+    assert dict(load_any(tmp_path, version="all").dataset.sizes) == {"point": 60}
+
+
+def test_no_row_is_lost_where_some_lack_a_parameter(tmp_path: Path) -> None:
+    sweep(tables(schedules=[{"L": 500, "warmup": [0.1, 0.2]}, {"kind": "block", "L": 500}]), tmp_path)
+    rows = load(tmp_path)
+    assert dict(rows.dataset.sizes) == {"point": 12}
+    np.testing.assert_array_equal(rows.dataset["bias"], rows.frame["bias"])
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".csv"])
+def test_exported_rows_keep_every_bit(tmp_path: Path, suffix: str) -> None:
+    sweep(tables(), tmp_path / "out")
+    assert export(tmp_path / "out", tmp_path / f"rows{suffix}") == 4
+    readers = {".parquet": pd.read_parquet, ".csv": lambda f: pd.read_csv(f, float_precision="round_trip")}
+    back = readers[suffix](tmp_path / f"rows{suffix}")
+    for name in ("approx", "bias", "variance", "total"):
+        np.testing.assert_array_equal(back[name], load(tmp_path / "out").frame[name])
+    assert {path.name for path in tmp_path.iterdir()} == {"out", f"rows{suffix}"}
+    with pytest.raises(StoreError, match=r"rows\.xlsx must end in \.parquet or \.csv"):
+        export(tmp_path / "out", tmp_path / "rows.xlsx")
+
+
+def command(*arguments: object) -> int:
+    with pytest.raises(SystemExit) as caught:
+        main([str(argument) for argument in arguments])
+    return int(caught.value.code or 0)
+
+
+def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, out = tmp_path / "grid.toml", tmp_path / "out"
+    file.write_text(FILE_TEXT)
+    assert command("sweep", file, "--out", out, "--dry-run", "--json") == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert (shown["tasks"], shown["done"], shown["skipped"], shown["failed"]) == (54, 0, 0, 0)
+    assert shown["estimate"]["seconds"] > 0
+    assert not out.exists()
+    assert command("sweep", file, "--out", out, "--jobs", 1) == 0
+    printed = capsys.readouterr()
+    assert printed.out.startswith("54 tasks, 54 to do: about ")
+    assert "54 done, 0 recorded before, 0 failed" in printed.out
+    assert printed.err == ""
+    assert command("sweep", file, "--out", out, "--jobs", 1, "--json") == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert (shown["tasks"], shown["done"], shown["skipped"], shown["inputs"]["seed"]) == (54, 0, 54, 3)
+    assert command("export", out, "--to", tmp_path / "rows.csv", "--json") == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert (shown["path"], shown["count"]) == (str(tmp_path / "rows.csv"), 54)
+    where = ("--where", "regime=I", "--where", "P=4", "--where", "eval_length=4", "--where", "schedule=wsd")
+    for source in (out, tmp_path / "rows.csv"):
+        assert command("fit", source, "--x", "M", "--y", "approx", *where, "--json") == 0
+        shown = json.loads(capsys.readouterr().out)
+        assert (shown["n"], shown["window"]) == (3, [4, 16])
+        assert shown["low"] < shown["slope"] < shown["high"] < 0
+    assert command("fit", out, "--x", "M", "--y", "approx", "--window", "3:20", "--offset") == 0
+    assert "offset" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("sweep", "absent.toml", "--out", "o"), "--file must exist, got absent.toml"),
+        (("sweep", "bad.toml", "--out", "o"), "bad.toml: sketchs is not a field of a sweep, got 2"),
+        (("sweep", "broken.toml", "--out", "o"), "--file must be readable TOML"),
+        (("sweep", "good.toml", "--out", "o", "--engine", "mpi"), "--engine must be one of local, dask"),
+        (("sweep", "good.toml", "--out", "o", "--engine", "dask"), "--scheduler goes with engine dask"),
+        (("sweep", "good.toml", "--out", "o", "--jobs", "0"), "--jobs must be at least 1, got 0"),
+        (("sweep", "good.toml", "--out", "foreign"), "foreign/results.sqlite is no result file"),
+        (("export", "nowhere", "--to", "rows.csv"), "nowhere holds no results"),
+        (("fit", "good.toml", "--x", "M", "--y", "bias"), "--file must be a .parquet or .csv file"),
+        (("fit", "rows.csv", "--x", "M", "--y", "bias"), "--y must be a column (M, N), got bias"),
+        (("fit", "rows.csv", "--x", "M", "--y", "N", "--window", "3"), "--window must be A:B, got 3"),
+        (("fit", "rows.csv", "--x", "M", "--y", "N", "--where", "Q=1"), "--where must be COLUMN=VALUE"),
+        (("fit", "rows.csv", "--x", "M", "--y", "N"), "--x must have at least 3 points"),
+    ],
+)
+def test_a_bad_command_is_one_line_and_exit_code_2(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: tuple[str, ...],
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("good.toml").write_text(FILE_TEXT)
+    Path("bad.toml").write_text(FILE_TEXT.replace("sketches", "sketchs"))
+    Path("broken.toml").write_text("M = [")
+    Path("rows.csv").write_text("M,N\n1,2\n")
+    Path("foreign").mkdir()
+    (Path("foreign") / FILE).write_text("something else")
+    assert command(*arguments) == 2
+    errors = capsys.readouterr().err
+    assert errors.startswith(f"seqlaw: {message}")
+    assert errors.count("\n") == 1
+    assert (Path("foreign") / FILE).read_text() == "something else"
+    assert not Path("o").exists()
+
+
+def test_failed_tasks_are_told_and_set_the_exit_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(settings: list[Setting], **how: Any) -> Any:
+        if settings[0].M == 8:
+            raise ValueError("no such width")
+        return risks(settings, **how)
+
+    risks = ask.risks
+    monkeypatch.setattr(ask, "risks", broken)
+    file = tmp_path / "grid.toml"
+    file.write_text(FILE_TEXT)
+    assert command("sweep", file, "--out", tmp_path / "out", "--jobs", 1) == 1
+    printed = capsys.readouterr().out
+    assert "36 done, 0 recorded before, 18 failed" in printed
+    assert "! failed: ValueError: no such width (18 tasks)" in printed
+    failures = load(tmp_path / "out").failures
+    assert set(failures["M"]) == {8}
+    monkeypatch.setattr(ask, "risks", risks)
+    assert command("sweep", file, "--out", tmp_path / "out", "--jobs", 1) == 1  # known, not repeated
+    assert command("sweep", file, "--out", tmp_path / "out", "--jobs", 1, "--retry-failed", "--json") == 0
+    assert len(load(tmp_path / "out").frame) == 54
+
+
+def test_ctrl_c_is_exit_code_130_with_the_finished_work_kept(tmp_path: Path) -> None:
+    file, out = tmp_path / "grid.toml", tmp_path / "out"
+    file.write_text(FILE_TEXT.replace("sketches = 2", "sketches = 300"))
+    program = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    program += "from seqlaw.cli import main; main()"
+    arguments = [sys.executable, "-c", program, "sweep", str(file), "--out", str(out), "--jobs", "1"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    with subprocess.Popen(arguments, env=environment, stderr=subprocess.PIPE, text=True) as driver:
+        while not ((out / FILE).exists() and len(load(out).frame)):
+            time.sleep(0.05)
+        driver.send_signal(signal.SIGINT)
+        _, errors = driver.communicate(timeout=30)
+    assert driver.returncode == 130
+    assert "Traceback" not in errors
+    assert 0 < len(load(out).frame) < 54
+
+
+def test_the_guide_shows_a_valid_file() -> None:
+    guide = (ROOT / "docs" / "sweeps.md").read_text()
+    (block,) = re.findall(r"```toml\n(.*?)```", guide, flags=re.DOTALL)
+    spec = load_sweep(tomllib.loads(block))
+    # 2 teachers × 8 M × 2 N × 4 P × (4 + 2 schedules) × 2 test lengths
+    assert len(spec.tasks) == 2 * 8 * 2 * 4 * 6 * 2
