@@ -32,6 +32,7 @@ from seqlaw.web.schema import (
     Refusal,
     SampledBody,
     TradeoffBody,
+    document,
 )
 from seqlaw.web.views import to_json
 
@@ -99,6 +100,8 @@ def create_app(*, hosts: Iterable[str] | None = LOOPBACK, results: str | Path | 
         redoc_url=None,
         lifespan=lifespan,
     )
+    written = app.openapi
+    app.openapi = lambda: document(written())  # type: ignore[method-assign]  # FastAPI's own way
     app.add_middleware(Guard, hosts=hosts)
     _handle_errors(app)
     _serve_files(app)
@@ -241,7 +244,8 @@ def _handle_errors(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def other(request: Request, error: HTTPException) -> Response:
-        rule = {404: "must exist", 405: "must allow the method"}.get(error.status_code, "must be readable")
+        rules = {404: "must exist", 405: "must allow the method", 413: "must have a shorter body"}
+        rule = rules.get(error.status_code, "must be readable")
         return _refuse(error.status_code, InputError("request", rule, request.url.path))
 
 

@@ -8,7 +8,6 @@ import shlex
 from seqlaw.model.schedule import WSD, Schedule
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import PRESETS, Teacher
-from seqlaw.planning.finite import Budget
 from seqlaw.web.schema import CurveBody, PlanBody, SampledBody, TradeoffBody
 
 
@@ -106,14 +105,14 @@ def copy_curve(body: CurveBody) -> dict[str, str]:
         how = f', rung="sampled", sketches={body.sketches}, repetitions={body.repetitions}, seed={body.seed}'
         options += ["--rung", "sampled", "--sketches", str(body.sketches)]
         options += ["--repetitions", str(body.repetitions), "--seed", str(body.seed)]
-    start, stop = _number(body.start), _number(body.stop)
+    values = [int(value) if along != "R" else value for value in body.values()]
     return {
         "command": _command("curve", *options, *_setting_options(setting)),
         "python": _script(
-            [f"from seqlaw import {_names(setting)}", "from seqlaw.rungs.ask import curve, spaced"],
+            [f"from seqlaw import {_names(setting)}, curve"],
             [
                 *_setting_lines(setting),
-                f'values = spaced("{along}", {start}, {stop}, {body.points})',
+                f"values = {values}",
                 f'for x, risk in zip(values, curve(setting, "{along}", values{how})):',
                 "    print(x, risk.approx, risk.bias, risk.variance, risk.reducible)",
             ],
@@ -124,13 +123,13 @@ def copy_curve(body: CurveBody) -> dict[str, str]:
 def copy_tradeoff(body: TradeoffBody, lengths: list[int]) -> dict[str, str]:
     """Longer or more at fixed tokens."""
     setting = body.setting()
-    tests = [part for length in body.eval_lengths for part in ("--eval-length", _number(length))]
+    tests = [part for length in body.eval_lengths for part in ("--test", _number(length))]
     options = ["--tokens", _number(body.tokens), "--points", str(body.points), *tests]
     common = tuple(int(length) for length in body.eval_lengths)
     return {
         "command": _command("tradeoff", *options, *_setting_options(setting, without="NP", tested=False)),
         "python": _script(
-            [f"from seqlaw import {_names(setting)}", "from seqlaw.planning.tradeoff import tradeoff"],
+            [f"from seqlaw import {_names(setting)}, tradeoff"],
             [
                 *_setting_lines(setting),
                 f"answer = tradeoff(\n    setting, {_number(body.tokens)}, eval_lengths={common},\n"
@@ -157,17 +156,13 @@ def copy_plan(body: PlanBody) -> dict[str, str]:
         for name in ("max_M", "max_N", "max_P", "max_L")
         if getattr(budget, name) != math.inf
     }
-    spent = Budget.__name__ + "(" + ", ".join(f"{name}={value!r}" for name, value in given.items()) + ")"
+    spent = "Budget(" + ", ".join(f"{name}={value!r}" for name, value in given.items()) + ")"
     tested = "" if body.eval_length is None else f", eval_length={_number(body.eval_length)}"
     d = "math.inf" if body.d == math.inf else _number(body.d)
     return {
         "command": _command("plan", *options, *_schedule_options(schedule, steps=False)),
         "python": _script(
-            [
-                f"from seqlaw import {type(schedule).__name__}, Teacher",
-                "from seqlaw.planning.finite import Budget",
-                "from seqlaw.planning.plan import plan",
-            ],
+            [f"from seqlaw import Budget, {type(schedule).__name__}, Teacher, plan"],
             [
                 f"answer = plan(\n    {body.teacher!r},\n    {spent},\n"
                 f"    schedule={schedule!r}, d={d}{tested},\n)",

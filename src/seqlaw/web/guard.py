@@ -6,6 +6,8 @@ import json
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
 
+from starlette.exceptions import HTTPException
+
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -82,8 +84,6 @@ class Guard:
         self._inside += 1
         try:
             await self._app(scope, _bounded(receive), decorated)
-        except BodyTooLong:
-            await _refuse(decorated, 413, "body", f"must be at most {MOST_BYTES} bytes", "more")
         finally:
             self._inside -= 1
 
@@ -102,11 +102,8 @@ class Guard:
         return None
 
 
-class BodyTooLong(Exception):
-    """A body without a stated length that turned out too long."""
-
-
 def _bounded(receive: Receive) -> Receive:
+    """For a body without a stated length."""
     seen = 0
 
     async def counted() -> MutableMapping[str, Any]:
@@ -114,7 +111,7 @@ def _bounded(receive: Receive) -> Receive:
         message = await receive()
         seen += len(message.get("body", b""))
         if seen > MOST_BYTES:
-            raise BodyTooLong
+            raise HTTPException(413)
         return message
 
     return counted

@@ -34,7 +34,11 @@ LIMITS: dict[str, Any] = {
 }
 
 _STRICT = {"extra": "forbid"}  # to pydantic, which reads the dataclasses: an unknown field is an error
-Size = Annotated[float, Field(le=LARGEST, json_schema_extra={"minimum": 1})]
+Size = Annotated[
+    float,
+    Field(le=LARGEST),
+    WithJsonSchema({"type": "integer", "minimum": 1, "maximum": int(LARGEST)}),
+]
 Modes = Annotated[
     float, WithJsonSchema({"anyOf": [{"type": "number", "minimum": 1}, {"type": "string", "const": "inf"}]})
 ]
@@ -43,7 +47,7 @@ Points = Annotated[int, Field(ge=2, le=MOST_POINTS)]
 
 @dataclass(frozen=True, kw_only=True)
 class ScheduleBody:
-    """A kind of schedule, its peak step, and its steps L or its horizon R (one of them)."""
+    """A kind of schedule, its peak step, and its steps L (30000 unless given) or its horizon R."""
 
     kind: Literal["wsd", "block", "constant", "cosine"] = "wsd"
     gamma: float = 0.1
@@ -57,8 +61,9 @@ class ScheduleBody:
         self.build()
 
     def build(self) -> Schedule:
+        L = 30000 if self.L is None and self.R is None else self.L
         schedule = make_schedule(
-            self.kind, gamma=self.gamma, L=self.L, R=self.R, warmup=self.warmup, decay=self.decay
+            self.kind, gamma=self.gamma, L=L, R=self.R, warmup=self.warmup, decay=self.decay
         )
         if schedule.L > LARGEST:
             raise InputError("R", f"must ask for at most {LARGEST:g} steps", self.R)
@@ -114,6 +119,13 @@ class CurveBody(Question):
                 whole(name, getattr(self, name))
         if not 0 < self.start < self.stop < math.inf:
             raise InputError("stop", "must be above the start, which must be positive", self.stop)
+        if self.along == "M" and self.stop > self.d:
+            raise InputError("stop", f"must be at most d = {self.d:g}", self.stop)
+        if self.along == "R":
+            try:
+                self.schedule.build().with_horizon(self.start)
+            except InputError as error:  # too short for the schedule's phases
+                raise InputError("start", f"is too short: {error.field} {error.rule}", self.start) from None
         return spaced(self.along, self.start, self.stop, self.points)
 
 
@@ -132,7 +144,7 @@ class TradeoffBody(Question):
     """Tokens to split, and the common test lengths beside the training length."""
 
     tokens: Size = 1e6
-    eval_lengths: Annotated[list[Size], Field(max_length=MOST_TESTS)]
+    eval_lengths: Annotated[list[Size], Field(min_length=1, max_length=MOST_TESTS)]
     points: Annotated[int, Field(ge=2, le=25)] = 13
 
     def __post_init__(self) -> None:
@@ -190,3 +202,38 @@ class JobState:
     total: int
     answer: dict[str, Any] | None = None
     error: Problem | None = None
+
+
+_NOT_NEGATIVE, _ABOVE_ZERO = {"minimum": 0.0}, {"exclusiveMinimum": 0.0}
+_FRACTION = {"exclusiveMinimum": 0.0, "exclusiveMaximum": 1.0}
+_COUNT = {"minimum": 1.0, "multipleOf": 1.0}
+RANGES: dict[str, dict[str, dict[str, float]]] = {
+    "Teacher": {
+        "alpha": _NOT_NEGATIVE,
+        "theta": _NOT_NEGATIVE,
+        "r": _NOT_NEGATIVE,
+        "rho": _FRACTION,
+        "c_xi": _ABOVE_ZERO,
+        "c_0": _ABOVE_ZERO,
+    },
+    "Budget": {
+        "compute": _ABOVE_ZERO,
+        "tokens": _ABOVE_ZERO,
+        "max_M": _COUNT,
+        "max_N": _COUNT,
+        "max_P": _COUNT,
+        "max_L": _COUNT,
+    },
+    "ScheduleBody": {"gamma": _ABOVE_ZERO, "warmup": _FRACTION, "decay": _FRACTION, "R": _ABOVE_ZERO},
+}
+"""The specs' own rules, for readers of the OpenAPI document; a test holds them to what the specs accept."""
+
+
+def document(openapi: dict[str, Any]) -> dict[str, Any]:
+    """The OpenAPI document with the specs' ranges written in."""
+    for name, fields in RANGES.items():
+        properties = openapi["components"]["schemas"][name]["properties"]
+        for field, limits in fields.items():
+            numbers = properties[field].get("anyOf", [properties[field]])
+            next(part for part in numbers if part.get("type") == "number").update(limits)
+    return openapi

@@ -44,8 +44,13 @@ function refresh(moving = false) {
   }
 }
 
+function busy(on) {
+  plot.closest(".chart").setAttribute("aria-busy", String(on));
+}
+
 async function send(request) {
   under = request;
+  busy(true);
   try {
     const path = "api/" + request.view;
     const answer = request.body
@@ -62,6 +67,7 @@ async function send(request) {
   if (under !== request) return; // aborted: another took its place
   under = null;
   if (waiting) { const next = waiting; waiting = null; send(next); }
+  else busy(false);
 }
 
 async function show(request, answer) {
@@ -132,6 +138,7 @@ function schedulePlan() {
   if (last?.view === "plan" && JSON.stringify(last.body) === key) return draw();
   if (job?.kind === "plan" && job.key === key) return undefined;
   stopJob("plan");
+  busy(true);
   planTimer = setTimeout(runPlan, 350);
   return undefined;
 }
@@ -144,18 +151,18 @@ async function runPlan() {
     chart.classList.add("stale");
     const answer = await watch("plan", body, () => {
       const cancel = element("button", { type: "button", id: "plan-cancel" }, "Cancel");
-      cancel.addEventListener("click", () => { stopJob("plan"); status("Search cancelled."); chart.classList.remove("stale"); });
+      cancel.addEventListener("click", () => { stopJob("plan"); status("Search cancelled."); chart.classList.remove("stale"); busy(false); });
       const seconds = ((performance.now() - began) / 1000).toFixed(0);
       if (job?.kind === "plan" && !byId("plan-cancel"))
         status("").append(element("span", { className: "work" }, element("progress"), element("span", { id: "plan-seconds" }), cancel));
       const clock = byId("plan-seconds");
       if (clock) clock.textContent = `searching for the best sizes, ${seconds} s`;
     });
-    if (answer && state.view === "plan") { job = null; await show({ view: "plan", body, moving: false }, answer); }
+    if (answer && state.view === "plan") { job = null; await show({ view: "plan", body, moving: false }, answer); busy(false); }
   } catch (error) {
     job = null;
     chart.classList.remove("stale");
-    if (state.view === "plan") fail(error);
+    if (state.view === "plan") { busy(false); fail(error); }
   }
 }
 

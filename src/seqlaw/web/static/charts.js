@@ -39,12 +39,21 @@ function decades(values, type = "log") {
   return { dtick: span > 12 ? Math.ceil(span / 8) : span > 1.6 ? 1 : "D2" };
 }
 
+function wrapped(text, width) {
+  const lines = [""];
+  for (const word of text.split(" ")) {
+    if (lines.at(-1).replace(/<[^>]*>/g, "").length + word.length > width) lines.push("");
+    lines[lines.length - 1] += (lines.at(-1) ? " " : "") + word;
+  }
+  return lines.join("<br>");
+}
+
 function layout(title, x, y, narrow) {
   return {
     font: FONT, paper_bgcolor: "#fff", plot_bgcolor: "#fff",
     margin: { l: narrow ? 54 : 66, r: 16, t: narrow ? 88 : 58, b: 46 },
     title: {
-      text: narrow ? title.replace(/(.{24}[^,:]*[,:]) /, "$1<br>") : title, font: { size: narrow ? 12 : 13.5 }, x: 0, xref: "paper", xanchor: "left",
+      text: narrow ? wrapped(title, 44) : title, font: { size: narrow ? 12 : 13.5 }, x: narrow ? 0.02 : 0, xref: narrow ? "container" : "paper", xanchor: "left",
       y: 1, yref: "container", yanchor: "top", pad: { t: 8 },
     },
     xaxis: x, yaxis: y, hovermode: "x unified", hoverlabel: { font: { size: 12 } },
