@@ -25,7 +25,7 @@ from seqlaw.cli import explore
 from seqlaw.model.checks import InputError
 from seqlaw.planning.finite import Budget
 from seqlaw.spec import read
-from seqlaw.web import copying, guard, pool, schema
+from seqlaw.web import copying, guard, panels, pool, schema
 from web_server import QUESTION, TEACHER, environment, explorer
 
 SETTING = seqlaw.Setting(
@@ -128,6 +128,34 @@ def test_the_six_panels_have_the_papers_slopes(server):
     assert len(slopes) == 10
     # The paper's slopes scatter by up to 0.075 over repetitions (variance along P in Regime I).
     assert all(abs(c["slope"] - c["paper"]) < 0.08 for c in slopes)
+
+
+def test_the_panels_of_a_reproduce_folder_have_its_means_and_bars(tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    pyarrow = pytest.importorskip("pyarrow")
+    rows = []
+    cross = {(N, 40, 300) for N in (10, 20, 40)} | {(20, P, 300) for P in (10, 20, 40)}
+    cross |= {(20, 40, L) for L in (100, 200, 300, 900)}
+    for point, (N, P, L) in enumerate(sorted(cross)):
+        for sketch in (0, 1):
+            for repetition in (0, 1):
+                noise = 1 + 0.1 * sketch + 0.02 * repetition
+                rows.append(
+                    {"panel": "f", "rung": "sampled", "point": point, "sketch": sketch, "M": 4, "N": N}
+                    | {"P": P, "L": L, "R": L / 10, "variance": noise * L**0.4 / (N * P**1.25)}
+                )
+                rows.append(rows[-1] | {"rung": "exact", "variance": 1.0})
+    parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "rows.parquet")
+    (panel,) = panels.panels(str(tmp_path))["panels"]
+    assert (panel["regime"], panel["quantity"]) == ("II", "variance")
+    slopes = {curve["axis"]: curve["slope"] for curve in panel["curves"]}
+    assert slopes == pytest.approx({"N": -1, "P": -1.25, "R": 0.4}, rel=1e-12)
+    curve = panel["curves"][0]
+    assert curve["x"] == [10, 20, 40]
+    law = 300**0.4 / (10 * 40**1.25)
+    assert curve["y"][0] == pytest.approx(1.06 * law)
+    # Sketch means 1.01 and 1.11: standard deviation 0.1/√2, standard error 0.05.
+    assert curve["error"][0] == pytest.approx(0.05 * law)
 
 
 # ---- rules --------------------------------------------------------------------------------------------

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
+from collections import Counter
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from seqlaw.fit import fit_power_law
 from seqlaw.model.checks import InputError
@@ -82,39 +87,98 @@ GRIDS: dict[tuple[str, str], tuple[Sweep, ...]] = {
 """The grids of the paper's last appendix."""
 
 
+Curve = dict[str, Any]
+_RUNGS = ("sampled", "population", "exact", "equivalent")
+"""The rows of a reproduce folder, the most direct measurement of a panel first."""
+
+
 def check_results(folder: str) -> Path:
     """The rows of a reproduce folder."""
     rows = Path(folder) / "rows.parquet"
     if not rows.is_file():
         raise InputError("results", "must be a folder of `seqlaw reproduce` with rows.parquet", folder)
+    if find_spec("pyarrow") is None:
+        raise InputError("results", "needs pyarrow: pip install 'seqlaw[lab]'", folder)
     return rows
 
 
-def panels(folder: str | None) -> dict[str, Any]:
-    """Six panels of curves with their slopes and the paper's."""
-    sweeps = [(key, sweep) for key, group in GRIDS.items() for sweep in group]
-    settings = [sweep.settings(regime) for (regime, _), sweep in sweeps]
-    answers = iter(equivalent_risks([setting for group in settings for setting in group]))
-    shown: dict[tuple[str, str], list[dict[str, Any]]] = {key: [] for key in GRIDS}
-    for ((regime, quantity), sweep), group in zip(sweeps, settings, strict=True):
-        axis = "R" if sweep.axis == "L" else sweep.axis
-        x = [s.schedule.horizon if axis == "R" else float(getattr(s, axis)) for s in group]
-        y = [float(getattr(next(answers), quantity)) for _ in group]
-        fit = fit_power_law(x, y)
-        shown[regime, quantity].append(
-            {"axis": axis, "x": x, "y": y, "slope": fit.slope, "se": fit.se, "paper": sweep.paper}
-        )
+def panels(folder: str | None = None) -> dict[str, Any]:
+    """The panels' curves with their slopes and the paper's, on the equivalent rung or as measured."""
+    if folder is None:
+        shown, source = _equivalent(), "equivalent rung"
+        command = "seqlaw reproduce --rung equivalent --out results"
+    else:
+        shown, source = _measured(check_results(folder)), f"measured by seqlaw reproduce in {folder}"
+        command = shlex.join(["seqlaw", "explore", "--results", folder])
     return {
-        "source": "equivalent rung",
+        "source": source,
         "panels": [{"regime": r, "quantity": q, "curves": curves} for (r, q), curves in shown.items()],
         "copy": {
-            "command": "seqlaw reproduce --rung equivalent --out results",
+            "command": command,
             "python": (
                 "from seqlaw.web.panels import panels\n\n"
-                "for panel in panels(None)['panels']:\n"
+                f"for panel in panels({'' if folder is None else repr(folder)})['panels']:\n"
                 "    for curve in panel['curves']:\n"
                 "        print(panel['regime'], panel['quantity'], curve['axis'], curve['slope'])\n"
             ),
         },
         "flags": [],
     }
+
+
+def _curve(axis: str, x: list[float], y: list[float], paper: float) -> Curve:
+    fit = fit_power_law(x, y)
+    return {"axis": axis, "x": x, "y": y, "slope": fit.slope, "se": fit.se, "paper": paper, "error": None}
+
+
+def _equivalent() -> dict[tuple[str, str], list[Curve]]:
+    sweeps = [(key, sweep) for key, group in GRIDS.items() for sweep in group]
+    settings = [sweep.settings(regime) for (regime, _), sweep in sweeps]
+    answers = iter(equivalent_risks([setting for group in settings for setting in group]))
+    shown: dict[tuple[str, str], list[Curve]] = {key: [] for key in GRIDS}
+    for ((regime, quantity), sweep), group in zip(sweeps, settings, strict=True):
+        axis = "R" if sweep.axis == "L" else sweep.axis
+        x = [s.schedule.horizon if axis == "R" else float(getattr(s, axis)) for s in group]
+        y = [float(getattr(next(answers), quantity)) for _ in group]
+        shown[regime, quantity].append(_curve(axis, x, y, sweep.paper))
+    return shown
+
+
+def _measured(path: Path) -> dict[tuple[str, str], list[Curve]]:
+    """Means over sketches with the paper's error bars, of the panels (a … f) that the folder has.
+
+    Bars: standard deviation over sketches (approximation, bias), standard error of the mean (variance).
+    """
+    from pyarrow.parquet import read_table
+
+    rows = read_table(path).to_pylist()
+    shown: dict[tuple[str, str], list[Curve]] = {}
+    for letter, (key, sweeps) in zip("abcdef", GRIDS.items(), strict=True):
+        mine = [row for row in rows if row["panel"] == letter]
+        rung = next((name for name in _RUNGS if any(row["rung"] == name for row in mine)), None)
+        mine = [row for row in mine if row["rung"] == rung]
+        if not mine:
+            continue
+        # The sweeps of a panel cross in one point: the sizes that most of its points share.
+        points = {row["point"]: row for row in mine}.values()
+        centre = {axis: Counter(row[axis] for row in points).most_common(1)[0][0] for axis in "MNPL"}
+        for sweep in sweeps:
+            others = [axis for axis in "MNPL" if axis != sweep.axis]
+            along = [row for row in mine if all(row[axis] == centre[axis] for axis in others)]
+            if len({row[sweep.axis] for row in along}) >= 3:  # fewer have no slope with an error
+                shown.setdefault(key, []).append(_measured_curve(along, sweep, key[1]))
+    return shown
+
+
+def _measured_curve(rows: list[dict[str, Any]], sweep: Sweep, quantity: str) -> Curve:
+    axis = "R" if sweep.axis == "L" else sweep.axis
+    values: dict[float, dict[int, list[float]]] = {}
+    for row in rows:
+        values.setdefault(float(row[axis]), {}).setdefault(row["sketch"], []).append(row[quantity])
+    x = sorted(values)
+    means = [[float(np.mean(draws)) for draws in values[at].values()] for at in x]
+    curve = _curve(axis, x, [float(np.mean(sketches)) for sketches in means], sweep.paper)
+    if all(len(sketches) > 1 for sketches in means):
+        share = [1.0 if quantity != "variance" else len(sketches) ** -0.5 for sketches in means]
+        curve["error"] = [float(np.std(m, ddof=1)) * c for m, c in zip(means, share, strict=True)]
+    return curve

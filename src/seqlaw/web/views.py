@@ -15,7 +15,8 @@ from seqlaw.model.assumptions import setting_flags
 from seqlaw.model.checks import InputError
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import Teacher
-from seqlaw.planning.plan import plan
+from seqlaw.planning.finite import Allocation
+from seqlaw.planning.plan import Plan, plan
 from seqlaw.planning.tradeoff import split_lengths, tradeoff
 from seqlaw.rungs.ask import along, risks
 from seqlaw.rungs.equivalent import equivalent_risks
@@ -231,7 +232,9 @@ def planner(body: PlanBody, progress: Progress) -> Answer:
         "flat": answer.finite.flat,
         "terms": with_sums({name: getattr(risk, name) for name in TERMS}),
         "accuracy": risk.accuracy,
-        "isoflop": [asdict(a) | {"tokens": a.tokens, "compute": a.compute} for a in answer.finite.isoflop],
+        "isoflop": [
+            asdict(a) | {"tokens": a.tokens, "compute": a.compute} for a in _best_of_each_width(answer)
+        ],
         "confirmation": None if answer.confirmation is None else _confirmation(answer.confirmation),
         "tested": "own" if eval_length is None else eval_length,
         "notes": answer.notes,
@@ -261,6 +264,14 @@ def _row(setting: Setting, risk: Risk) -> Answer:
 
 def _number(name: str, meaning: str, value: float | None, accuracy: str) -> Answer:
     return {"name": name, "meaning": meaning, "value": value, "accuracy": accuracy}
+
+
+def _best_of_each_width(answer: Plan) -> list[Allocation]:
+    """The isoFLOP curve with one allocation a width: a ceiling on M can make several end at one."""
+    best: dict[int, Allocation] = {}
+    for allocation in sorted(answer.finite.isoflop, key=lambda a: (a.M, -a.reducible)):
+        best[allocation.M] = allocation
+    return list(best.values())
 
 
 def _confirmation(risk: Risk) -> Answer:

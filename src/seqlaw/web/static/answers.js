@@ -104,7 +104,9 @@ const SHOWERS = {
   },
 
   tradeoff(answer) {
-    const rows = Object.entries(answer.best).map(([name, [low, high]]) => {
+    const tests = [...new Set(answer.rows.map((r) => r.tested))]; // JavaScript would sort the keys of `best`
+    const rows = tests.map((name) => {
+      const [low, high] = answer.best[name];
       const own = answer.rows.filter((r) => r.tested === name);
       const best = own.reduce((a, b) => (b.reducible < a.reducible ? b : a));
       const worst = own.reduce((a, b) => (b.reducible > a.reducible ? b : a));

@@ -78,7 +78,6 @@ async function show(request, answer) {
   byId("plot").closest(".chart").classList.remove("stale");
   await draw();
   if (answer.badge) showBadge(answer.badge);
-  byId("badge").hidden = !answer.badge;
   if (!request.moving) showAnswer(request.view, answer, state);
   showCopies();
 }
@@ -100,6 +99,13 @@ async function draw() {
   plot.classList.toggle("tall", tall);
   plot.style.height = tall && narrow() ? "1750px" : "";
   plot.closest(".chart").classList.toggle("long", tall);
+  const keys = narrow() && !tall ? charts.names(data) : [];
+  byId("legend").replaceChildren(...keys.map(([name, color, dash]) => {
+    const mark = element("span");
+    mark.style.borderColor = color;
+    mark.style.borderTopStyle = { solid: "solid", dot: "dotted" }[dash] ?? "dashed";
+    return element("li", {}, mark, name);
+  }));
   await window.Plotly.react(plot, data, layout, { displayModeBar: false, responsive: true });
 }
 
@@ -245,7 +251,8 @@ function saveCsv() {
 
 async function savePicture(format) {
   const tall = last.view === "panels";
-  const url = await window.Plotly.toImage(plot, { format, width: 1200, height: tall ? 800 : 640, scale: format === "png" ? 2 : 1 });
+  const figure = charts[last.view](last.answer, state, false, sampled?.answer); // the wide one on any screen
+  const url = await window.Plotly.toImage(figure, { format, width: 1200, height: tall ? 800 : 640, scale: format === "png" ? 2 : 1 });
   download(`seqlaw-${last.view}.${format}`, url);
 }
 
@@ -268,6 +275,7 @@ function showTabs() {
     const chosen = tab.dataset.view === state.view;
     tab.setAttribute("aria-selected", String(chosen));
     tab.tabIndex = chosen ? 0 : -1;
+    if (chosen) tab.scrollIntoView({ inline: "center", block: "nearest" });
   }
   const options = byId("options");
   options.hidden = state.view !== "curve";

@@ -25,7 +25,7 @@ export const pretty = (text) => SIGNS.reduce((out, [from, to]) => out.replace(fr
 
 function axis(title, type = "log") {
   return {
-    title: { text: title, standoff: 8 }, type, automargin: true, gridcolor: "#e8edf1", zeroline: false,
+    title: { text: title, standoff: 8, font: { size: 13 } }, tickfont: { size: 12 }, type, automargin: true, gridcolor: "#e8edf1", zeroline: false,
     linecolor: "#9fadb9", ticks: "outside", ticklen: 4, tickcolor: "#9fadb9",
     exponentformat: "power", showexponent: "all", minor: { ticks: "" },
   };
@@ -51,15 +51,14 @@ function wrapped(text, width) {
 function layout(title, x, y, narrow) {
   return {
     font: FONT, paper_bgcolor: "#fff", plot_bgcolor: "#fff",
-    margin: { l: narrow ? 54 : 66, r: 16, t: narrow ? 88 : 58, b: 46 },
+    margin: { l: narrow ? 50 : 66, r: narrow ? 10 : 16, t: narrow ? 46 : 58, b: 46 },
     title: {
       text: narrow ? wrapped(title, 44) : title, font: { size: narrow ? 12 : 13.5 }, x: narrow ? 0.02 : 0, xref: narrow ? "container" : "paper", xanchor: "left",
-      y: 1, yref: "container", yanchor: "top", pad: { t: 8 },
+      y: 1, yref: "container", yanchor: "top", pad: { t: narrow ? 12 : 8 },
     },
     xaxis: x, yaxis: y, hovermode: "x unified", hoverlabel: { font: { size: 12 } },
-    legend: { orientation: "h", traceorder: "normal", x: 0, xanchor: "left", y: 1.01, yanchor: "bottom", font: { size: narrow ? 11 : 12.5 },
-      ...(narrow ? { entrywidthmode: "fraction", entrywidth: 0.33 } : {}) },
-    showlegend: true,
+    legend: { orientation: "h", traceorder: "normal", x: 0, xanchor: "left", y: 1.01, yanchor: "bottom", font: { size: 12.5 } },
+    showlegend: !narrow, // a narrow page lists the names itself
   };
 }
 
@@ -72,7 +71,7 @@ export function spectrum(answer, state, narrow) {
   const data = [
     line(answer.j, answer.initial, "initialization", COLOURS.bias),
     line(answer.j, answer.innovation, "innovations", COLOURS.approx),
-    line(answer.j, answer.total, narrow ? "sum" : "h<sub>P</sub>, their sum", COLOURS.reducible, { line: { width: 3 } }),
+    line(answer.j, answer.total, "h<sub>P</sub>, their sum", COLOURS.reducible, { line: { width: 3 } }),
   ];
   const all = [...answer.total, ...answer.initial, ...answer.innovation].filter((v) => v > 0);
   const top = Math.max(...answer.total), bottom = Math.max(Math.min(...all), top * 1e-14);
@@ -112,7 +111,7 @@ export function curve(answer, state, narrow, sampled) {
     ? x.map((_, k) => TERMS.reduce((sum, name) => sum + answer.guides[name][k], 0)) : null;
   let low = 0, high = Math.max(...total, ...(guideSum ?? [0]));
   if (stacked) {
-    const floor = state.scale === "log" ? 10 ** Math.floor(Math.log10(Math.min(...total) / 30)) : 0;
+    const floor = state.scale === "log" ? Math.min(...total) / 12 : 0;
     low = floor;
     let below = x.map(() => floor);
     data.push({ type: "scatter", mode: "lines", x, y: below, line: { width: 0 }, showlegend: false, hoverinfo: "skip" });
@@ -125,15 +124,15 @@ export function curve(answer, state, narrow, sampled) {
         line: { color: COLOURS[name], width: 1.4 }, customdata: own, hovertemplate: "%{customdata:.4~g}",
       });
     }
-    data.push(line(x, total, narrow ? "sum" : "reducible risk", COLOURS.reducible, { line: { width: 2.8 } }));
-    if (guideSum) data.push(line(x, guideSum, narrow ? "guide" : "theorem's guide", COLOURS.reducible, { line: { dash: "dot", width: 1.8 } }));
+    data.push(line(x, total, "reducible risk", COLOURS.reducible, { line: { width: 2.8 } }));
+    if (guideSum) data.push(line(x, guideSum, "theorem's guide", COLOURS.reducible, { line: { dash: "dot", width: 1.8 } }));
   } else {
     for (const name of TERMS) {
       data.push(line(x, column(name), name, COLOURS[name]));
       if (answer.guides[name])
         data.push(line(x, answer.guides[name], `${name}, guide`, COLOURS[name], { line: { dash: "dot", width: 1.5 }, showlegend: false }));
     }
-    data.push(line(x, total, narrow ? "sum" : "reducible risk", COLOURS.reducible, { line: { width: 2.8 } }));
+    data.push(line(x, total, "reducible risk", COLOURS.reducible, { line: { width: 2.8 } }));
     low = state.scale === "log" ? Math.max(Math.min(...positive), high * 1e-9) / 2 : 0;
   }
   if (sampled) {
@@ -167,7 +166,7 @@ export function tradeoff(answer, state, narrow) {
     const rows = answer.rows.filter((row) => row.tested === name);
     const [low, high] = answer.best[name];
     const near = rows.filter((row) => row.P >= low && row.P <= high);
-    const label = name === "own" ? narrow ? "own length" : "own length (the paper)" : `length ${number(Number(name))}`;
+    const label = name === "own" ? "own length (the paper)" : `length ${number(Number(name))}`;
     data.push(line(rows.map((row) => row.P), rows.map((row) => row.reducible), label, SERIES[k % SERIES.length], {
       legendgroup: name, customdata: rows.map((row) => row.N), hovertemplate: "%{y:.4~g} (N = %{customdata})",
       line: { dash: name === "own" ? "dash" : "solid" },
@@ -182,7 +181,7 @@ export function tradeoff(answer, state, narrow) {
   const all = answer.rows.map((row) => row.reducible);
   return {
     data,
-    layout: layout(title, { ...axis("trajectory length P, N = tokens / P"), ...decades(answer.rows.map((row) => row.P)) },
+    layout: layout(title, { ...axis(narrow ? "length P = tokens / N" : "trajectory length P, N = tokens / P"), ...decades(answer.rows.map((row) => row.P)) },
       { ...axis("reducible risk"), ...decades(all) }, narrow),
   };
 }
@@ -192,7 +191,7 @@ export function plan(answer, state, narrow) {
   const hover = rows.map((row) => `M = ${number(row.M)}, N = ${number(row.N)}, P = ${number(row.P)}, L = ${number(row.L)}`);
   const best = answer.best;
   const data = [
-    { ...line(rows.map((row) => row.M), rows.map((row) => row.reducible), narrow ? "each width" : "best at each width", COLOURS.approx), mode: "lines+markers", text: hover, hovertemplate: "%{text}<br>risk %{y:.4~g}<extra></extra>" },
+    { ...line(rows.map((row) => row.M), rows.map((row) => row.reducible), "best at each width", COLOURS.approx), mode: "lines+markers", text: hover, hovertemplate: "%{text}<br>risk %{y:.4~g}<extra></extra>" },
     {
       type: "scatter", mode: "markers", x: [best.M], y: [best.reducible], name: `best: M = ${number(best.M)}`,
       marker: { color: COLOURS.bias, size: 13, symbol: "diamond" },
@@ -202,7 +201,7 @@ export function plan(answer, state, narrow) {
   ];
   const where = answer.tested === "own" ? "tested at the training length" : `tested at length ${number(answer.tested)}`;
   const out = layout(`C = ${number(Number(state.compute))}, T = ${number(Number(state.budget_tokens))}, ${where}`,
-    { ...axis("width M, the other sizes chosen anew"), ...decades(rows.map((row) => row.M)) },
+    { ...axis(narrow ? "width M" : "width M, the other sizes chosen anew"), ...decades(rows.map((row) => row.M)) },
     { ...axis("reducible risk"), ...decades(rows.map((row) => row.reducible)) }, narrow);
   out.hovermode = "closest";
   return { data, layout: out };
@@ -242,4 +241,10 @@ export function panels(answer, state, narrow) {
       { xref: `x${n} domain`, yref: `y${n} domain`, x: 0.98, y: 0.98, xanchor: "right", yanchor: "top", align: "right", showarrow: false, text: text.join("<br>"), font: { size: 11.5 } });
   });
   return { data, layout: out };
+}
+
+// The legend of a narrow page: [name, colour, dash] of every trace that has one.
+export function names(data) {
+  return data.filter((trace) => trace.showlegend !== false && trace.name)
+    .map((trace) => [trace.name.replace(/<[^>]*>/g, ""), trace.mode === "markers" ? trace.marker.line?.color ?? trace.marker.color : trace.line.color, trace.line?.dash ?? "solid"]);
 }

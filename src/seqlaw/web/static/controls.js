@@ -243,7 +243,6 @@ export function showState() {
     for (const button of box.children)
       button.setAttribute("aria-pressed", String(button.dataset.value === state[box.dataset.choice]));
   document.getElementById("by-row").hidden = state.view === "plan";
-  document.getElementById("controls").hidden = state.view === "panels";
 }
 
 export function clearErrors() {
