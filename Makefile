@@ -7,12 +7,22 @@ export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 export MKL_NUM_THREADS := 1
 
-.PHONY: test test-slow lint bench clean
+.PHONY: reproduce test test-slow lint bench clean
 
-$(VENV)/.ready: pyproject.toml
+$(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.ready: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	touch $@
+
+$(VENV)/.reproduce: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[fast,lab,plot]'
+	touch $@
+
+# The paper's six panels and ten slopes; interrupted, the same command goes on where it was.
+reproduce: $(VENV)/.reproduce
+	$(BIN)/seqlaw reproduce --out results/paper
 
 test: $(VENV)/.ready
 	$(BIN)/python -m pytest -n 2 -m 'not slow'

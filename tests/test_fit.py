@@ -58,14 +58,14 @@ def test_an_offset_is_found_without_noise(slope: float, offset: float) -> None:
 
 
 def test_the_errors_of_an_offset_fit_match_its_spread() -> None:
-    fits = [fit_power_law(*noisy(-0.6, 0.2, 0.02, seed, n=20), offset=True) for seed in range(200)]
+    fits = [fit_power_law(*noisy(-0.6, 0.2, 0.02, seed, n=20), offset=True) for seed in range(100)]
     for name, truth in (("slope", -0.6), ("offset", 0.2)):
         values = np.array([getattr(fit, name) for fit in fits])
         errors = np.array([fit.se if name == "slope" else fit.offset_se for fit in fits])
         spread = values.std(ddof=1)
-        assert abs(values.mean() - truth) < 5 * spread / np.sqrt(200)
-        # A standard deviation from 200 samples is itself within 5 % (one of its own).
-        assert np.sqrt((errors**2).mean()) == pytest.approx(spread, rel=0.25)
+        assert abs(values.mean() - truth) < 5 * spread / np.sqrt(100)
+        # A standard deviation from 100 samples is itself within 7 % (one of its own): five of them.
+        assert np.sqrt((errors**2).mean()) == pytest.approx(spread, rel=0.35)
 
 
 def test_without_an_offset_in_the_data_none_is_made_up() -> None:

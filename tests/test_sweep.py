@@ -256,7 +256,7 @@ def test_a_product_is_a_grid_and_a_zip_a_line(tmp_path: Path) -> None:
 
 
 def test_scattered_points_lie_along_one_dimension(tmp_path: Path) -> None:
-    tasks = [{"i": i, "a": i % 7, "b": (3 * i) % 11} for i in range(20)]
+    tasks = [{"a": i % 7, "b": (3 * i) % 11, "i": i} for i in range(20)]
     run(walk, tasks, folder=tmp_path)
     rows = load_any(tmp_path, derived=("t",))
     assert dict(rows.dataset.sizes) == {"i": 20, "t": 3}  # i names the task, a and b go along with it

@@ -141,8 +141,15 @@ def test_the_panels_of_a_reproduce_folder_have_its_means_and_bars(tmp_path):
             for repetition in (0, 1):
                 noise = 1 + 0.1 * sketch + 0.02 * repetition
                 rows.append(
-                    {"panel": "f", "rung": "sampled", "point": point, "sketch": sketch, "M": 4, "N": N}
-                    | {"P": P, "L": L, "R": L / 10, "variance": noise * L**0.4 / (N * P**1.25)}
+                    {"panel": "f", "rung": "sampled", "point": point, "sketch": sketch, "N": N}
+                    | {
+                        "seed": 0,
+                        "M": 4,
+                        "P": P,
+                        "L": L,
+                        "R": L / 10,
+                        "variance": noise * L**0.4 / (N * P**1.25),
+                    }
                 )
                 rows.append(rows[-1] | {"rung": "exact", "variance": 1.0})
     parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "rows.parquet")

@@ -195,7 +195,7 @@ def load_sweep(source: Sweep | Mapping[str, Any] | str | Path) -> Sweep:
 
 def risk_rows(task: Task, seed: int) -> list[Row]:
     """What a task asks: for each of its points one row, the terms and what is known of their accuracy."""
-    settings = [_setting(task | point) for point in task.get("points", [{}])]
+    settings = [setting_of(task | point) for point in task.get("points", [{}])]
     how = {name: task[name] for name in ("rung", "sketches", "repetitions") if name in task}
     rows = []
     for setting, risk in zip(settings, ask.risks(settings, seed=seed, **how), strict=True):
@@ -210,7 +210,15 @@ def risk_rows(task: Task, seed: int) -> list[Row]:
     return rows
 
 
-def _setting(task: Task) -> Setting:
+def task_of(setting: Setting) -> Task:
+    """The parameters of a setting as one flat dict, which `setting_of` reads back."""
+    sizes = {name: getattr(setting, name) for name in ("M", "d", "N", "P")}
+    teacher = asdict(_teacher(setting.teacher))  # type: ignore[arg-type]
+    return teacher | sizes | _schedule_columns(setting.schedule) | {"eval_length": setting.test_length}
+
+
+def setting_of(task: Task) -> Setting:
+    """The setting that a task's parameters describe."""
     teacher = Teacher(**{f.name: task[f.name] for f in fields(Teacher)})
     kind = SCHEDULES[task["schedule"]]
     schedule = kind(**{f.name: task[f.name] for f in fields(kind)})  # type: ignore[arg-type]

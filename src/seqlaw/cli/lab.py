@@ -56,7 +56,7 @@ def sweep(
                 flush=True,
             )
 
-    with _bar() as progress:
+    with work_bar() as progress:
         summary = run_sweep(
             spec,
             out,
@@ -100,7 +100,7 @@ def _duration(seconds: float) -> str:
 
 
 @contextmanager
-def _bar() -> Iterator[Progress]:
+def work_bar() -> Iterator[Progress]:
     """A bar over the estimated work, with tasks, rate and time left; on a terminal only."""
     if not sys.stderr.isatty():
         yield lambda summary, share: None

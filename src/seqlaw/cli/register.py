@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from seqlaw.cli import explore, lab, planning, risk
+from seqlaw.cli import explore, lab, planning, reproduce, risk
 
 
 def register(app: typer.Typer) -> None:
@@ -19,6 +19,7 @@ def register(app: typer.Typer) -> None:
             lab.sweep,
             lab.export,
             lab.fit,
+            reproduce.reproduce,
             explore.explore,
         ):
             app.command()(command)

@@ -82,6 +82,8 @@ def local_cluster(workers: int) -> Iterator[Client]:
                     threads_per_worker=1,
                     processes=True,
                     dashboard_address=None,
+                    # Any free port: the default one may be another cluster's, and would be warned about.
+                    scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
                     silence_logs=logging.CRITICAL,
                     preload=["seqlaw.lab.work"],
                 )

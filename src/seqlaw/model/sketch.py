@@ -16,6 +16,9 @@ from seqlaw.model.checks import Array, InputError, matrix, whole
 from seqlaw.model.randomness import generator
 from seqlaw.model.teacher import Modes
 
+LARGEST_SKETCH = 2**28
+"""Numbers in a sketch, 2 GiB; a problem needs a handful of arrays of that size."""
+
 
 class SingularProblem(ValueError):
     """G cannot be inverted in double precision; the message carries its condition number."""
@@ -27,6 +30,9 @@ def gaussian_sketch(M: int, d: int, *, seed: int = 0, index: int = 0) -> Array:
     M = whole("M", M)
     if M > d:
         raise InputError("M", f"must be at most d = {d}", M)
+    if M * d > LARGEST_SKETCH:
+        rule = f"times d = {d} must be at most 2^28 to fit in memory (the equivalent rung takes any size)"
+        raise InputError("M", rule, M)
     return np.asarray(generator(seed, "sketch", M, d, index).standard_normal((M, d)) / np.sqrt(M))
 
 

@@ -89,8 +89,8 @@ class Teacher:
         )
 
     def modes(self, d: int) -> Modes:
-        """The first d modes."""
-        return self.at(np.arange(1, whole("d", d) + 1, dtype=np.float64))
+        """The first d modes, as arrays: d up to 10^8."""
+        return self.at(np.arange(1, whole("d", d, most=10**8) + 1, dtype=np.float64))
 
 
 PRESETS: dict[str, Teacher] = {

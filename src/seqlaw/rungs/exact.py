@@ -10,12 +10,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from seqlaw.model.assumptions import setting_flags
-from seqlaw.model.checks import whole
 from seqlaw.model.descent import Spectrum
 from seqlaw.model.schedule import Schedule
 from seqlaw.model.setting import Setting
 from seqlaw.model.sketch import Problem, gaussian_sketch, sketched_problem, weighted_square
-from seqlaw.rungs.rows import Row, columns, families, summarise, with_sums
+from seqlaw.rungs.rows import Row, columns, families, indices, summarise, with_sums
 from seqlaw.rungs.score import Score, score
 from seqlaw.rungs.terms import Risk, frozen_filter_flags
 from seqlaw.rungs.threads import one_thread
@@ -71,17 +70,16 @@ def learned_dimensions(problem: Problem, schedule: Schedule) -> float:
 
 
 @one_thread()
-def exact_rows(settings: Sequence[Setting], *, sketches: int = 1, seed: int = 0) -> list[Row]:
+def exact_rows(settings: Sequence[Setting], *, sketches: int | Sequence[int] = 1, seed: int = 0) -> list[Row]:
     """One row for each setting and sketch: parameters, five terms, diagnostics.
 
-    Settings of one teacher and width share their sketches, and all settings of one length share the
-    closed score covariance, whatever their N, schedules and test lengths.
+    Settings of one teacher and width share their sketches (a count, or the numbers of those wanted), and all
+    settings of one length share the closed score covariance, whatever their N, schedules and test lengths.
     """
-    sketches = whole("sketches", sketches)
     rows: list[Row] = []
     for family in families(settings):
         modes, M = settings[family[0]].modes, settings[family[0]].M
-        for sketch in range(sketches):
+        for sketch in indices("sketches", sketches):
             S = gaussian_sketch(M, modes.d, seed=seed, index=sketch)
             problems: dict[int, Problem] = {}
             scores: dict[int, Score] = {}
@@ -96,6 +94,36 @@ def exact_rows(settings: Sequence[Setting], *, sketches: int = 1, seed: int = 0)
                 rows.append(
                     {"rung": "exact", "point": index, "sketch": sketch, **columns(setting)}
                     | _evaluate(setting, problem, problems[setting.test_length], scores[setting.P])
+                )
+    return sorted(rows, key=lambda row: (row["point"], row["sketch"]))
+
+
+@one_thread()
+def population_rows(
+    settings: Sequence[Setting], *, sketches: int | Sequence[int] = 1, seed: int = 0
+) -> list[Row]:
+    """Approximation and bias of each setting and sketch: what needs no data, and none of the cost of noise.
+
+    N plays no part. The sketches are those of `exact_rows`.
+    """
+    rows: list[Row] = []
+    for family in families(settings):
+        modes, M = settings[family[0]].modes, settings[family[0]].M
+        for sketch in indices("sketches", sketches):
+            S = gaussian_sketch(M, modes.d, seed=seed, index=sketch)
+            problems: dict[int, Problem] = {}
+            for index in family:
+                setting = settings[index]
+                for P in (setting.P, setting.test_length):
+                    if P not in problems:
+                        problems[P] = sketched_problem(modes, S, P)
+                problem, test = problems[setting.P], problems[setting.test_length]
+                schedule = setting.schedule.safeguarded(float(problem.eigenvalues[-1]))
+                rows.append(
+                    {"rung": "population", "point": index, "sketch": sketch, **columns(setting)}
+                    | {"irreducible": test.irreducible, "approx": test.approx}
+                    | {"bias": population_bias(problem, schedule, test)}
+                    | {"clipped": float(schedule is not setting.schedule)}
                 )
     return sorted(rows, key=lambda row: (row["point"], row["sketch"]))
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from seqlaw.model.checks import whole
 from seqlaw.model.setting import Setting
 from seqlaw.rungs.terms import TERMS, Risk
 
@@ -38,6 +39,13 @@ def with_sums(terms: Mapping[str, float]) -> Row:
         "reducible": reducible,
         "total": terms["irreducible"] + reducible,
     }
+
+
+def indices(field: str, which: int | Sequence[int]) -> list[int]:
+    """Numbers of sketches or repetitions: n stands for 0 … n-1, a sequence for itself."""
+    if isinstance(which, Sequence):
+        return [whole(field, index, least=0) for index in which]
+    return list(range(whole(field, which)))
 
 
 def families(settings: Sequence[Setting]) -> list[list[int]]:

@@ -18,8 +18,8 @@ from seqlaw.model.descent import Moments, Spectrum
 from seqlaw.model.schedule import Schedule
 from seqlaw.model.setting import Setting
 from seqlaw.model.sketch import Problem, gaussian_sketch, sketched_problem, weighted_square
-from seqlaw.rungs.moments import Method, nested_moments
-from seqlaw.rungs.rows import Row, columns, families, summarise, with_sums
+from seqlaw.rungs.moments import Method, direct_cost, gram_cost, nested_moments
+from seqlaw.rungs.rows import Row, columns, families, indices, summarise, with_sums
 from seqlaw.rungs.terms import TERMS, Risk
 from seqlaw.rungs.threads import in_order, one_thread
 
@@ -87,8 +87,8 @@ def covariance_event(problem: Problem, moments: Moments) -> float:
 def sampled_rows(
     settings: Sequence[Setting],
     *,
-    sketches: int = 1,
-    repetitions: int = 1,
+    sketches: int | Sequence[int] = 1,
+    repetitions: int | Sequence[int] = 1,
     seed: int = 0,
     method: Method = "auto",
     workers: int = 1,
@@ -98,16 +98,19 @@ def sampled_rows(
 
     Settings of one teacher and width are one nested family: in each repetition they share one data set
     (all N and P in one pass) and the decomposition of its moments, as the paper's sweeps do.
-    `progress(done, total)` counts data sets. Neither the threads nor their number change a bit.
+    `sketches` and `repetitions` are counts, or the numbers of those wanted: `[3]` gives the rows that a
+    count of 4 gives to number 3. `progress(done, total)` counts data sets. Neither the threads nor their
+    number change a bit. `loss` is the risk of the trained B_L computed as such, not from the terms.
     """
-    sketches, repetitions = whole("sketches", sketches), whole("repetitions", repetitions)
     workers = whole("workers", workers)
     tasks = [
         (family, sketch, repetition)
         for family in families(settings)
-        for sketch in range(sketches)
-        for repetition in range(repetitions)
+        for sketch in indices("sketches", sketches)
+        for repetition in indices("repetitions", repetitions)
     ]
+    for setting in settings:
+        _refuse_hopeless(setting)
     across = min(workers, len(tasks))
 
     def run(task: tuple[list[int], int, int]) -> list[Row]:
@@ -121,6 +124,18 @@ def sampled_rows(
             if progress is not None:
                 progress(done, len(tasks))
     return sorted(rows, key=lambda row: (row["point"], row["sketch"], row["repetition"]))
+
+
+def _refuse_hopeless(setting: Setting) -> None:
+    """One data set of more than a day is a mistake, not a request."""
+    d = setting.modes.d
+    cost = direct_cost(setting.N, d, setting.M)
+    if setting.N >= 2 * d:
+        cost = min(cost, gram_cost(d))
+    hours = setting.P * cost / 3.6e12
+    if hours > 24:
+        rule = f"with N = {setting.N} and d = {d} would take about {hours:.2g} hours a data set (at most 24)"
+        raise InputError("P", rule, setting.P)
 
 
 def _repetition(
@@ -157,9 +172,15 @@ def _repetition(
             {"rung": "sampled", "point": index, "sketch": sketch, "repetition": repetition}
             | columns(member)
             | with_sums({name: getattr(terms, name) for name in TERMS})
+            | {"loss": _loss(problems[member.test_length], data[point], member.schedule, spectra[point])}
             | {"clipped": float(terms.clipped), "covariance_event": events[point]}
         )
     return rows
+
+
+def _loss(test: Problem, moments: Moments, schedule: Schedule, spectrum: Spectrum) -> float:
+    """L(B_L) of the trained B_L = Ĉ g(Ĝ) itself, which owes nothing to the split into terms."""
+    return test.loss(spectrum.response(moments.C, spectrum.safeguard(schedule)))
 
 
 def sampled_risks(

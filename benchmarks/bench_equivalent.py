@@ -1,0 +1,45 @@
+"""The equivalent rung: a large point against a small one, and curves of 200 points."""
+
+from __future__ import annotations
+
+import math
+import time
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+from timing import best_times, report
+
+from seqlaw import PRESETS, WSD, Setting, curve, equivalent_risk
+
+
+def point(M: int, d: float) -> Setting:
+    return Setting(teacher=PRESETS["regime2"], M=M, N=4096, P=64, d=d, schedule=WSD(gamma=0.1, L=30_000))
+
+
+def points() -> None:
+    small, large = point(10**3, 10**4), point(10**6, 10**12)
+    t_small, t_large = best_times(lambda: equivalent_risk(small), lambda: equivalent_risk(large), rounds=20)
+    report("one point, (M, d) = (1e6, 1e12) over (1e3, 1e4)", t_large / t_small, "<= 5")
+
+
+def curves() -> None:
+    base = point(128, 1024)
+    grids = {
+        "M": np.unique(np.geomspace(8, 1000, 230).round())[:200],
+        "P": np.unique(np.geomspace(2, 1e6, 220).round())[:200],
+        "R": np.geomspace(10, 1e8, 200),
+        "N": np.unique(np.geomspace(10, 1e9, 200).round()),
+    }
+    for axis, values in grids.items():
+        (t,) = best_times(lambda a=axis, v=values: curve(base, a, v.tolist()), rounds=3)
+        report(f"a curve of {len(values)} points along {axis}, seconds", t, "< 0.5")
+    (t,) = best_times(lambda: curve(point(128, math.inf), "R", grids["R"].tolist()), rounds=2)
+    report("a curve of 200 points along R at d = inf, seconds", t, "(not asked)")
+
+
+if __name__ == "__main__":
+    with threadpool_limits(1):
+        start = time.perf_counter()
+        points()
+        curves()
+        print(f"{time.perf_counter() - start:.1f} s in all")

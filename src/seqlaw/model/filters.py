@@ -1,0 +1,133 @@
+"""Step-size schedules and their scalar filters, at a cost that does not grow with the steps.
+
+Gradient descent on a quadratic acts on an eigenvalue s of the covariance through two numbers,
+    ψ(s) = Π_t (1 - γ_t s)                     the residual: what is left of the start,
+    g(s) = Σ_t γ_t Π_{q>t} (1 - γ_q s)         the response: what has come in,
+with s g(s) = 1 - ψ(s) (telescoping), so g = -expm1(log ψ)/s and g(0) = Σγ_t.
+
+Warm-up, exponential decay and cosine phases have closed power sums, so log ψ is summed as
+    log ψ(s) = Σ_t log(1 - γ_t s) = -Σ_n (s^n / n) Σ_t γ_t^n,
+which keeps full relative precision for real and complex s however small, at O(1) in L.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from seqlaw.model.checks import Array, InputError, positive
+
+LARGEST_STEP = 0.95
+"""γ|s| beyond this is refused: the power series slows down, and past 1 a factor turns negative.
+The paper's safeguard keeps γ‖Ĝ‖ at or below ½."""
+
+
+class Schedule(ABC):
+    """One interface for all schedules; `gamma` is the peak step and `L` the number of steps."""
+
+    gamma: float
+    L: int
+    name: ClassVar[str]
+
+    @abstractmethod
+    def at(self, t: ArrayLike) -> Array:
+        """The step sizes γ_t at steps t = 1 … L."""
+
+    @property
+    @abstractmethod
+    def total(self) -> float:
+        """Σ_t γ_t."""
+
+    @property
+    @abstractmethod
+    def horizon(self) -> float:
+        """The paper's effective horizon R."""
+
+    @abstractmethod
+    def _log_residual(self, s: NDArray[Any]) -> NDArray[Any]:
+        """log ψ(s) for arguments that have been checked."""
+
+    @classmethod
+    @abstractmethod
+    def from_horizon(cls, R: float, gamma: float, **shape: float) -> Self:
+        """The schedule with the fewest steps whose horizon reaches R."""
+
+    def with_horizon(self, R: float) -> Self:
+        """A schedule of the same kind, peak step and shape with the fewest steps that reach R."""
+        return type(self).from_horizon(R, self.gamma, **self._shape())
+
+    def _shape(self) -> dict[str, float]:
+        return {}
+
+    def steps(self) -> Array:
+        """All step sizes γ_1 … γ_L."""
+        return self.at(np.arange(1, self.L + 1))
+
+    def safeguarded(self, norm: float) -> Self:
+        """The same schedule scaled to the peak γ̄ = min(γ, 1/(2‖Ĝ‖)), for ‖Ĝ‖ = norm."""
+        limit = 1 / (2 * positive("norm", norm))
+        return self if self.gamma <= limit else self._scaled(limit)
+
+    def _scaled(self, gamma: float) -> Self:
+        return replace(self, gamma=gamma)  # type: ignore[type-var]  # every subclass is a dataclass
+
+    def log_residual(self, s: ArrayLike) -> NDArray[Any]:
+        """log ψ(s), real or complex like s (the sum of principal logarithms)."""
+        s = np.asarray(s)
+        s = s.astype(np.complex128 if np.iscomplexobj(s) else np.float64)
+        if not np.all(np.isfinite(s)):
+            raise InputError("s", "must be finite", s[~np.isfinite(s)].flat[0].item())
+        largest = float(np.abs(s).max(initial=0.0))
+        if self.gamma * largest > LARGEST_STEP:
+            raise InputError(
+                "gamma * max|s|",
+                f"must be at most {LARGEST_STEP} (take schedule.safeguarded(norm))",
+                self.gamma * largest,
+            )
+        return self._log_residual(s)
+
+    def residual(self, s: ArrayLike) -> NDArray[Any]:
+        """ψ(s) = Π_t (1 - γ_t s)."""
+        return np.asarray(np.exp(self.log_residual(s)))
+
+    def response(self, s: ArrayLike) -> NDArray[Any]:
+        """g(s) = (1 - ψ(s))/s, and Σγ_t at s = 0."""
+        learned = -np.expm1(self.log_residual(s))
+        s = np.asarray(s)
+        # Below this γ_1 s/2·L is far under rounding and the quotient of two denormals is not safe.
+        flat = np.abs(s) < 1e-280
+        return np.asarray(np.where(flat, self.total, learned / np.where(flat, 1.0, s)))
+
+
+def sum_logs(power_sums: Any, x: NDArray[Any]) -> NDArray[Any]:
+    """Σ_t log(1 - x w_t) = -Σ_n (x^n/n) W_n, W_n = Σ_t w_t^n, for |x| < 1 and 0 ≤ w_t ≤ 1."""
+    largest = max(float(np.abs(x).max(initial=0.0)), 1e-300)
+    terms = max(2, math.ceil(-40 / math.log(largest)))  # e^-40: W_n/n falls with n, so this is relative
+    n = np.arange(1, terms + 1)
+    total = np.zeros_like(x)
+    for coefficient in (power_sums(n) / n)[::-1]:
+        total = (total + coefficient) * x
+    return -total
+
+
+def ramp_power_sums(T: int, n: Array) -> Array:
+    """Σ_{t=1}^T (t/T)^n for n = 1 … n_max: direct when short, else Euler–Maclaurin.
+
+    T/(n+1) + 1/2 + n/(12T) - n(n-1)(n-2)/(720T³) + n…(n-4)/(30240T⁵) - n…(n-6)/(1209600T⁷);
+    with n ≤ T/16 the first dropped term is below 1e-17 of the sum.
+    """
+    if T < 16 * n[-1]:
+        return np.asarray(((np.arange(1, T + 1) / T) ** n[:, None]).sum(axis=1))
+    n = n.astype(np.float64)
+    total = T / (n + 1) + 0.5
+    falling = n / T
+    for k, coefficient in enumerate((1 / 12, -1 / 720, 1 / 30240, -1 / 1209600)):
+        # The derivative of order 2k+1 of t^n is the same at both ends when n = 2k+1.
+        total = total + np.where(n == 2 * k + 1, 0.0, coefficient * falling)
+        falling = falling * (n - 2 * k - 1) * (n - 2 * k - 2) / T**2
+    return np.asarray(total)

@@ -1,0 +1,186 @@
+"""What the report adds to the paper's panels; no random number is drawn here.
+
+Measured variance against the exact rung, the theorem's schedule next to the experiments', the risk itself
+next to its five terms, and every curve in P at a common test length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from seqlaw.model.checks import Array
+from seqlaw.model.schedule import WSD, BlockDecay, Schedule
+from seqlaw.model.setting import Setting
+from seqlaw.paper.curves import Row, slope_of
+from seqlaw.paper.panels import GAMMA, TEACHERS, Panel, Series
+from seqlaw.paper.table import Measured
+from seqlaw.planning.tradeoff import Tradeoff, tradeoff
+from seqlaw.rungs.equivalent import equivalent_risks
+from seqlaw.rungs.terms import TERMS
+
+TOKENS = 10**6
+COMMON = (4, 48, 4096)
+"""The common test lengths of the panels in P: their shortest and longest, and a long one."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NoiseCheck:
+    """A measured variance series over two predictions of it."""
+
+    measured: Measured
+    over_exact: Array
+    over_finite_filter: Array
+    error: Array
+    """Standard error of `over_exact`, from the sketches' own ratios."""
+
+
+def noise_checks(series: Sequence[Measured]) -> list[NoiseCheck]:
+    """The sampled variance over the exact rung of the same sketches, and over the paper's guide.
+
+    Sketch by sketch, so that what the sketches share cancels and only the noise of the data is left.
+    """
+    checks = []
+    for one in series:
+        if one.exact is not None and one.finite_filter is not None:
+            ratios = one.curve.by_sketch / one.exact.by_sketch
+            n = len(ratios)
+            checks.append(
+                NoiseCheck(
+                    measured=one,
+                    over_exact=ratios.mean(axis=0),
+                    over_finite_filter=(one.curve.by_sketch / one.finite_filter.by_sketch).mean(axis=0),
+                    error=ratios.std(axis=0, ddof=1) / np.sqrt(n)
+                    if n > 1
+                    else np.full(ratios.shape[1], np.nan),
+                )
+            )
+    return checks
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ScheduleCurve:
+    """A series in R under another schedule."""
+
+    panel: Panel
+    series: Series
+    name: str
+    x: Array
+    """The horizons R of the block schedule, which the other schedules are matched to."""
+    y: Array
+    sum_over_R: float
+    """Σγ_t over the R of the block schedule, at the last point."""
+
+    @property
+    def slope(self) -> float:
+        return slope_of(self.x, self.y)
+
+
+def wsd_of_sum(total: float) -> WSD:
+    """The WSD schedule whose steps sum to about `total`; its share of γL depends on L through ln L only."""
+    L = max(10, round(total / GAMMA))
+    for _ in range(20):
+        L = max(10, round(L * total / WSD(gamma=GAMMA, L=L).total))
+    return WSD(gamma=GAMMA, L=L)
+
+
+def schedule_curves(panels: Sequence[Panel]) -> list[ScheduleCurve]:
+    """Every series in R: block decay, WSD at the same R, WSD at the same sum of steps (equivalent rung)."""
+    curves = []
+    for panel in panels:
+        for series in (series for series in panel.series if series.against == "R"):
+            block = [setting.schedule for setting in series.settings]
+            kinds: dict[str, list[Schedule]] = {
+                "block decay": block,
+                "WSD, same R": [WSD.from_horizon(one.horizon, GAMMA) for one in block],
+                "WSD, same sum": [wsd_of_sum(one.total) for one in block],
+            }
+            for name, schedules in kinds.items():
+                risks = equivalent_risks(
+                    [replace(s, schedule=kind) for s, kind in zip(series.settings, schedules, strict=True)]
+                )
+                curves.append(
+                    ScheduleCurve(
+                        panel=panel,
+                        series=series,
+                        name=name,
+                        x=np.array(series.x),
+                        y=np.array([getattr(risk, series.quantity) for risk in risks]),
+                        sum_over_R=schedules[-1].total / block[-1].horizon,
+                    )
+                )
+    return curves
+
+
+@dataclass(frozen=True, kw_only=True)
+class TermCheck:
+    """The mean risk at the reference point of a variance panel: its terms, their sum, and the risk itself."""
+
+    panel: Panel
+    terms: dict[str, float]
+    total: float
+    loss: float
+    worst: float
+    """The largest |sum - risk| over the reducible risk, on all data sets and points of the panel."""
+    cross_share: float
+    """Mean |cross| over √(bias · variance), which the theorem bounds by a constant."""
+
+
+def term_checks(rows: Sequence[Row], panels: Sequence[Panel]) -> list[TermCheck]:
+    """L_M(B_L) of the trained B_L against the sum of its five terms, on the sampled data sets."""
+    checks = []
+    for panel in panels:
+        mine = [row for row in rows if row["panel"] == panel.name and row["rung"] == "sampled"]
+        if not mine or panel.reference not in panel.settings:
+            continue
+        place = panel.settings.index(panel.reference)
+        here = [row for row in mine if row["point"] == place]
+        checks.append(
+            TermCheck(
+                panel=panel,
+                terms={name: float(np.mean([row[name] for row in here])) for name in TERMS},
+                total=float(np.mean([row["total"] for row in here])),
+                loss=float(np.mean([row["loss"] for row in here])),
+                worst=max(abs(row["loss"] - row["total"]) / row["reducible"] for row in mine),
+                cross_share=float(
+                    np.mean([abs(row["cross"]) / np.sqrt(row["bias"] * row["variance"]) for row in mine])
+                ),
+            )
+        )
+    return checks
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommonTest:
+    """The slope of a series in P, by the length of the test sequences; "own" is the paper's."""
+
+    panel: Panel
+    series: Series
+    slopes: dict[str, float]
+
+
+def common_tests(panels: Sequence[Panel]) -> list[CommonTest]:
+    """Every series in P again with the test length held fixed (equivalent rung)."""
+    found = []
+    for panel in panels:
+        for series in (series for series in panel.series if series.against == "P"):
+            slopes = {}
+            for length in (None, *COMMON):
+                risks = equivalent_risks([replace(s, eval_length=length) for s in series.settings])
+                y = [getattr(risk, series.quantity) for risk in risks]
+                slopes["own" if length is None else str(length)] = slope_of(series.x, y)
+            found.append(CommonTest(panel=panel, series=series, slopes=slopes))
+    return found
+
+
+def longer_or_more() -> dict[str, Tradeoff]:
+    """Both regimes at a fixed number of tokens, tested at the own length and at common ones."""
+    return {
+        regime: tradeoff(
+            Setting(teacher=teacher, M=128, N=1, P=2, d=1024, schedule=BlockDecay(gamma=GAMMA, L=30000)),
+            TOKENS,
+        )
+        for regime, teacher in TEACHERS.items()
+    }

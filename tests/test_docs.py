@@ -1,0 +1,51 @@
+"""Every command and code block of the README and of docs/ is run, but for those marked with a reason."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"(<!-- not run: (?P<reason>.+?) -->\n+)?```(?P<kind>\w+)\n(?P<body>.*?)```", re.DOTALL)
+
+
+def blocks(page):
+    return list(BLOCK.finditer(page.read_text()))
+
+
+def run(arguments, folder):
+    paths = [str(Path(sys.executable).parent), os.environ.get("PATH", "")]
+    environment = {**os.environ, "PATH": os.pathsep.join(paths), "PYTHONPATH": str(ROOT / "src")}
+    done = subprocess.run(
+        arguments, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=240
+    )
+    assert done.returncode == 0, f"{arguments[-1]}\n{done.stdout}\n{done.stderr}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_page(page, tmp_path):
+    """All blocks of a page in order, in one folder: what a block writes is there for the next."""
+    for block in blocks(page):
+        kind, body = block["kind"], block["body"]
+        if block["reason"] or kind not in ("python", "console", "toml"):
+            continue
+        if kind == "toml":  # the first line names the file: `# grid.toml`
+            (tmp_path / body.splitlines()[0].removeprefix("# ").strip()).write_text(body)
+        elif kind == "python":
+            (tmp_path / "block.py").write_text(body)
+            run([sys.executable, "block.py"], tmp_path)
+        else:
+            commands = [line[2:] for line in body.splitlines() if line.startswith("$ ")]
+            assert commands, body
+            for command in commands:
+                run(["bash", "-c", command], tmp_path)
+
+
+def test_marks_are_few_and_have_reasons():
+    reasons = [block["reason"] for page in PAGES for block in blocks(page) if block["reason"]]
+    assert len(reasons) <= 12
+    assert all(len(reason) > 10 for reason in reasons)
