@@ -6,7 +6,6 @@ import re
 import subprocess
 import sys
 import time
-from contextlib import suppress
 from dataclasses import fields
 from importlib.resources import files
 
@@ -26,7 +25,7 @@ from seqlaw.model.checks import InputError
 from seqlaw.planning.finite import Budget
 from seqlaw.spec import read
 from seqlaw.web import copying, guard, panels, pool, schema
-from web_server import QUESTION, TEACHER, environment, explorer
+from web_server import QUESTION, TEACHER, environment, explorer, load
 
 SETTING = seqlaw.Setting(
     teacher=seqlaw.Teacher(**TEACHER), M=32, N=2048, P=16, d=128, schedule=seqlaw.WSD(gamma=0.1, L=20000)
@@ -39,11 +38,6 @@ PLAN = {"teacher": TEACHER, "schedule": {}, "budget": {"compute": 1e3, "tokens":
 @pytest.fixture(scope="module")
 def server():
     with explorer() as (address, _), httpx.Client(base_url=address, timeout=30) as client:
-        for _ in range(200):
-            with suppress(httpx.ConnectError):
-                client.get("/api/start")
-                break
-            time.sleep(0.1)
         yield client
 
 
@@ -128,6 +122,9 @@ def test_the_six_panels_have_the_papers_slopes(server):
     assert len(slopes) == 10
     # The paper's slopes scatter by up to 0.075 over repetitions (variance along P in Regime I).
     assert all(abs(c["slope"] - c["paper"]) < 0.08 for c in slopes)
+    printed = run_python(answer["copy"]["python"])
+    assert [float(row[-1]) for row in printed] == pytest.approx([c["slope"] for c in slopes], rel=ROUNDING)
+    assert answer["copy"]["command"].startswith("seqlaw reproduce --rung equivalent")
 
 
 def test_the_panels_of_a_reproduce_folder_have_its_means_and_bars(tmp_path):
@@ -457,3 +454,15 @@ def test_two_thousand_fuzzed_requests_find_no_server_error(server):
     seen = fuzz(server, 140)
     assert len(seen) >= 2000
     print({status: seen.count(status) for status in sorted(set(seen))})
+
+
+@pytest.mark.slow
+def test_two_hundred_at_once_are_answered_or_told_to_wait_and_memory_is_flat():
+    with explorer() as (address, process):
+        statuses, memory = asyncio.run(load(address, process.pid, clients=200, seconds=20))
+    print(dict(statuses), [round(value) for value in memory])
+    assert set(statuses) <= {200, 429, 503}
+    assert statuses[200] > 50
+    half = len(memory) // 2
+    # Growth without bound would show as a slope; the allocator's own steps are a few per cent.
+    assert max(memory[half:]) < 1.05 * max(memory[2:half])

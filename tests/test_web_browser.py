@@ -7,14 +7,12 @@ import statistics
 import subprocess
 import sys
 import time
-from contextlib import suppress
 from json import loads
 
 import pytest
 
 pytest.importorskip("fastapi", reason="needs the extra: pip install 'seqlaw[web]'")
 
-import httpx
 
 from web_server import environment, explorer
 
@@ -39,11 +37,6 @@ if BROWSER is None and os.environ.get("CI") != "true":
 @pytest.fixture(scope="module")
 def address():
     with explorer() as (address, _):
-        for _ in range(200):
-            with suppress(httpx.ConnectError):
-                httpx.get(f"{address}/api/start")
-                break
-            time.sleep(0.1)
         yield address
 
 

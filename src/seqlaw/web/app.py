@@ -242,6 +242,11 @@ def _handle_errors(app: FastAPI) -> None:
     async def late(request: Request, error: OutOfTime) -> Response:
         return _refuse(503, InputError("time", f"must stay below {ANSWER_SECONDS:g} s", "a longer answer"))
 
+    @app.exception_handler(asyncio.IncompleteReadError)
+    @app.exception_handler(ConnectionError)
+    async def lost(request: Request, error: Exception) -> Response:
+        return _refuse(500, InputError("server", "must keep its worker", "one that ended"))
+
     @app.exception_handler(HTTPException)
     async def other(request: Request, error: HTTPException) -> Response:
         rules = {404: "must exist", 405: "must allow the method", 413: "must have a shorter body"}

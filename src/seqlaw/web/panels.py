@@ -36,7 +36,7 @@ def panels(folder: str | None = None) -> dict[str, Any]:
         shown, source = _equivalent(), "equivalent rung"
         command = "seqlaw reproduce --rung equivalent --out results"
     else:
-        shown, source = _measured(check_results(folder)), f"measured by seqlaw reproduce in {folder}"
+        shown, source = _measured(check_results(folder)), f"measured by seqlaw reproduce, {Path(folder).name}"
         command = shlex.join(["seqlaw", "explore", "--results", folder])
     return {
         "source": source,

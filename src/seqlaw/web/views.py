@@ -37,6 +37,8 @@ _SENTENCES = {
     "II": "α − 2r ≤ θ < α: the initialization has the heavier tail. Longer sequences wash it out.",
     "outside": "θ < α − 2r: the theorem does not reach here. Computed all the same.",
 }
+# What arithmetic raises where double precision ends: overflow, a logarithm of zero, a root that is not found.
+NO_NUMBER = (ArithmeticError, ValueError, RuntimeError, np.linalg.LinAlgError)
 _SPECTRUM_POINTS = 240
 _SAMPLED_SECONDS = 120.0
 
@@ -68,7 +70,7 @@ def badge(setting: Setting) -> Answer:
     }
     try:
         law = rates(setting)
-    except (InputError, ArithmeticError, ValueError):  # no exponents: the flags already say which assumption
+    except NO_NUMBER:  # no exponents here: the flags already say which assumption breaks
         return answer
     return answer | {"conditions": law.conditions, "exponents": law.exponents}
 
@@ -282,7 +284,7 @@ def _or_none(compute: Callable[[], Any]) -> Any:
     """The theorem's numbers where the exponents allow them."""
     try:
         return compute()
-    except (InputError, ArithmeticError, ValueError):
+    except NO_NUMBER:
         return None
 
 
