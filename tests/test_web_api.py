@@ -32,7 +32,7 @@ SETTING = seqlaw.Setting(
 )
 # JSON carries every bit; but a batch of another size sums in another order, and approx cancels a little.
 ROUNDING = 1e-11
-PLAN = {"teacher": TEACHER, "schedule": {}, "budget": {"compute": 1e3, "tokens": 50}, "d": 64}
+PLAN = {"teacher": TEACHER, "schedule": {}, "budget": {"compute": 200, "tokens": 50}, "d": 64}
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +109,7 @@ def test_sampled_points_come_from_a_job(server):
 def test_the_plan_comes_from_a_job(server):
     job = finished(server, server.post("/api/jobs/plan", json=PLAN).json())
     assert job["state"] == "done", job
-    mine = seqlaw.plan(SETTING.teacher, Budget(compute=1e3, tokens=50), schedule=SETTING.schedule, d=64)
+    mine = seqlaw.plan(SETTING.teacher, Budget(compute=200, tokens=50), schedule=SETTING.schedule, d=64)
     best = job["answer"]["best"]
     assert [best[name] for name in "MNPL"] == [getattr(mine.finite.best, name) for name in "MNPL"]
     assert job["answer"]["notes"] == list(mine.notes)

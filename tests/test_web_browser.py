@@ -249,7 +249,7 @@ def test_the_copied_python_gives_the_spectrum(tab):
 
 
 def test_the_planner_plans_cancels_and_copies(tab):
-    tab.open("view=plan&compute=1e3&budget_tokens=50&d=64")
+    tab.open("view=plan&compute=200&budget_tokens=50&d=64")
     tab.page.wait_for_selector(".tiles")
     best = [tile.split("\n")[1] for tile in tab.page.locator(".tile").all_inner_texts()[:4]]
     plan = loads(run(tab.copied("#copy-command") + " --json"))
@@ -326,7 +326,7 @@ def test_every_view_fits_its_screen(browser, address, viewport):
     tab = Tab(browser, address, viewport)
     try:
         for view in ("spectrum", "curve", "tradeoff", "plan", "panels"):
-            tab.open(f"view={view}&compute=1e3&budget_tokens=50")
+            tab.open(f"view={view}&compute=200&budget_tokens=50")
             width = tab.page.evaluate("() => document.documentElement.scrollWidth")
             assert width <= viewport["width"], view
             assert tab.page.evaluate(OVERLAPS) == [], view

@@ -21,7 +21,7 @@ import seqlaw
 from seqlaw.model.checks import InputError
 from seqlaw.model.teacher import PRESETS
 from seqlaw.spec import explain
-from seqlaw.web.guard import Guard, refusal
+from seqlaw.web.guard import Guard, problem
 from seqlaw.web.pool import Busy, Job, Jobs, OutOfTime, Pool
 from seqlaw.web.schema import (
     LIMITS,
@@ -200,20 +200,14 @@ async def _disconnected(request: Request) -> None:
 
 
 def _problem(error: InputError) -> dict[str, str]:
-    value = error.value if isinstance(error.value, str) else repr(error.value)
-    shown = value if len(value) <= 80 else value[:77] + "..."
-    return {
-        "field": error.field,
-        "rule": error.rule,
-        "value": shown,
-        "message": f"{error.field} {error.rule}, got {shown}",
-    }
+    return problem(
+        error.field, error.rule, error.value if isinstance(error.value, str) else repr(error.value)
+    )
 
 
 def _refuse(status: int, error: InputError) -> Response:
-    problem = _problem(error)
     headers = {"retry-after": "1"} if status in (429, 503) else {}
-    body = refusal(problem["field"], problem["rule"], problem["value"])
+    body = to_json({"error": _problem(error)})
     return Response(body, status_code=status, media_type="application/json", headers=headers)
 
 

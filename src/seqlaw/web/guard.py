@@ -41,13 +41,10 @@ HEADERS = {
 }
 
 
-def refusal(field: str, rule: str, value: str) -> bytes:
-    """The body of an answer that is not a success."""
+def problem(field: str, rule: str, value: str) -> dict[str, str]:
+    """What was refused, for people and for programs; the value cut to a line."""
     shown = value if len(value) <= 80 else value[:77] + "..."
-    message = f"{field} {rule}, got {shown}"
-    return json.dumps(
-        {"error": {"field": field, "rule": rule, "value": shown, "message": message}}
-    ).encode()  # fmt: skip
+    return {"field": field, "rule": rule, "value": shown, "message": f"{field} {rule}, got {shown}"}
 
 
 class Guard:
@@ -77,9 +74,9 @@ class Guard:
             await send(message)
 
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
-        problem = self._problem(headers)
-        if problem is not None:
-            await _refuse(decorated, *problem)
+        refused = self._refused(headers)
+        if refused is not None:
+            await _refuse(decorated, *refused)
             return
         self._inside += 1
         try:
@@ -87,7 +84,7 @@ class Guard:
         finally:
             self._inside -= 1
 
-    def _problem(self, headers: dict[bytes, str]) -> tuple[int, str, str, str] | None:
+    def _refused(self, headers: dict[bytes, str]) -> tuple[int, str, str, str] | None:
         host = headers.get(b"host", "")
         name = host.rpartition(":")[0] if not host.endswith("]") and ":" in host else host
         if self._hosts is not None and name.strip("[]").lower() not in self._hosts:
@@ -118,7 +115,7 @@ def _bounded(receive: Receive) -> Receive:
 
 
 async def _refuse(send: Send, status: int, field: str, rule: str, value: str) -> None:
-    body = refusal(field, rule, value)
+    body = json.dumps({"error": problem(field, rule, value)}).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     if status == 503:
         headers.append((b"retry-after", b"1"))
