@@ -48,10 +48,19 @@ def resuming() -> None:
                 Outcome(key=key(task, 0), task=task, seconds=0.01, machine="{}", rows=row)
                 for task in tasks[:-1]
             )
+        clocks = (
+            time.perf_counter,
+            time.process_time,
+        )  # the second does not count a busy machine's other work
         began: list[float] = []
-        start = time.perf_counter()
-        sweep(tables, folder, announce=lambda ahead: began.append(time.perf_counter()))
-        report("seconds until a sweep of 10^5 recorded tasks begins the missing one", began[0] - start, "< 2")
+        start = [clock() for clock in clocks]
+        sweep(tables, folder, announce=lambda ahead: began.extend(clock() for clock in clocks))
+    for name, before, after in zip(("wall", "processor"), start, began, strict=True):
+        report(
+            f"{name} seconds until a sweep of 10^5 recorded tasks begins the missing one",
+            after - before,
+            "< 2",
+        )
 
 
 def overhead() -> None:

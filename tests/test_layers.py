@@ -18,19 +18,19 @@ ALLOWED = {
     "rungs": {"model"},
     "planning": {"model", "rungs"},
     "fit": {"model"},
-    "measure": {"model", "fit"},
-    "advice": {"model", "rungs", "planning", "fit", "measure"},
+    "measuring": {"model", "fit"},
+    "advice": {"model", "rungs", "planning", "fit", "measuring"},
     "lab": {"model"},
     "spec": {"model"},
     "sweep": {"lab", "rungs", "model", "spec", "fit"},
-    "plot": {"model", "rungs", "planning", "fit", "measure"},
-    "paper": {"model", "rungs", "planning", "fit", "measure", "advice", "lab", "sweep", "plot"},
+    "plot": {"model", "rungs", "planning", "fit", "measuring"},
+    "paper": {"model", "rungs", "planning", "fit", "measuring", "advice", "lab", "sweep", "plot"},
     "cli": {
         "model",
         "rungs",
         "planning",
         "fit",
-        "measure",
+        "measuring",
         "advice",
         "lab",
         "spec",
@@ -39,7 +39,7 @@ ALLOWED = {
         "paper",
         "web",
     },
-    "web": {"model", "rungs", "planning", "fit", "measure", "advice", "spec", "paper"},
+    "web": {"model", "rungs", "planning", "fit", "measuring", "advice", "spec", "paper"},
 }
 FORBIDDEN_PAIRS = {("rungs.rates", f"rungs.{other}") for other in ("sampled", "exact", "equivalent")}
 

@@ -4,7 +4,10 @@ The public names, and nothing else. `risk` and `curve` answer on any rung; `rate
 are the theorem, an allocation, and longer or more; `sweep` runs many questions; the rest builds and inspects.
 """
 
+from seqlaw.advice.advise import Advice, advise
+from seqlaw.advice.held_out import HeldOut, held_out
 from seqlaw.fit import PowerFit, fit_power_law
+from seqlaw.measuring.measure import Estimate, Measurement, measure
 from seqlaw.model.assumptions import setting_flags, teacher_flags
 from seqlaw.model.checks import InputError
 from seqlaw.model.descent import Moments, Spectrum, descend
@@ -41,14 +44,18 @@ __version__ = "0.1.0.dev0"
 __all__ = [
     "PRESETS",
     "WSD",
+    "Advice",
     "Allocation",
     "BlockDecay",
     "Budget",
     "Constant",
     "Cosine",
+    "Estimate",
     "Explicit",
     "FinitePlan",
+    "HeldOut",
     "InputError",
+    "Measurement",
     "Modes",
     "Moments",
     "Plan",
@@ -62,6 +69,7 @@ __all__ = [
     "Spectrum",
     "Teacher",
     "Tradeoff",
+    "advise",
     "along",
     "corollary",
     "covariance_event",
@@ -78,7 +86,9 @@ __all__ = [
     "full_state_loss",
     "gaussian_sketch",
     "generator",
+    "held_out",
     "load",
+    "measure",
     "moments_of",
     "nested_moments",
     "plan",

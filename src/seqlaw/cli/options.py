@@ -26,6 +26,8 @@ OPTIONS = {
     "d": "-d/--modes",
     "L": "-L/--steps",
     "R": "-R/--horizon",
+    "file": "FILE",
+    "X": "FILE",
 }
 """Fields whose option has another name; the rest are --field with dashes."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from seqlaw.cli import explore, lab, planning, reproduce, risk
+from seqlaw.cli import explore, lab, measure, planning, reproduce, risk
 
 
 def register(app: typer.Typer) -> None:
@@ -16,10 +16,11 @@ def register(app: typer.Typer) -> None:
             planning.rates,
             planning.plan,
             planning.tradeoff,
+            reproduce.reproduce,
             lab.sweep,
             lab.export,
             lab.fit,
-            reproduce.reproduce,
+            measure.measure,
             explore.explore,
         ):
             app.command()(command)

@@ -103,7 +103,8 @@ async function draw() {
   byId("legend").replaceChildren(...keys.map(([name, color, dash]) => {
     const mark = element("span");
     mark.style.borderColor = color;
-    mark.style.borderTopStyle = { solid: "solid", dot: "dotted" }[dash] ?? "dashed";
+    mark.className = dash === "ring" ? "ring" : "";
+    mark.style.borderTopStyle = { solid: "solid", ring: "solid", dot: "dotted" }[dash] ?? "dashed";
     return element("li", {}, mark, name);
   }));
   await window.Plotly.react(plot, data, layout, { displayModeBar: false, responsive: true });

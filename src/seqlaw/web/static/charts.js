@@ -243,8 +243,9 @@ export function panels(answer, state, narrow) {
   return { data, layout: out };
 }
 
-// The legend of a narrow page: [name, colour, dash] of every trace that has one.
+// The legend of a narrow page: [name, colour, dash or "ring"] of every trace that has one.
 export function names(data) {
   return data.filter((trace) => trace.showlegend !== false && trace.name)
-    .map((trace) => [trace.name.replace(/<[^>]*>/g, ""), trace.mode === "markers" ? trace.marker.line?.color ?? trace.marker.color : trace.line.color, trace.line?.dash ?? "solid"]);
+    .map((trace) => [trace.name.replace(/<[^>]*>/g, ""), trace.mode === "markers" ? trace.marker.line?.color ?? trace.marker.color : trace.line.color,
+      trace.mode === "markers" ? "ring" : trace.line.dash ?? "solid"]);
 }

@@ -1,0 +1,146 @@
+"""`seqlaw measure`: exponents, regime and advice from real sequences."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from seqlaw.advice.advise import advise
+from seqlaw.advice.held_out import HeldOut, held_out
+from seqlaw.cli.options import Json, Plot, Seed, size
+from seqlaw.cli.output import print_flags, print_json, print_table
+from seqlaw.measuring.exponents import LAWS
+from seqlaw.measuring.measure import Measurement
+from seqlaw.measuring.measure import measure as measure_sequences
+from seqlaw.measuring.verdict import LOOKS
+from seqlaw.model.checks import InputError, positive
+
+NUMBERS = ("alpha", "theta", "r", "rho", "c_xi", "c_0")
+
+
+def measure(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="N x P x D sequences: .npy, .npz or .zarr.")],
+    tokens: Annotated[str | None, typer.Option(help="Tokens T to advise on.", metavar="T")] = None,
+    compute: Annotated[str | None, typer.Option(help="Compute N·P·M²·L to advise on.", metavar="C")] = None,
+    eval_length: Annotated[
+        str | None, typer.Option(help="Length P' of the test sequences.", metavar="INT")
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--held-out", help="Train on subsets and compare the held-out loss.")
+    ] = False,
+    centre: Annotated[bool, typer.Option(help="Take the mean state away first.")] = True,
+    seed: Seed = 0,
+    plot: Plot = None,
+    json: Json = False,
+) -> None:
+    """Exponents, regime and advice from real sequences.
+
+    Example: seqlaw measure states.npy --tokens 1e8 --eval-length 512
+    """
+    budgets = {
+        "tokens": None if tokens is None else _amount("tokens", tokens),
+        "compute": None if compute is None else _amount("compute", compute),
+        "eval_length": None if eval_length is None else int(size("eval_length", eval_length)),
+    }
+    if compute is not None and tokens is None:
+        raise InputError("compute", "needs --tokens beside it", compute)
+    if plot is not None:
+        from seqlaw.plot import check_path
+
+        check_path(plot)
+    found = measure_sequences(file, centre=centre, seed=seed)
+    advice = advise(found, **budgets)  # type: ignore[arg-type]
+    compared = held_out(file, seed=seed) if check else None
+    if plot is not None:
+        from seqlaw.plot import draw_spectra
+
+        draw_spectra(found, plot)
+    if json:
+        print_json(
+            "measure",
+            {"file": file, **budgets, "centre": centre, "seed": seed},
+            _fields(found, advice.words, compared),
+        )
+        return
+    _print(found)
+    if compared is not None:
+        _print_held_out(compared)
+    for sentence in advice.words:
+        print(sentence)
+    print_flags(found.flags)
+
+
+def _amount(field: str, text: str) -> float:
+    try:
+        return positive(field, float(text))
+    except ValueError as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(field, "must be a number", text) from None
+
+
+def _fields(found: Measurement, words: tuple[str, ...], compared: HeldOut | None) -> dict[str, Any]:
+    fields: dict[str, Any] = {
+        "N": found.N,
+        "P": list(found.P),
+        "D": found.D,
+        **{name: getattr(found, name) for name in NUMBERS},
+        "regime": found.regime,
+        "fit": {"window": found.window, "r2": found.r2, "band": found.band},
+        "features": found.seen,
+        "reliable": found.reliable,
+        "checks": found.checks,
+        "advice": words,
+        "flags": found.flags,
+    }
+    if compared is not None:
+        fields["held_out"] = {
+            "rows": compared.rows,
+            "eval_length": compared.eval_length,
+            "tokens": compared.tokens,
+            "null": compared.null,
+            "test_se": compared.test_se,
+            "best": {"measured": compared.best[0], "predicted": compared.best[1]},
+            "agreement": compared.agreement,
+            "flags": compared.flags,
+        }
+    return fields
+
+
+def _print(found: Measurement) -> None:
+    states = f"{found.P[0]}" if found.P[0] == found.P[1] else f"{found.P[0]} to {found.P[1]}"
+    certainty = "" if found.regime.probability is None else f" (probability {found.regime.probability:.2f})"
+    verdict = "reliable" if found.reliable else "NOT reliable, see the flags"
+    print(f"{found.N} sequences of {states} states, {found.D} features: {verdict}")
+    print(f"Regime {found.regime.name}{certainty}; {LOOKS[found.seen]}")
+    windows = {pair[0]: found.window.get(pair[0]) for pair in LAWS.values()}
+    rows = []
+    for name in NUMBERS:
+        estimate, window = getattr(found, name), windows.get(name)
+        cells = ["-" if x is None else x for x in (estimate.value, estimate.low, estimate.high)]
+        fitted = "" if window is None else f"{window[0]}-{window[1]}, r2 {found.r2[name]:.3f}"
+        rows.append((name, *cells, fitted))
+    print_table(rows, header=("number", "value", "low", "high", "eigenvalues"))
+    as_needed = {True: "yes", False: "NO", None: ""}
+    print_table(
+        [
+            (f"{c.name}: {c.words}", "-" if c.value is None else c.value, as_needed[c.holds])
+            for c in found.checks
+        ],
+        header=("check", "value", "as needed"),
+    )
+
+
+def _print_held_out(compared: HeldOut) -> None:
+    print_table(
+        [
+            (row.P, row.N, row.measured, f"± {row.se:.2g}", row.predicted, row.measured / row.predicted)
+            for row in compared.rows
+        ],
+        header=("P", "N", "measured", "se", "predicted", "ratio"),
+        title=f"Held-out loss at length {compared.eval_length}, {compared.tokens} tokens each "
+        f"(test sequences: ± {compared.test_se:.2g}, common to all; predicting nothing: {compared.null:.5g})",
+    )
+    print(f"Best length: {compared.best[0]} measured, {compared.best[1]} predicted.")
+    print_flags(compared.flags)

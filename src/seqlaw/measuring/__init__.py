@@ -1,0 +1,1 @@
+"""From real sequences to exponents: source → tally → spectra → power laws → Measurement."""

@@ -1,0 +1,216 @@
+"""What the numbers are worth: checks with their figures, and flags for what the theory does not cover."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from seqlaw.measuring.exponents import ASYMMETRY, LAWS, Fit
+from seqlaw.measuring.spectra import Spectra
+from seqlaw.measuring.tally import Tally
+
+WIDEST = {"alpha": 0.25, "theta": 0.25, "r": 0.12}
+"""Half an interval wider than this is called uncertain."""
+LEAST_PROBABILITY = 0.9
+"""Of the regime."""
+_ORDER_Z = 5.0  # standard errors by which the order of time must matter
+_NOISE_EDGE = 1.5  # the largest transition over what noise alone gives
+_LEAST_ORDER = 0.5  # rank correlation of variance and transition
+_UNIT_ROOT = 0.98
+_LEAST_R2 = 0.9
+HARMLESS = ("negative-transitions", "rank", "initial-mean")
+"""Flags that are worth saying and do not make the exponents unreliable."""
+
+
+LOOKS = {
+    "direct": "the features look like the latent directions themselves",
+    "projected": "the features look like a random projection of more latent directions",
+    "unknown": "the data cannot tell whether the features are a projection",
+    "neither": "the features look neither like latent directions nor like a projection of them",
+}
+"""`Fit.seen` in words."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """One diagnostic: its figure, and whether it is as the theory needs it (None: nothing is needed)."""
+
+    name: str
+    value: float | None
+    holds: bool | None
+    words: str
+
+
+def has_dynamics(tally: Tally, spectra: Spectra) -> bool:
+    """Whether the order of time matters and the transition stands out of its noise.
+
+    Sequences of two states cannot tell a transition from an offset that a sequence shares.
+    """
+    largest = float(spectra.transition.raw[0])
+    return bool(
+        tally.longest > 2
+        and (tally.N == 1 or _ordered(spectra))
+        and largest > _NOISE_EDGE * spectra.noise_edge
+    )
+
+
+def _ordered(spectra: Spectra) -> bool:
+    """Whether time has an order: more lag-one covariance than when shuffled, or a rotation."""
+    rotates = spectra.alignment.asymmetry > ASYMMETRY and spectra.alignment.rotation_z > _ORDER_Z
+    return abs(spectra.order_z) > _ORDER_Z or rotates
+
+
+def checks(tally: Tally, spectra: Spectra, fitted: Fit) -> tuple[Check, ...]:
+    """The diagnostics behind the flags."""
+    a, z = spectra.alignment, spectra.order_z
+    return (
+        Check(
+            name="time-order",
+            value=None if z != z else z,
+            holds=None if z != z else abs(z) > _ORDER_Z,
+            words="lag-one autocovariance over that of shuffled sequences, in standard errors",
+        ),
+        Check(
+            name="signal",
+            value=float(spectra.transition.raw[0]) / spectra.noise_edge,
+            holds=bool(spectra.transition.raw[0] > _NOISE_EDGE * spectra.noise_edge),
+            words="largest transition eigenvalue over what noise alone gives",
+        ),
+        Check(
+            name="explained",
+            value=spectra.explained,
+            holds=None,
+            words="share of the next state's variance that a linear step explains",
+        ),
+        Check(
+            name="symmetry",
+            value=a.asymmetry,
+            holds=a.asymmetry <= ASYMMETRY,
+            words="antisymmetric over symmetric part of the whitened transition, squared, noise taken off",
+        ),
+        Check(
+            name="commuting",
+            value=a.off_diagonal,
+            holds={"direct": True, "projected": None, "unknown": None, "neither": False}[fitted.seen],
+            words="squared transition between different principal directions, noise taken off; "
+            f"{LOOKS[fitted.seen]}",
+        ),
+        Check(
+            name="initial-alignment",
+            value=a.initial,
+            holds=None,
+            words="mean squared correlation of the first states between leading principal directions",
+        ),
+        Check(
+            name="order",
+            value=a.order,
+            holds=a.order > _LEAST_ORDER,
+            words="rank correlation of variance and transition over principal directions (the theory has 1)",
+        ),
+        Check(
+            name="tokens",
+            value=tally.n / tally.D,
+            holds=tally.n >= 4 * tally.D,
+            words="transitions a feature",
+        ),
+    )
+
+
+def flags(
+    tally: Tally,
+    spectra: Spectra,
+    fitted: Fit,
+    numbers: Mapping[str, Any],
+    regime: Any,
+    dynamics: bool,
+) -> tuple[str, ...]:
+    """Everything that stands between the numbers and the theorem."""
+    return (
+        *_data_flags(tally, spectra),
+        *_dynamics_flags(tally, spectra, fitted, dynamics),
+        *_fit_flags(fitted, numbers, regime, dynamics),
+    )
+
+
+def _data_flags(tally: Tally, spectra: Spectra) -> list[str]:
+    out = []
+    if tally.N < 8:
+        out.append(f"too-few-sequences: N = {tally.N}; intervals and the initial spectrum need at least 8")
+    if tally.longest < 3:
+        out.append("too-short: sequences of 2 states cannot tell dynamics from what a sequence shares")
+    if tally.n < 4 * tally.D:
+        out.append(
+            f"too-little-data: {tally.n} transitions for D = {tally.D} features; "
+            f"only {spectra.rank} principal directions are used"
+        )
+    elif spectra.rank < tally.D:
+        out.append(
+            f"rank: only {spectra.rank} of D = {tally.D} directions vary (constant or repeated features)"
+        )
+    if spectra.shift > 0.5 and tally.N > 1:
+        out.append(
+            f"initial-mean: the first states sit {spectra.shift:.2g} of their variance away from the overall "
+            "mean, which a zero-mean initial law does not have"
+        )
+    return out
+
+
+def _dynamics_flags(tally: Tally, spectra: Spectra, fitted: Fit, dynamics: bool) -> list[str]:
+    out = []
+    values = spectra.transition
+    if not dynamics and tally.longest > 2:
+        name = "weak-dynamics: the order of time matters, but no" if _ordered(spectra) else "no-dynamics: no"
+        out.append(
+            f"{name} positive transition stands out (time order {spectra.order_z:.1f} standard errors, "
+            f"largest transition {values.raw[0] / spectra.noise_edge:.2f} of what noise gives)"
+        )
+    if dynamics and values.values[0] >= _UNIT_ROOT:
+        out.append(f"unit-root: the largest transition is {values.values[0]:.4f}; the theory needs rho < 1")
+    negative = int((values.raw <= 0).sum())
+    if dynamics and negative:
+        out.append(
+            f"negative-transitions: {negative} of {values.raw.size} transition eigenvalues are not positive "
+            "and are cut"
+        )
+    a = spectra.alignment
+    if dynamics and (fitted.seen == "neither" or a.order < _LEAST_ORDER):
+        out.append(
+            f"non-commuting: transition and covariance do not share directions (asymmetry {a.asymmetry:.2g}, "
+            f"off-diagonal {a.off_diagonal:.2g}, order {a.order:.2f})"
+        )
+    return out
+
+
+def _fit_flags(fitted: Fit, numbers: Mapping[str, Any], regime: Any, dynamics: bool) -> list[str]:
+    out = []
+    for name, (exponent, _) in LAWS.items():
+        law = fitted.laws.get(name)
+        if law is None:
+            if dynamics or name != "transition":
+                out.append(
+                    f"too-little-data: the {name} spectrum has too few usable eigenvalues for {exponent}"
+                )
+            continue
+        estimate = numbers[exponent]
+        if law.r2 < _LEAST_R2:
+            out.append(f"not-a-power-law: r2 = {law.r2:.2f} for {exponent} on eigenvalues {law.window}")
+        if estimate.low is not None and (estimate.high - estimate.low) / 2 > WIDEST[exponent]:
+            out.append(f"uncertain: {exponent} lies in [{estimate.low:.2f}, {estimate.high:.2f}]")
+    for exponent in ("alpha", "theta"):
+        value = numbers[exponent].value
+        if value is not None and value <= 1:
+            out.append(f"assumption-2: needs {exponent} > 1, got {value:.3g}")
+    r = numbers["r"].value
+    if r is not None and not 0 < 2 * r < 1:
+        out.append(f"assumption-1: needs 0 < 2r < 1, got r = {r:.3g}")
+    if regime.probability is not None and regime.probability < LEAST_PROBABILITY:
+        out.append(f"uncertain: regime {regime.name} has probability {regime.probability:.2f} only")
+    if regime.name == "outside":
+        out.append("assumption-2: needs theta >= alpha - 2r")
+    return out
+
+
+def is_reliable(warnings: tuple[str, ...]) -> bool:
+    """No flag but harmless ones."""
+    return all(flag.split(":")[0] in HARMLESS for flag in warnings)
