@@ -1,16 +1,19 @@
-"""Specs from the outside: TOML, JSON and NPZ become the same dataclasses that Python users build."""
+"""The edges: TOML, JSON and NPZ become the dataclasses that Python users build, and these become JSON."""
 
 from __future__ import annotations
 
+import dataclasses
+import math
 import tomllib
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
 from seqlaw.model.checks import InputError
+from seqlaw.model.schedule import SCHEDULES, Schedule
 from seqlaw.model.teacher import PRESETS, Modes, Teacher
 
 T = TypeVar("T")
@@ -23,12 +26,40 @@ def read(kind: type[T], data: Any, *, where: str) -> T:
     try:
         return TypeAdapter(kind).validate_python(data)
     except ValidationError as error:
-        first = error.errors()[0]
-        cause = first.get("ctx", {}).get("error")
-        if isinstance(cause, InputError):
-            raise cause from None
-        field = ".".join([where, *(str(part) for part in first["loc"])])
-        raise InputError(field, first["msg"][0].lower() + first["msg"][1:], first["input"]) from None
+        raise explain(error.errors()[0], where=where) from None
+
+
+def explain(problem: Mapping[str, Any], *, where: str = "") -> InputError:
+    """One of pydantic's problems as an InputError: the spec's own where it raised one."""
+    cause = problem.get("ctx", {}).get("error")
+    if isinstance(cause, InputError):
+        return cause
+    field = ".".join([*filter(None, [where]), *(str(part) for part in problem["loc"])])
+    return InputError(field, problem["msg"][0].lower() + problem["msg"][1:], problem["input"])
+
+
+def make_schedule(
+    kind: str,
+    *,
+    gamma: float,
+    L: float | None = None,
+    R: float | None = None,
+    warmup: float | None = None,
+    decay: float | None = None,
+) -> Schedule:
+    """The schedule of a name, its steps L or its horizon R, and (wsd) its fractions."""
+    if kind not in SCHEDULES:
+        raise InputError("schedule.kind", f"must be one of {', '.join(SCHEDULES)}", kind)
+    if (L is None) == (R is None):
+        raise InputError("schedule.L", "or R must be given, and not both", {"L": L, "R": R})
+    shape = {name: value for name, value in (("warmup", warmup), ("decay", decay)) if value is not None}
+    if shape and kind != "wsd":
+        name, value = next(iter(shape.items()))
+        raise InputError(f"schedule.{name}", "goes with the kind wsd only", value)
+    if R is not None:
+        return SCHEDULES[kind].reaching(R, gamma, **shape)
+    make: Callable[..., Schedule] = SCHEDULES[kind]
+    return make(gamma=gamma, L=L, **shape)
 
 
 def load_toml(path: str | Path, *, field: str = "file") -> dict[str, Any]:
@@ -71,3 +102,26 @@ def _modes(data: Mapping[str, Any], path: Path) -> Modes:
     if set(data) != wanted:
         raise InputError(path.name, f"must hold exactly {', '.join(sorted(wanted))}", sorted(data))
     return Modes(**data)
+
+
+def plain(value: Any, name: str, lost: list[str]) -> Any:
+    """Dataclasses, arrays and NumPy numbers as JSON types.
+
+    JSON has no infinity: it becomes null, and `lost` gains a flag that says where.
+    """
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        kind = {"kind": value.name} if isinstance(value, Schedule) else {}
+        value = kind | {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {str(k): plain(v, f"{name}.{k}".lstrip("."), lost) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(v, f"{name}[{k}]", lost) for k, v in enumerate(value)]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        kind_of = "undefined" if math.isnan(value) else "infinite"
+        lost.append(f"{kind_of}: {name} is {kind_of}, given as null")
+        return None
+    return value

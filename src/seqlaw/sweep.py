@@ -81,7 +81,7 @@ class Schedules:
             name = next(name for name in shape if name != "gamma")
             raise InputError(f"schedules.{name}", "goes with kind = 'wsd' only", shape[name])
         make: Callable[..., Schedule] = SCHEDULES[self.kind]
-        return make(L=L, **shape) if R is None else SCHEDULES[self.kind].from_horizon(R, **shape)
+        return make(L=L, **shape) if R is None else SCHEDULES[self.kind].reaching(R, **shape)
 
 
 @dataclass(frozen=True, kw_only=True)

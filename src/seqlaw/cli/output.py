@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
-import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,43 +11,22 @@ from typing import Any
 import numpy as np
 
 import seqlaw
-from seqlaw.model.schedule import Schedule
+from seqlaw.rungs.terms import merge_flags as merge_flags
+from seqlaw.spec import plain
 
 
 def print_json(command: str, inputs: Mapping[str, Any], result: Mapping[str, Any]) -> None:
-    """The document of one command; infinity is null with a flag, and NaN never leaves."""
+    """The document of one command; infinity is null with a flag."""
     lost: list[str] = []
     body = {
         "command": command,
         "version": seqlaw.__version__,
-        "inputs": _plain(inputs, "inputs", lost),
-        **_plain(result, "", lost),
+        "inputs": plain(inputs, "inputs", lost),
+        **plain(result, "", lost),
     }
     if lost:
-        body["flags"] = [
-            *body.get("flags", []),
-            *(f"infinite: {name} is infinite, given as null" for name in lost),
-        ]
+        body["flags"] = [*body.get("flags", []), *lost]
     print(json.dumps(body, indent=2, allow_nan=False))
-
-
-def _plain(value: Any, name: str, lost: list[str]) -> Any:
-    """Dataclasses, arrays and NumPy numbers as JSON types."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        kind = {"kind": value.name} if isinstance(value, Schedule) else {}
-        value = kind | {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
-    if isinstance(value, np.ndarray):
-        value = value.tolist()
-    if isinstance(value, Mapping):
-        return {str(k): _plain(v, f"{name}.{k}".lstrip("."), lost) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(v, f"{name}[{k}]", lost) for k, v in enumerate(value)]
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and math.isinf(value):
-        lost.append(name)
-        return None
-    return value
 
 
 def print_table(rows: Iterable[Sequence[Any]], *, header: Sequence[str] = (), title: str = "") -> None:
@@ -81,25 +58,6 @@ def number(value: Any) -> str:
     if isinstance(value, (float, np.floating)):
         return f"{value:.5g}"
     return str(value)
-
-
-def merge_flags(flag_lists: Sequence[Iterable[str]]) -> list[str]:
-    """The flags of many points, one line a kind: the first text, and at how many points.
-
-    Assumptions are of the same kind only if they are the same text; other flags carry the point's numbers.
-    """
-    first: dict[str, str] = {}
-    points: dict[str, int] = {}
-    for flags in flag_lists:
-        texts = {flag if flag.startswith("assumption") else flag.partition(":")[0]: flag for flag in flags}
-        for kind, text in texts.items():
-            first.setdefault(kind, text)
-            points[kind] = points.get(kind, 0) + 1
-    total = len(flag_lists)
-    return [
-        text if points[kind] == total else f"{text} (at {points[kind]} of {total} points)"
-        for kind, text in first.items()
-    ]
 
 
 def print_flags(flags: Iterable[str]) -> None:

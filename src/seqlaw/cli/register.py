@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from seqlaw.cli import lab, measure, planning, reproduce, risk
+from seqlaw.cli import explore, lab, measure, planning, reproduce, risk
 
 
 def register(app: typer.Typer) -> None:
@@ -21,5 +21,6 @@ def register(app: typer.Typer) -> None:
             lab.export,
             lab.fit,
             measure.measure,
+            explore.explore,
         ):
             app.command()(command)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import numpy as np
 import typer
 
 from seqlaw.cli.options import Jobs, Json, Plot, Seed, SettingOptions, jobs_or_all, size, takes
 from seqlaw.cli.output import merge_flags, print_flags, print_json, print_table, progress_bar
 from seqlaw.fit import fit_power_law
-from seqlaw.model.checks import InputError, whole
+from seqlaw.model.checks import InputError
 from seqlaw.plot import check_path
 from seqlaw.rungs import ask
 from seqlaw.rungs.rows import columns, with_sums
@@ -150,19 +149,15 @@ def curve(
 
 
 def spaced(along: str, start: str, stop: str, points: int) -> list[float]:
-    """Values from start to stop, evenly spaced in the logarithm; whole and distinct for M, N and P."""
-    whole("points", points, least=2, most=10_000)
-    if along == "R":
-        try:
-            low, high = float(start), float(stop)
-        except ValueError:
-            raise InputError("from", "and --to must be numbers", f"{start}, {stop}") from None
-    else:
-        low, high = size("from", start), size("to", stop)
-    if not 0 < low < high < np.inf:
-        raise InputError("from", "must be positive and below --to", f"{start}, {stop}")
-    values = np.geomspace(float(low), float(high), points).tolist()
-    return values if along == "R" else list(dict.fromkeys(float(round(value)) for value in values))
+    """The values of `ask.spaced` between two numbers as they were typed."""
+    if along != "R":
+        return ask.spaced(along, size("from", start), size("to", stop), points)
+    try:
+        return ask.spaced(along, float(start), float(stop), points)
+    except ValueError as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError("from", "and --to must be numbers", f"{start}, {stop}") from None
 
 
 def _slope(along: str, name: str, rows: list[dict[str, float]]) -> dict[str, float] | None:

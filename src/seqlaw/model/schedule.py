@@ -18,16 +18,21 @@ from seqlaw.model.filters import Schedule, ramp_power_sums, sum_logs
 
 __all__ = ["SCHEDULES", "WSD", "BlockDecay", "Constant", "Cosine", "Explicit", "Schedule"]
 
+MOST_STEPS = 10**18
+
 
 def _check(schedule: Any, *, least: int) -> None:
     name = type(schedule).__name__
     object.__setattr__(schedule, "gamma", positive(f"{name}.gamma", schedule.gamma))
-    object.__setattr__(schedule, "L", whole(f"{name}.L", schedule.L, least=least, most=10**18))
+    object.__setattr__(schedule, "L", whole(f"{name}.L", schedule.L, least=least, most=MOST_STEPS))
 
 
 def _steps_to(R: float, gamma: float) -> int:
     """⌈R/γ⌉, forgiving the rounding of R = 0.3, γ = 0.1."""
-    return max(1, math.ceil(positive("R", R) / positive("gamma", gamma) * (1 - 1e-12)))
+    steps = positive("R", R) / positive("gamma", gamma) * (1 - 1e-12)
+    if steps > MOST_STEPS:
+        raise InputError("R", f"must be at most {MOST_STEPS:g} times gamma", R)
+    return max(1, math.ceil(steps))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -75,6 +75,10 @@ def risk_terms(teacher: Teacher) -> list[tuple[str, tuple[float, float, float, f
     the second of each only where θ < α. Unsaturated R makes min{M, κ} = κ.
     """
     alpha, theta, rest = teacher.alpha, teacher.theta, 1 - 2 * teacher.r
+    if min(alpha, theta) <= 1 or rest <= 0:
+        raise InputError(
+            "alpha", "and theta must be above 1, and 2r below 1, for rates", (alpha, theta, teacher.r)
+        )
     terms = [
         ("approx", (1 - teacher.beta_alpha, 0.0, 0.0, 0.0)),
         ("bias", (0.0, 0.0, 0.0, rest / alpha - 1)),

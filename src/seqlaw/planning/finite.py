@@ -206,9 +206,17 @@ def finite_plan(search: Search) -> FinitePlan:
     return FinitePlan(
         best=dataclasses.replace(search.allocation(best), reducible=risks[best].reducible),
         risk=risks[best],
-        isoflop=tuple(sorted((search.allocation(t) for t in {best, *profiles[0]}), key=lambda a: a.M)),
+        isoflop=_best_by_width([search.allocation(t) for t in {best, *profiles[0]}]),
         flat=_flat(search, best, profiles),
     )
+
+
+def _best_by_width(allocations: list[Allocation]) -> tuple[Allocation, ...]:
+    """One allocation a width, the best: a ceiling on M can bring several searches to the same one."""
+    best: dict[int, Allocation] = {}
+    for allocation in sorted(allocations, key=lambda a: (a.M, -a.reducible)):
+        best[allocation.M] = allocation
+    return tuple(best.values())
 
 
 def _grid(bounds: Array) -> list[Triple]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+from seqlaw.model.assumptions import teacher_flags
 from seqlaw.model.checks import InputError
 from seqlaw.model.schedule import WSD, Explicit, Schedule
 from seqlaw.model.teacher import Modes, Teacher
@@ -66,8 +67,8 @@ def plan(
         notes.append(
             "The teacher is given as arrays: no exponents, so neither corollary nor program applies."
         )
-    elif teacher.regime == "outside":
-        notes.append("theta < alpha - 2r: outside the theorem, so neither corollary nor program applies.")
+    elif teacher_flags(teacher):
+        notes.append("Outside the theorem (see the flags), so neither corollary nor program applies.")
     elif K <= 1:
         notes.append(f"K = gamma * C = {K:.3g} is not above 1: rates say nothing at this budget.")
     else:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from seqlaw.model.checks import InputError, whole
 from seqlaw.model.setting import Setting
@@ -52,6 +55,17 @@ def risks(
 def risk(setting: Setting, **how: Any) -> Risk:
     """The risk of one setting; the keywords are those of `risks`."""
     return risks([setting], **how)[0]
+
+
+def spaced(axis: str, low: float, high: float, points: int) -> list[float]:
+    """Values from low to high, evenly spaced in the logarithm; whole and distinct for M, N and P."""
+    whole("points", points, least=2, most=10_000)
+    if not 0 < low < high < math.inf:
+        raise InputError("from", "must be positive and below --to", f"{low:g}, {high:g}")
+    values = np.geomspace(float(low), float(high), points)
+    if axis == "R":
+        return [float(value) for value in values]
+    return [float(value) for value in dict.fromkeys(np.round(values).tolist())]
 
 
 def along(setting: Setting, axis: str, values: Sequence[float]) -> list[Setting]:

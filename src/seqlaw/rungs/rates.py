@@ -94,8 +94,9 @@ def rates(setting: Setting) -> Rates:
     if isinstance(teacher, Modes):
         raise InputError("teacher", "must be a power law: the theorem has no rates for arrays", "arrays")
     alpha, theta = teacher.alpha, teacher.theta
-    if min(alpha, theta) <= 0:
-        raise InputError("alpha", "and theta must be positive for the theorem's exponents", (alpha, theta))
+    for name, exponent in (("alpha", alpha), ("theta", theta)):
+        if exponent < 1e-3:
+            raise InputError(name, "must be at least 0.001 for the theorem's exponents", exponent)
     M, N, P, R = float(setting.M), float(setting.N), float(setting.P), setting.schedule.horizon
     heavy = theta < alpha  # the initialization has the heavier tail: Regime II or outside
     kappa = cutoff(alpha, theta, R, P)

@@ -120,8 +120,8 @@ def contours(
     else:
         # An ellipse with foci 0 and the edge. On its left tip, at -δ, ψ^factors grows to about exp(tδ):
         # keep that near e³, and |γz| on its right tip where the schedule's power series is short.
-        step = np.array([schedule.gamma for schedule in schedules]) * edge
-        reach = 2 * np.maximum(0.6, (1 + step) / 2) / step - 1
+        largest = np.array([schedule.gamma for schedule in schedules]) * edge
+        reach = 2 * np.maximum(0.6, (1 + largest) / 2) / largest - 1
         eta = np.arccosh(np.minimum(1 + 6 / (t * edge), reach))[:, None]
         n = int(np.ceil(17.5 / eta.min())) + 4
         v = np.pi * (1 - (np.arange(n) + 0.5) / n)  # from the left tip along the upper half

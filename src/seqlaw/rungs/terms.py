@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 TERMS = ("irreducible", "approx", "bias", "variance", "cross")
@@ -24,6 +24,25 @@ def frozen_filter_flags(tokens_per_dimension: float) -> list[str]:
     return [
         f"frozen-filter: {tokens_per_dimension:.3g} effective tokens per learned dimension, below "
         f"{FEWEST_TOKENS:g}: too few data for this rung, which may understate the risk by 20 % to many times"
+    ]
+
+
+def merge_flags(flag_lists: Sequence[Iterable[str]]) -> list[str]:
+    """The flags of many points, one line a kind: the first text, and at how many points.
+
+    Assumptions are of the same kind only if they are the same text; other flags carry the point's numbers.
+    """
+    first: dict[str, str] = {}
+    points: dict[str, int] = {}
+    for flags in flag_lists:
+        texts = {flag if flag.startswith("assumption") else flag.partition(":")[0]: flag for flag in flags}
+        for kind, text in texts.items():
+            first.setdefault(kind, text)
+            points[kind] = points.get(kind, 0) + 1
+    total = len(flag_lists)
+    return [
+        text if points[kind] == total else f"{text} (at {points[kind]} of {total} points)"
+        for kind, text in first.items()
     ]
 
 

@@ -1,0 +1,1 @@
+"""The explorer: one page, one JSON API, and worker processes that answer it."""

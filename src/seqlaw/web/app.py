@@ -1,0 +1,267 @@
+"""The server: one page, its files, and a JSON API that hands each question to a worker."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import FileResponse
+from starlette.exceptions import HTTPException
+
+import seqlaw
+from seqlaw.model.checks import InputError
+from seqlaw.model.teacher import PRESETS
+from seqlaw.spec import explain
+from seqlaw.web.guard import Guard, problem
+from seqlaw.web.pool import Busy, Job, Jobs, OutOfTime, Pool
+from seqlaw.web.schema import (
+    LIMITS,
+    CurveBody,
+    JobState,
+    PlanBody,
+    Question,
+    Refusal,
+    SampledBody,
+    TradeoffBody,
+    document,
+)
+from seqlaw.web.views import to_json
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+ANSWER_SECONDS = 10.0
+JOB_SECONDS = 240.0
+_SCRIPT = "text/javascript; charset=utf-8"
+_STATIC = {
+    "/": ("index.html", "text/html; charset=utf-8"),
+    "/style.css": ("style.css", "text/css; charset=utf-8"),
+    "/icon.svg": ("icon.svg", "image/svg+xml"),
+    **{
+        f"/{name}.js": (f"{name}.js", _SCRIPT)
+        for name in ("app", "state", "controls", "charts", "answers", "leaving")
+    },
+}
+_ERRORS: dict[int | str, dict[str, Any]] = {
+    status: {"model": Refusal, "description": text}
+    for status, text in (
+        (400, "The body is not JSON."),
+        (422, "A value breaks a rule; the error names the field."),
+        (429, "Too many jobs at once."),
+        (503, "Too busy, or out of time."),
+    )
+}
+
+
+class _Services:
+    """What lives as long as the server: the workers, the jobs, and the panels once computed."""
+
+    def __init__(self, results: str | None) -> None:
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        self.results = results
+        self.quick = Pool(size=max(1, min(4, cores - 1)), queue=16, seconds=ANSWER_SECONDS)
+        self.slow = Pool(size=1, queue=Jobs.ACTIVE, seconds=JOB_SECONDS)
+        self.jobs = Jobs(self.slow)
+        self.panels: bytes | None = None
+
+    async def close(self) -> None:
+        await self.jobs.close()
+        await self.quick.close()
+        await self.slow.close()
+
+
+def create_app(*, hosts: Iterable[str] | None = LOOPBACK, results: str | Path | None = None) -> FastAPI:
+    """The application. `hosts` are the names it answers to (None: any); `results` a reproduce folder."""
+    services: dict[str, _Services] = {}
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        own = services["own"] = _Services(None if results is None else str(results))
+        await own.quick.warm()
+        try:
+            yield
+        finally:
+            await own.close()
+
+    app = FastAPI(
+        title="seqlaw explorer",
+        version=seqlaw.__version__,
+        description=(
+            "Linear RNN scaling laws. Every body is a spec of the Python library; errors name the field."
+        ),
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+    )
+    written = app.openapi
+    app.openapi = lambda: document(written())  # type: ignore[method-assign]  # FastAPI's own way
+    app.add_middleware(Guard, hosts=hosts)
+    _handle_errors(app)
+    _serve_files(app)
+
+    async def ask(view: str, body: Any, request: Request) -> Response:
+        """The view from a worker; a question that nobody waits for any more leaves the queue."""
+        started = asyncio.Event()
+        answer = asyncio.create_task(services["own"].quick.run(view, body, started=started))
+        gone = asyncio.create_task(_disconnected(request))
+        await asyncio.wait({answer, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if not answer.done():
+            if not started.is_set():
+                answer.cancel()  # one that runs is let run: a new worker costs more than an answer
+            await asyncio.wait({answer})
+            if answer.cancelled():
+                return Response(status_code=499)
+        gone.cancel()
+        return _json(answer.result())
+
+    @app.get("/api/start", summary="Presets, limits and version")
+    async def start() -> dict[str, Any]:
+        presets = {name: asdict(teacher) for name, teacher in PRESETS.items()}
+        return {"version": seqlaw.__version__, "presets": presets, "limits": LIMITS}
+
+    @app.post("/api/spectrum", response_model=dict[str, Any], responses=_ERRORS)
+    async def spectrum(body: Question, request: Request) -> Response:
+        """The averaged spectrum h_P with its two parts, the crossover m_P and the cutoff κ."""
+        return await ask("spectrum", body, request)
+
+    @app.post("/api/curve", response_model=dict[str, Any], responses=_ERRORS)
+    async def curve(body: CurveBody, request: Request) -> Response:
+        """The risk along M, N, P or R on the equivalent rung, with slopes and the theorem's guides."""
+        return await ask("curve", body, request)
+
+    @app.post("/api/tradeoff", response_model=dict[str, Any], responses=_ERRORS)
+    async def tradeoff(body: TradeoffBody, request: Request) -> Response:
+        """Longer or more at fixed tokens, tested at the own length and at common ones."""
+        return await ask("tradeoff", body, request)
+
+    @app.get("/api/panels", response_model=dict[str, Any], responses=_ERRORS)
+    async def panels(request: Request) -> Response:
+        """The paper's six panels, computed once."""
+        own = services["own"]
+        if own.panels is None:
+            own.panels = bytes((await ask("panels", own.results, request)).body)
+        return _json(own.panels)
+
+    @app.post("/api/jobs/sampled", status_code=202, response_model=JobState, responses=_ERRORS)
+    async def sampled(body: SampledBody) -> Response:
+        """Sample points of a curve in the background."""
+        return _state(services["own"].jobs.start("sampled", body), status=202)
+
+    @app.post("/api/jobs/plan", status_code=202, response_model=JobState, responses=_ERRORS)
+    async def plan(body: PlanBody) -> Response:
+        """Search for the best allocation of a budget in the background."""
+        return _state(services["own"].jobs.start("plan", body), status=202)
+
+    missing: dict[int | str, dict[str, Any]] = {404: {"model": Refusal, "description": "No such job."}}
+
+    @app.get("/api/jobs/{key}", response_model=JobState, responses=missing)
+    async def job(key: str) -> Response:
+        """How far a job is, and its answer once it is done."""
+        return _state(_find(services["own"].jobs, key))
+
+    @app.delete("/api/jobs/{key}", response_model=JobState, responses=missing)
+    async def cancel(key: str) -> Response:
+        """Stop a job at once."""
+        found = _find(services["own"].jobs, key)
+        await services["own"].jobs.cancel(found)
+        return _state(found)
+
+    return app
+
+
+def _find(jobs: Jobs, key: str) -> Job:
+    job = jobs.get(key)
+    if job is None:
+        raise HTTPException(404)
+    return job
+
+
+def _state(job: Job, *, status: int = 200) -> Response:
+    """The state of a job; its answer is JSON already and is put in as it is."""
+    error = None if job.error is None else _problem(job.error)
+    head = to_json({"id": job.id, "state": job.state, "done": job.done, "total": job.total, "error": error})
+    return _json(head[:-1] + b',"answer":' + (job.answer or b"null") + b"}", status=status)
+
+
+def _json(text: bytes, *, status: int = 200) -> Response:
+    return Response(text, media_type="application/json", status_code=status)
+
+
+async def _disconnected(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def _problem(error: InputError) -> dict[str, str]:
+    return problem(
+        error.field, error.rule, error.value if isinstance(error.value, str) else repr(error.value)
+    )
+
+
+def _refuse(status: int, error: InputError) -> Response:
+    headers = {"retry-after": "1"} if status in (429, 503) else {}
+    body = to_json({"error": _problem(error)})
+    return Response(body, status_code=status, media_type="application/json", headers=headers)
+
+
+def _handle_errors(app: FastAPI) -> None:
+    """Every answer that is not a success is the same JSON: the field, the rule, the value."""
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(request: Request, error: RequestValidationError) -> Response:
+        first = dict(error.errors()[0])
+        first["loc"] = [part for part in first["loc"] if part != "body"] or ["body"]
+        if first["type"] == "json_invalid":
+            return _refuse(400, InputError("body", "must be JSON", str(first["ctx"]["error"])))
+        return _refuse(422, explain(first))
+
+    @app.exception_handler(InputError)
+    async def refused(request: Request, error: InputError) -> Response:
+        return _refuse(422, error)
+
+    @app.exception_handler(Busy)
+    async def busy(request: Request, error: Busy) -> Response:
+        if request.url.path.startswith("/api/jobs"):
+            return _refuse(429, InputError("jobs", f"must be at most {Jobs.ACTIVE} at once", "one more"))
+        return _refuse(503, InputError("server", "is busy: try again", "too many questions"))
+
+    @app.exception_handler(OutOfTime)
+    async def late(request: Request, error: OutOfTime) -> Response:
+        return _refuse(503, InputError("time", f"must stay below {ANSWER_SECONDS:g} s", "a longer answer"))
+
+    @app.exception_handler(asyncio.IncompleteReadError)
+    @app.exception_handler(ConnectionError)
+    async def lost(request: Request, error: Exception) -> Response:
+        return _refuse(500, InputError("server", "must keep its worker", "one that ended"))
+
+    @app.exception_handler(HTTPException)
+    async def other(request: Request, error: HTTPException) -> Response:
+        rules = {404: "must exist", 405: "must allow the method", 413: "must have a shorter body"}
+        rule = rules.get(error.status_code, "must be readable")
+        return _refuse(error.status_code, InputError("request", rule, request.url.path))
+
+
+def _serve_files(app: FastAPI) -> None:
+    """The page's own files, and plotly.js from the installed package."""
+    folder = files("seqlaw.web") / "static"
+
+    def serve(path: str, file: Path, media_type: str) -> None:
+        async def read() -> Response:
+            return FileResponse(file, media_type=media_type)
+
+        app.get(path, include_in_schema=False)(read)
+
+    for path, (name, media_type) in _STATIC.items():
+        serve(path, Path(str(folder / name)), media_type)
+    package = find_spec("plotly")  # found, not imported: only its script is wanted
+    if package is None or package.origin is None:
+        raise ModuleNotFoundError("the page draws with plotly.js", name="plotly")
+    script = Path(package.origin).parent / "package_data" / "plotly.min.js"
+    serve("/plotly.js", script, _SCRIPT)

@@ -1,0 +1,173 @@
+"""Each view as a command and as Python, so that what is on the screen can be had again, and built upon."""
+
+from __future__ import annotations
+
+import math
+import shlex
+
+from seqlaw.model.schedule import WSD, Schedule
+from seqlaw.model.setting import Setting
+from seqlaw.model.teacher import PRESETS, Teacher
+from seqlaw.web.schema import CurveBody, PlanBody, SampledBody, TradeoffBody
+
+
+def _number(value: float) -> str:
+    """As a person would type it, and exactly: 4096, 0.1, 1e12, inf."""
+    value = float(value)
+    if value.is_integer() and abs(value) < 1e16:
+        digits = str(int(value))
+        mantissa = digits.rstrip("0")
+        return f"{mantissa}e{len(digits) - 1}" if len(digits) > 6 and len(mantissa) == 1 else digits
+    return repr(value)
+
+
+def _teacher_options(teacher: Teacher) -> list[str]:
+    for name, preset in PRESETS.items():
+        if preset == teacher:
+            return ["--teacher", name]
+    names = ("alpha", "theta", "r", "rho", "c_xi", "c_0")
+    return [
+        part for name in names for part in (f"--{name.replace('_', '-')}", _number(getattr(teacher, name)))
+    ]
+
+
+def _schedule_options(schedule: Schedule, *, steps: bool = True) -> list[str]:
+    options = ["--schedule", schedule.name, "--gamma", _number(schedule.gamma)]
+    if steps:
+        options += ["-L", _number(schedule.L)]
+    if isinstance(schedule, WSD):
+        options += ["--warmup", _number(schedule.warmup), "--decay", _number(schedule.decay)]
+    return options
+
+
+def _setting_options(setting: Setting, *, without: str = "", tested: bool = True) -> list[str]:
+    assert isinstance(setting.teacher, Teacher)
+    options = _teacher_options(setting.teacher)
+    for name in ("M", "N", "P", "d"):
+        if name not in without:
+            options += [f"-{name}", _number(getattr(setting, name))]
+    if tested and setting.test_length != setting.P:
+        options += ["--eval-length", str(setting.test_length)]
+    return options + _schedule_options(setting.schedule)
+
+
+def _command(*words: str) -> str:
+    return shlex.join(["seqlaw", *words])
+
+
+def _python(value: object) -> str:
+    """The repr of a spec, which evaluates to it again; infinity needs its name."""
+    return "math.inf" if value == math.inf else repr(value)
+
+
+def _setting_lines(setting: Setting) -> list[str]:
+    sizes = ", ".join(f"{name}={_python(getattr(setting, name))}" for name in ("M", "N", "P", "d"))
+    tested = f"    eval_length={setting.test_length},\n" if setting.test_length != setting.P else ""
+    return [
+        f"setting = Setting(\n    teacher={setting.teacher!r},\n    {sizes},\n"
+        f"    schedule={setting.schedule!r},\n{tested})"
+    ]
+
+
+def _script(imports: list[str], lines: list[str]) -> str:
+    head = ["import math\n"] if any("math.inf" in line for line in lines) else []
+    return "\n".join([*head, *imports, "", *lines]) + "\n"
+
+
+def _names(setting: Setting) -> str:
+    return ", ".join(sorted({type(setting.schedule).__name__, "Setting", "Teacher"}))
+
+
+def copy_spectrum(setting: Setting) -> dict[str, str]:
+    """The averaged spectrum, and (command) where its two parts cross."""
+    return {
+        "command": _command("rates", *_setting_options(setting)),
+        "python": _script(
+            ["import numpy as np", "", f"from seqlaw import {_names(setting)}"],
+            [
+                *_setting_lines(setting),
+                "j = np.geomspace(1, 1e4, 9).round()",
+                "initial, innovation = setting.teacher.at(j).averaged_parts(setting.P)",
+                "for row in zip(j, initial, innovation, initial + innovation):",
+                "    print(*row)",
+            ],
+        ),
+    }
+
+
+def copy_curve(body: CurveBody) -> dict[str, str]:
+    """The curve on the equivalent rung, or (a sampled body) on the sampled one."""
+    setting, along = body.setting(), body.along
+    options = ["--along", along, "--from", _number(body.start), "--to", _number(body.stop)]
+    options += ["--points", str(body.points)]
+    how = ""
+    if isinstance(body, SampledBody):
+        how = f', rung="sampled", sketches={body.sketches}, repetitions={body.repetitions}, seed={body.seed}'
+        options += ["--rung", "sampled", "--sketches", str(body.sketches)]
+        options += ["--repetitions", str(body.repetitions), "--seed", str(body.seed)]
+    values = [int(value) if along != "R" else value for value in body.values()]
+    return {
+        "command": _command("curve", *options, *_setting_options(setting)),
+        "python": _script(
+            [f"from seqlaw import {_names(setting)}, curve"],
+            [
+                *_setting_lines(setting),
+                f"values = {values}",
+                f'for x, risk in zip(values, curve(setting, "{along}", values{how})):',
+                "    print(x, risk.approx, risk.bias, risk.variance, risk.reducible)",
+            ],
+        ),
+    }
+
+
+def copy_tradeoff(body: TradeoffBody, lengths: list[int]) -> dict[str, str]:
+    """Longer or more at fixed tokens."""
+    setting = body.setting()
+    tests = [part for length in body.eval_lengths for part in ("--test", _number(length))]
+    options = ["--tokens", _number(body.tokens), "--points", str(body.points), *tests]
+    common = tuple(int(length) for length in body.eval_lengths)
+    return {
+        "command": _command("tradeoff", *options, *_setting_options(setting, without="NP", tested=False)),
+        "python": _script(
+            [f"from seqlaw import {_names(setting)}, tradeoff"],
+            [
+                *_setting_lines(setting),
+                f"answer = tradeoff(\n    setting, {_number(body.tokens)}, eval_lengths={common},\n"
+                f"    lengths={lengths},\n)",
+                "for row in answer.rows:",
+                "    print(row.tested, row.P, row.N, row.reducible)",
+            ],
+        ),
+    }
+
+
+def copy_plan(body: PlanBody) -> dict[str, str]:
+    """The allocation of a budget."""
+    budget, schedule = body.budget, body.schedule.build()
+    options = ["--compute", _number(budget.compute), "--tokens", _number(budget.tokens)]
+    for name in ("max_M", "max_N", "max_P", "max_L"):
+        if getattr(budget, name) != math.inf:
+            options += [f"--{name.replace('_', '-')}", _number(getattr(budget, name))]
+    if body.eval_length is not None:
+        options += ["--eval-length", _number(body.eval_length)]
+    options += ["-d", _number(body.d), *_teacher_options(body.teacher)]
+    given = {"compute": budget.compute, "tokens": budget.tokens} | {
+        name: getattr(budget, name)
+        for name in ("max_M", "max_N", "max_P", "max_L")
+        if getattr(budget, name) != math.inf
+    }
+    spent = "Budget(" + ", ".join(f"{name}={value!r}" for name, value in given.items()) + ")"
+    tested = "" if body.eval_length is None else f", eval_length={_number(body.eval_length)}"
+    d = "math.inf" if body.d == math.inf else _number(body.d)
+    return {
+        "command": _command("plan", *options, *_schedule_options(schedule, steps=False)),
+        "python": _script(
+            [f"from seqlaw import Budget, {type(schedule).__name__}, Teacher, plan"],
+            [
+                f"answer = plan(\n    {body.teacher!r},\n    {spent},\n"
+                f"    schedule={schedule!r}, d={d}{tested},\n)",
+                "print(answer.finite.best)",
+                'print("\\n".join(answer.notes))',
+            ],
+        ),
+    }

@@ -1,0 +1,123 @@
+"""The door: which hosts, how large a body, how many at once, and the headers of every answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from typing import Any
+
+from starlette.exceptions import HTTPException
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+MOST_BYTES = 16 * 1024
+"""The longest body of a request; the largest question takes about one thousand."""
+MOST_AT_ONCE = 64
+# Plotly draws with inline styles and turns pictures into data: and blob: images; nothing else is let in.
+POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self' 'unsafe-inline'",
+        "img-src 'self' data: blob:",
+        "connect-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+    )
+)
+HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+    "cache-control": "no-cache",
+}
+
+
+def problem(field: str, rule: str, value: str) -> dict[str, str]:
+    """What was refused, for people and for programs; the value cut to a line."""
+    shown = value if len(value) <= 80 else value[:77] + "..."
+    return {"field": field, "rule": rule, "value": shown, "message": f"{field} {rule}, got {shown}"}
+
+
+class Guard:
+    """Around the whole application: nothing reaches it or leaves it otherwise.
+
+    `hosts` are the names by which the server may be called (None: any). A page elsewhere that resolves its
+    own name to 127.0.0.1 would otherwise read the answers.
+    """
+
+    def __init__(self, app: App, hosts: Iterable[str] | None) -> None:
+        self._app = app
+        self._hosts = None if hosts is None else frozenset(hosts)
+        self._inside = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def decorated(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                given = {name for name, _ in message["headers"]}
+                message["headers"] = [
+                    *message["headers"],
+                    *((k.encode(), v.encode()) for k, v in HEADERS.items() if k.encode() not in given),
+                ]
+            await send(message)
+
+        headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
+        refused = self._refused(headers)
+        if refused is not None:
+            await _refuse(decorated, *refused)
+            return
+        self._inside += 1
+        try:
+            await self._app(scope, _bounded(receive), decorated)
+        finally:
+            self._inside -= 1
+
+    def _refused(self, headers: dict[bytes, str]) -> tuple[int, str, str, str] | None:
+        host = headers.get(b"host", "")
+        name = host.rpartition(":")[0] if not host.endswith("]") and ":" in host else host
+        if self._hosts is not None and name.strip("[]").lower() not in self._hosts:
+            return 421, "host", "must be a loopback name", host
+        if headers.get(b"sec-fetch-site") in ("cross-site", "same-site"):
+            return 403, "origin", "must be this page", headers[b"sec-fetch-site"]
+        length = headers.get(b"content-length", "0")
+        if not length.isdecimal() or int(length) > MOST_BYTES:
+            return 413, "body", f"must be at most {MOST_BYTES} bytes", length
+        if self._inside >= MOST_AT_ONCE:
+            return 503, "server", f"takes at most {MOST_AT_ONCE} requests at once", "more"
+        return None
+
+
+def _bounded(receive: Receive) -> Receive:
+    """For a body without a stated length."""
+    seen = 0
+
+    async def counted() -> MutableMapping[str, Any]:
+        nonlocal seen
+        message = await receive()
+        seen += len(message.get("body", b""))
+        if seen > MOST_BYTES:
+            raise HTTPException(413)
+        return message
+
+    return counted
+
+
+async def _refuse(send: Send, status: int, field: str, rule: str, value: str) -> None:
+    body = json.dumps({"error": problem(field, rule, value)}).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    if status == 503:
+        headers.append((b"retry-after", b"1"))
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,239 @@
+"""What the API takes and gives: the specs of the library, with the ceilings that a shared server needs.
+
+Nothing is checked twice. The bodies carry numbers to `Teacher`, the schedules, `Setting` and `Budget`, which
+know the rules; only the ceilings below belong to the server.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, WithJsonSchema
+
+from seqlaw.model.checks import InputError, whole
+from seqlaw.model.schedule import Schedule
+from seqlaw.model.setting import Setting
+from seqlaw.model.teacher import Teacher
+from seqlaw.planning.finite import Budget
+from seqlaw.rungs.ask import spaced
+from seqlaw.spec import make_schedule
+
+LARGEST = 1e15
+"""The largest size: whole numbers up to it are exact in JSON."""
+MOST_POINTS = 64
+MOST_TESTS = 4
+SAMPLED = {"M": 256, "d": 1024, "sketches": 16, "repetitions": 8, "points": 16}
+"""Ceilings of a sampled job; `views.sampled_seconds` bounds the whole of it."""
+LIMITS: dict[str, Any] = {
+    "size": LARGEST,
+    "points": MOST_POINTS,
+    "eval_lengths": MOST_TESTS,
+    "sampled": SAMPLED,
+}
+
+_STRICT = {"extra": "forbid"}  # to pydantic, which reads the dataclasses: an unknown field is an error
+Size = Annotated[
+    float,
+    Field(le=LARGEST),
+    WithJsonSchema({"type": "integer", "minimum": 1, "maximum": int(LARGEST)}),
+]
+Modes = Annotated[
+    float, WithJsonSchema({"anyOf": [{"type": "number", "minimum": 1}, {"type": "string", "const": "inf"}]})
+]
+Points = Annotated[int, Field(ge=2, le=MOST_POINTS)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScheduleBody:
+    """A kind of schedule, its peak step, and its steps L (30000 unless given) or its horizon R."""
+
+    kind: Literal["wsd", "block", "constant", "cosine"] = "wsd"
+    gamma: float = 0.1
+    L: Size | None = None
+    R: Annotated[float, Field(le=LARGEST)] | None = None
+    warmup: float | None = None
+    decay: float | None = None
+    __pydantic_config__ = _STRICT
+
+    def __post_init__(self) -> None:
+        self.build()
+
+    def build(self) -> Schedule:
+        L = 30000 if self.L is None and self.R is None else self.L
+        schedule = make_schedule(
+            self.kind, gamma=self.gamma, L=L, R=self.R, warmup=self.warmup, decay=self.decay
+        )
+        if schedule.L > LARGEST:
+            raise InputError("R", f"must ask for at most {LARGEST:g} steps", self.R)
+        return schedule
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """One setting: `seqlaw.Setting` as JSON. `d` may be the string "inf"."""
+
+    teacher: Teacher
+    M: Size
+    N: Size
+    P: Size
+    d: Modes
+    schedule: ScheduleBody
+    eval_length: Size | None = None
+    __pydantic_config__ = _STRICT
+
+    def __post_init__(self) -> None:
+        self.setting()
+
+    def setting(self) -> Setting:
+        return Setting(
+            teacher=self.teacher,
+            M=whole("M", self.M),
+            N=whole("N", self.N),
+            P=whole("P", self.P),
+            d=self.d,
+            schedule=self.schedule.build(),
+            eval_length=None if self.eval_length is None else whole("eval_length", self.eval_length),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CurveBody(Question):
+    """The setting with one size varied from `start` to `stop`, evenly in the logarithm."""
+
+    along: Literal["M", "N", "P", "R"] = "P"
+    start: Annotated[float, Field(le=LARGEST)] = 2
+    stop: Annotated[float, Field(le=LARGEST)] = 4096
+    points: Points = 25
+    quick: bool = False
+    """Coarser sums (1e-5 instead of 1e-11), for a slider that is moving."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.values()
+
+    def values(self) -> list[float]:
+        if self.along != "R":
+            for name in ("start", "stop"):
+                whole(name, getattr(self, name))
+        if not 0 < self.start < self.stop < math.inf:
+            raise InputError("stop", "must be above the start, which must be positive", self.stop)
+        if self.along == "M" and self.stop > self.d:
+            raise InputError("stop", f"must be at most d = {self.d:g}", self.stop)
+        if self.along == "R":
+            try:
+                self.schedule.build().with_horizon(self.start)
+            except InputError as error:  # too short for the schedule's phases
+                raise InputError("start", f"is too short: {error.field} {error.rule}", self.start) from None
+        return spaced(self.along, self.start, self.stop, self.points)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampledBody(CurveBody):
+    """A curve to be sampled: sketches, data sets a sketch, and the seed of both."""
+
+    points: Annotated[int, Field(ge=2, le=SAMPLED["points"])] = 6
+    sketches: Annotated[int, Field(ge=1, le=SAMPLED["sketches"])] = 3
+    repetitions: Annotated[int, Field(ge=1, le=SAMPLED["repetitions"])] = 1
+    seed: Annotated[int, Field(ge=0, le=2**53)] = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class TradeoffBody(Question):
+    """Tokens to split, and the common test lengths beside the training length."""
+
+    tokens: Size = 1e6
+    eval_lengths: Annotated[list[Size], Field(min_length=1, max_length=MOST_TESTS)]
+    points: Annotated[int, Field(ge=2, le=25)] = 13
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole("tokens", self.tokens, least=2)
+        for length in self.eval_lengths:
+            whole("eval_lengths", length)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanBody:
+    """A teacher, a schedule's kind and peak step, and the budgets."""
+
+    teacher: Teacher
+    schedule: ScheduleBody
+    budget: Budget
+    d: Modes
+    eval_length: Size | None = None
+    __pydantic_config__ = _STRICT
+
+    def __post_init__(self) -> None:
+        for name in ("compute", "tokens"):
+            if getattr(self.budget, name) > 1e30:
+                raise InputError(f"budget.{name}", "must be at most 1e30", getattr(self.budget, name))
+        if self.d != math.inf:
+            whole("d", self.d)
+        if self.eval_length is not None:
+            whole("eval_length", self.eval_length)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """What was refused: the field, the rule it breaks, and the value."""
+
+    field: str
+    rule: str
+    value: str
+    message: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refusal:
+    """The body of every answer that is not a success."""
+
+    error: Problem
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobState:
+    """A background job: its progress, and its answer or its problem once it has ended."""
+
+    id: str
+    state: Literal["waiting", "running", "done", "failed", "cancelled"]
+    done: int
+    total: int
+    answer: dict[str, Any] | None = None
+    error: Problem | None = None
+
+
+_NOT_NEGATIVE, _ABOVE_ZERO = {"minimum": 0.0}, {"exclusiveMinimum": 0.0}
+_FRACTION = {"exclusiveMinimum": 0.0, "exclusiveMaximum": 1.0}
+_COUNT = {"minimum": 1.0, "multipleOf": 1.0}
+RANGES: dict[str, dict[str, dict[str, float]]] = {
+    "Teacher": {
+        "alpha": _NOT_NEGATIVE,
+        "theta": _NOT_NEGATIVE,
+        "r": _NOT_NEGATIVE,
+        "rho": _FRACTION,
+        "c_xi": _ABOVE_ZERO,
+        "c_0": _ABOVE_ZERO,
+    },
+    "Budget": {
+        "compute": _ABOVE_ZERO,
+        "tokens": _ABOVE_ZERO,
+        "max_M": _COUNT,
+        "max_N": _COUNT,
+        "max_P": _COUNT,
+        "max_L": _COUNT,
+    },
+    "ScheduleBody": {"gamma": _ABOVE_ZERO, "warmup": _FRACTION, "decay": _FRACTION, "R": _ABOVE_ZERO},
+}
+"""The specs' own rules, for readers of the OpenAPI document; a test holds them to what the specs accept."""
+
+
+def document(openapi: dict[str, Any]) -> dict[str, Any]:
+    """The OpenAPI document with the specs' ranges written in."""
+    for name, fields in RANGES.items():
+        properties = openapi["components"]["schemas"][name]["properties"]
+        for field, limits in fields.items():
+            numbers = properties[field].get("anyOf", [properties[field]])
+            next(part for part in numbers if part.get("type") == "number").update(limits)
+    return openapi

@@ -1,0 +1,165 @@
+// The words and numbers around the picture: the regime's badge, tables with accuracy, notes and flags.
+
+import { element } from "./controls.js";
+import { COLOURS, number, pretty } from "./charts.js";
+
+const byId = (id) => document.getElementById(id);
+
+function row(cells, tag = "td") {
+  const line = element("tr");
+  for (const cell of cells) {
+    const { text, kind = "", node } = typeof cell === "object" && cell !== null && !(cell instanceof Node) ? cell : { text: cell };
+    line.append(element(tag, { className: kind }, node ?? String(text ?? "–")));
+  }
+  return line;
+}
+
+function table(head, rows, caption = "") {
+  const out = element("table", { className: "numbers" });
+  if (caption) out.append(element("caption", {}, caption));
+  out.append(element("thead", {}, row(head, "th")), element("tbody", {}, ...rows.map((cells) => row(cells))));
+  return element("div", { className: "scroll" }, out);
+}
+
+const n = (text) => ({ text, kind: "n" });
+const soft = (text) => ({ text, kind: "soft" });
+const term = (name) => ({
+  node: element("span", {}, Object.assign(element("span", { className: "key" }), { style: `background:${COLOURS[name] ?? "#c9d2da"}` }), name),
+});
+
+// ---- the badge -----------------------------------------------------------------------------------------
+
+export function showBadge(badge) {
+  const pill = byId("regime");
+  pill.textContent = badge.regime === "outside" ? "Outside the theorem" : `Regime ${badge.regime}`;
+  pill.dataset.regime = badge.regime;
+  byId("sentence").textContent = badge.sentence;
+  drawRuler(badge);
+  const known = badge.conditions.filter((c) => c.holds !== null);
+  const held = known.filter((c) => c.holds).length;
+  const open = badge.conditions.length - known.length;
+  byId("conditions-summary").textContent = badge.conditions.length
+    ? `The theorem's conditions: ${held} of ${known.length} hold, ${open} carry unnamed constants`
+    : "The theorem has no exponents here";
+  if (!byId("conditions").open) {
+    showBadge.pending = badge; // nobody sees the table: leave it until it is opened
+    return;
+  }
+  showBadge.pending = null;
+  const rows = badge.conditions.map((c) => {
+    const mark = c.holds === null
+      ? soft("constant unnamed")
+      : { node: element("span", { className: c.holds ? "yes" : "no" }, c.holds ? "✓ holds" : "✗ fails") };
+    return [pretty(c.name), n(c.value === null ? "∞" : number(c.value)), n(pretty(`${c.relation} ${number(c.needed)}`)), n(number(c.ratio, 3)), n(number(c.ratio_scaled, 3)), mark];
+  });
+  const head = ["condition", n("value"), n("needed"), n("ratio"), n("with scales"), ""];
+  byId("conditions-table").replaceChildren(
+    element("thead", {}, row(head, "th")), element("tbody", {}, ...rows.map((cells) => row(cells))));
+}
+
+byId("conditions").addEventListener("toggle", () => { if (showBadge.pending) showBadge(showBadge.pending); });
+
+function drawRuler({ theta, alpha, edge, regime }) {
+  const svg = byId("ruler"), width = 250;
+  const low = Math.min(edge, theta) - 0.35, high = Math.max(alpha, theta) + 0.35;
+  const at = (value) => 6 + ((value - low) / (high - low)) * (width - 12);
+  const make = (tag, attributes, text) => {
+    const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
+    for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+    if (text) node.textContent = text;
+    return node;
+  };
+  const parts = [
+    [low, edge, "#e3c3cd"], [edge, alpha, "#f3d3b4"], [alpha, high, "#bcdcf0"],
+  ].map(([a, b, fill]) => make("rect", { x: at(a), y: 18, width: Math.max(0, at(b) - at(a)), height: 8, fill }));
+  const apart = at(alpha) - at(edge) > 40;
+  svg.replaceChildren(
+    ...parts,
+    ...(apart ? [make("text", { x: at(edge), y: 40, "text-anchor": "middle" }, "α−2r")] : []),
+    make("text", { x: at(alpha), y: 40, "text-anchor": "middle" }, "α"),
+    make("circle", { cx: at(theta), cy: 22, r: 6, fill: { I: "#0072b2", II: "#b8540a" }[regime] ?? "#8a1c3c", stroke: "#fff", "stroke-width": 2 }),
+    make("text", { x: at(theta), y: 11, "text-anchor": "middle", class: "here" }, "θ"));
+  svg.setAttribute("aria-label", `θ = ${theta}, α = ${alpha}, α − 2r = ${number(edge)}`);
+}
+
+// ---- the numbers of each view ------------------------------------------------------------------------------
+
+const SHOWERS = {
+  spectrum(answer) {
+    const rows = answer.numbers.map((x) => [x.name, soft(x.meaning), n(number(x.value)), soft(x.accuracy)]);
+    return [table(["", "", n("value"), "accuracy"], rows)];
+  },
+
+  curve(answer) {
+    const names = ["approx", "bias", "variance", "reducible", "irreducible", "total"];
+    const rows = names.map((name) => {
+      const slope = answer.slopes[name];
+      const accuracy = answer.accuracy[name]
+        ?? { irreducible: "exact for the teacher", reducible: "the terms' together" }[name] ?? "the terms' together";
+      return [term(name), n(number(answer.point[name], 5)), n(slope ? `${slope.slope.toFixed(3)} ± ${number(slope.se, 2)}` : "–"), soft(accuracy)];
+    });
+    const { M, N, P, d, L, R, eval_length } = answer.point;
+    const caption = `At M = ${number(M)}, N = ${number(N)}, P = ${number(P)}, d = ${d === null ? "∞" : number(d)}, L = ${number(L)} (R = ${number(R)}), tested at length ${number(eval_length)}`;
+    return [table(["term", n("value here"), n(`slope along ${answer.along}`), "accuracy"], rows, caption)];
+  },
+
+  tradeoff(answer) {
+    const tests = [...new Set(answer.rows.map((r) => r.tested))]; // JavaScript would sort the keys of `best`
+    const rows = tests.map((name) => {
+      const [low, high] = answer.best[name];
+      const own = answer.rows.filter((r) => r.tested === name);
+      const best = own.reduce((a, b) => (b.reducible < a.reducible ? b : a));
+      const worst = own.reduce((a, b) => (b.reducible > a.reducible ? b : a));
+      const range = low === high ? number(low) : `${number(low)} to ${number(high)}`;
+      return [name === "own" ? "own length (the paper)" : `length ${number(Number(name))}`, n(range), n(number(best.reducible, 4)), n(`${number(worst.reducible / best.reducible, 3)}×`), soft(answer.accuracy)];
+    });
+    return [table(["tested at", n("best P, within 1 %"), n("risk there"), n("worst over best"), "accuracy"], rows,
+      "A curve tested at its own length changes the test along with the training; a common length does not.")];
+  },
+
+  plan(answer) {
+    const { best, flat } = answer;
+    const range = (name) => `within 1 %: ${number(flat[name][0], 3)} – ${number(flat[name][1], 3)}`;
+    const tile = (label, value, under) => element("div", { className: "tile" }, element("span", {}, label), element("b", {}, value), element("span", {}, under));
+    const tiles = element("div", { className: "tiles" },
+      tile("M, width", number(best.M, 6), range("M")), tile("N, trajectories", number(best.N, 6), range("N")),
+      tile("P, length", number(best.P, 6), range("P")), tile("L, steps", number(best.L, 6), range("L")),
+      tile("reducible risk", number(answer.terms.reducible), answer.accuracy.variance ?? ""),
+      tile("tokens used", number(best.tokens, 3), "of the budget"), tile("compute used", number(best.compute, 3), "N·P·M²·L"));
+    const line = (name, e) => e === null
+      ? [name, n("–"), n("–"), n("–"), n("–"), n("–"), soft("no allocation satisfies it")]
+      : [name, ...["M", "N", "P", "R", "risk"].map((key) => {
+          const [low, high] = e.ranges?.[key] ?? [0, 0];
+          return n(high - low > 1e-6 ? `${low.toFixed(3)} … ${high.toFixed(3)}` : e[key].toFixed(3));
+        }), soft(e.binding ? pretty(e.binding.join(", ")) : "as printed")];
+    const rows = [line("corollary", answer.corollary), line("paper: spend all, conditions", answer.programs.paper),
+      line("proved: ceilings, conditions", answer.programs.proved), line("free: ceilings, risk alone", answer.programs.free)];
+    const phase = answer.phase ? `, ${answer.phase} (τ = ${number(answer.tau, 3)}, critical ${number(answer.tau_crit, 3)})` : "";
+    const terms = ["approx", "bias", "variance"].map((name) => [term(name), n(number(answer.terms[name])), soft(answer.accuracy[name])]);
+    const out = [tiles, table(["term at the optimum", n("value"), "accuracy"], terms)];
+    if (answer.confirmation)
+      out.push(element("p", { className: "hint" }, `Sampled at the optimum: ${number(answer.confirmation.reducible)} ± ${number(answer.confirmation.standard_error, 2)} (standard error).`));
+    if (answer.corollary)
+      out.push(table(["exponents of K = γC", n("M"), n("N"), n("P"), n("R"), n("risk"), "binding"], rows, `K = ${number(answer.K, 3)}${phase}. Exponents are exact; they say nothing of constants.`));
+    return out;
+  },
+
+  panels(answer) {
+    const rows = answer.panels.flatMap((panel) => panel.curves.map((c) => [
+      `Regime ${panel.regime}`, panel.quantity, c.axis, n(c.slope.toFixed(3)), n(`± ${number(c.se, 2)}`), n(c.paper.toFixed(3)),
+    ]));
+    return [table(["", "quantity", "against", n("slope here"), n("fit's error"), n("paper's slope")], rows,
+      `Slopes on logarithmic axes, ${answer.source}. The paper's come from few sampled repetitions.`)];
+  },
+};
+
+function list(node, items) {
+  node.hidden = !items?.length;
+  node.replaceChildren(...(items ?? []).map((text) => element("li", {}, pretty(text))));
+}
+
+export function showAnswer(view, answer, state) {
+  byId("numbers").replaceChildren(...SHOWERS[view](answer, state));
+  list(byId("notes"), answer.notes);
+  list(byId("flags"), answer.flags);
+}

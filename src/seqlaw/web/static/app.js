@@ -1,0 +1,352 @@
+// The flow: state → question → answer → picture. One question is under way at a time; while a slider moves
+// only the newest is kept for after it, so that nothing stale queues up.
+
+import { VIEWS, address, bodies, readAddress, state } from "./state.js";
+import { buildControls, clearErrors, element, showError, showState } from "./controls.js";
+import * as charts from "./charts.js";
+import { showAnswer, showBadge } from "./answers.js";
+import { copyText, download, toast } from "./leaving.js";
+
+const byId = (id) => document.getElementById(id);
+const plot = byId("plot");
+const narrow = () => window.matchMedia("(max-width: 860px)").matches;
+
+let last = null; // { view, answer, body } of the picture on the screen
+let sampled = null; // the points measured for it
+let under = null; // the question under way: { controller, moving }
+let waiting = null; // the newest question since
+let job = null; // the background job: { kind, id, key, cancelled }
+let retry = null;
+
+// ---- questions ---------------------------------------------------------------------------------------
+
+async function call(path, { body, method = "POST", signal } = {}) {
+  const response = await fetch(path, {
+    method, signal, headers: body ? { "content-type": "application/json" } : {},
+    body: body ? JSON.stringify(body) : undefined,
+  });
+  const answer = await response.json();
+  if (!response.ok) throw Object.assign(new Error(answer.error.message), { problem: answer.error, status: response.status });
+  return answer;
+}
+
+function refresh(moving = false) {
+  clearTimeout(retry);
+  if (state.view === "plan") return schedulePlan();
+  stopJob("plan");
+  const request = { view: state.view, moving, began: performance.now(), controller: new AbortController() };
+  request.body = state.view === "panels" ? null : bodies[state.view](moving);
+  if (under && under.view === request.view && !(moving && !under.moving)) waiting = request;
+  else {
+    if (under) under.controller.abort();
+    waiting = null;
+    send(request);
+  }
+}
+
+function busy(on) {
+  plot.closest(".chart").setAttribute("aria-busy", String(on));
+}
+
+async function send(request) {
+  under = request;
+  busy(true);
+  try {
+    const path = "api/" + request.view;
+    const answer = request.body
+      ? await call(path, { body: request.body, signal: request.controller.signal })
+      : await call(path, { method: "GET", signal: request.controller.signal });
+    if (request.view === state.view) {
+      await show(request, answer);
+      if (request.moving)
+        performance.measure("slider-to-curve", { start: request.began, end: performance.now() });
+    }
+  } catch (error) {
+    if (error.name !== "AbortError" && request.view === state.view) fail(error);
+  }
+  if (under !== request) return; // aborted: another took its place
+  under = null;
+  if (waiting) { const next = waiting; waiting = null; send(next); }
+  else busy(false);
+}
+
+async function show(request, answer) {
+  last = { view: request.view, answer, body: request.body };
+  if (request.view === "curve") dropStaleSamples(request.body);
+  clearErrors();
+  status("");
+  byId("plot").closest(".chart").classList.remove("stale");
+  await draw();
+  if (answer.badge) showBadge(answer.badge);
+  if (!request.moving) showAnswer(request.view, answer, state);
+  showCopies();
+}
+
+function fail(error) {
+  if (error.status === 503 || error.status === 429 || error instanceof TypeError) {
+    status("The server is busy or away; trying again …", true);
+    retry = setTimeout(() => refresh(), 1000);
+    return;
+  }
+  if (!error.problem) throw error;
+  const placed = showError(error.problem);
+  status(`${placed ? "" : error.message + ". "}${last?.view === state.view ? "Showing the last good picture." : ""}`, true);
+}
+
+async function draw() {
+  const { data, layout } = charts[last.view](last.answer, state, narrow(), sampled?.answer);
+  const tall = last.view === "panels";
+  plot.classList.toggle("tall", tall);
+  plot.style.height = tall && narrow() ? "1750px" : "";
+  plot.closest(".chart").classList.toggle("long", tall);
+  const keys = narrow() && !tall ? charts.names(data) : [];
+  byId("legend").replaceChildren(...keys.map(([name, color, dash]) => {
+    const mark = element("span");
+    mark.style.borderColor = color;
+    mark.className = dash === "ring" ? "ring" : "";
+    mark.style.borderTopStyle = { solid: "solid", ring: "solid", dot: "dotted" }[dash] ?? "dashed";
+    return element("li", {}, mark, name);
+  }));
+  await window.Plotly.react(plot, data, layout, { displayModeBar: false, responsive: true });
+}
+
+function status(text, problem = false) {
+  const line = byId("status");
+  line.replaceChildren(text);
+  line.classList.toggle("problem", problem);
+  return line;
+}
+
+// ---- background jobs: the planner, and sampled points ---------------------------------------------------
+
+async function watch(kind, body, onProgress) {
+  const own = (job = { kind, key: JSON.stringify(body), cancelled: false });
+  const first = await call("api/jobs/" + kind, { body });
+  own.id = first.id;
+  for (let now = first; ;) {
+    if (own.cancelled) { await call("api/jobs/" + own.id, { method: "DELETE" }).catch(() => {}); return null; }
+    if (now.state === "cancelled") return null;
+    if (now.state === "failed") throw Object.assign(new Error(now.error.message), { problem: now.error, status: 422 });
+    if (now.state === "done") return now.answer;
+    onProgress(now);
+    await new Promise((wake) => { own.wake = wake; setTimeout(wake, 250); });
+    if (!own.cancelled) now = await call("api/jobs/" + own.id, { method: "GET" });
+  }
+}
+
+function stopJob(kind) {
+  if (job?.kind === kind) { job.cancelled = true; job.wake?.(); job = null; }
+}
+
+let planTimer = null;
+function schedulePlan() {
+  clearTimeout(planTimer);
+  const key = JSON.stringify(bodies.plan());
+  if (last?.view === "plan" && JSON.stringify(last.body) === key) return draw();
+  if (job?.kind === "plan" && job.key === key) return undefined;
+  stopJob("plan");
+  busy(true);
+  planTimer = setTimeout(runPlan, 350);
+  return undefined;
+}
+
+async function runPlan() {
+  if (state.view !== "plan") return;
+  const body = bodies.plan(), began = performance.now();
+  const chart = plot.closest(".chart");
+  try {
+    chart.classList.add("stale");
+    const answer = await watch("plan", body, () => {
+      const cancel = element("button", { type: "button", id: "plan-cancel" }, "Cancel");
+      cancel.addEventListener("click", () => { stopJob("plan"); status("Search cancelled."); chart.classList.remove("stale"); busy(false); });
+      const seconds = ((performance.now() - began) / 1000).toFixed(0);
+      if (job?.kind === "plan" && !byId("plan-cancel"))
+        status("").append(element("span", { className: "work" }, element("progress"), element("span", { id: "plan-seconds" }), cancel));
+      const clock = byId("plan-seconds");
+      if (clock) clock.textContent = `searching for the best sizes, ${seconds} s`;
+    });
+    if (answer && state.view === "plan") { job = null; await show({ view: "plan", body, moving: false }, answer); busy(false); }
+  } catch (error) {
+    job = null;
+    chart.classList.remove("stale");
+    if (state.view === "plan") { busy(false); fail(error); }
+  }
+}
+
+// What sampled points belong to: everything but how many there are and the range they span.
+const sampleKey = (body) => {
+  const { points, quick, sketches, repetitions, seed, start, stop, ...rest } = body;
+  return JSON.stringify(rest);
+};
+
+function dropStaleSamples(body) {
+  const key = sampleKey(body);
+  const note = byId("sample-status");
+  if (sampled && sampled.key !== key) { sampled = null; note.textContent = ""; }
+  if (job?.kind === "sampled" && job.sampleKey !== key) { stopJob("sampled"); sampling(false, "Cancelled: the setting has changed."); }
+}
+
+function sampling(on, text = "") {
+  byId("sample").disabled = on;
+  byId("sample-cancel").disabled = !on;
+  byId("sample-status").replaceChildren(text);
+}
+
+async function runSamples() {
+  const body = bodies.sampled(), key = sampleKey(body);
+  sampling(true, "Waiting for a worker …");
+  clearErrors();
+  try {
+    const task = watch("sampled", body, (now) => {
+      const bar = element("progress", now.total ? { value: now.done, max: now.total } : {});
+      byId("sample-status").replaceChildren(bar, now.total ? `${now.done} of ${now.total} data sets` : "sampling …");
+    });
+    job.sampleKey = key;
+    const answer = await task;
+    if (!answer) return;
+    job = null;
+    sampled = { key, answer };
+    sampling(false, `${body.sketches} sketches × ${body.repetitions} data sets, bars: ± standard error.`);
+    if (last?.view === "curve") { await draw(); showCopies(); }
+  } catch (error) {
+    job = null;
+    if (!error.problem) throw error;
+    const placed = showError(error.problem);
+    sampling(false, placed ? "" : error.message);
+  }
+}
+
+// ---- leaving: copies and downloads -----------------------------------------------------------------------
+
+function showCopies() {
+  const texts = { command: last.answer.copy.command, python: last.answer.copy.python };
+  if (last.view === "curve" && sampled) {
+    texts.command += "\n" + sampled.answer.copy.command;
+    texts.python += "\n" + sampled.answer.copy.python;
+  }
+  byId("command").textContent = texts.command;
+  byId("python").textContent = texts.python;
+}
+
+function table() {
+  const { view, answer } = last;
+  if (view === "spectrum")
+    return answer.j.map((j, k) => ({ j, initial: answer.initial[k], innovation: answer.innovation[k], total: answer.total[k] }));
+  if (view === "plan") return answer.isoflop;
+  if (view === "panels")
+    return answer.panels.flatMap((p) => p.curves.flatMap((c) => c.x.map((x, k) => ({ regime: p.regime, quantity: p.quantity, against: c.axis, x, y: c.y[k] }))));
+  const rows = answer.rows.map((row) => (view === "curve" ? { rung: "equivalent", ...row } : row));
+  if (view !== "curve" || !sampled) return rows;
+  const error = (row) => ({ reducible_standard_error: row.standard_error.reducible ?? "" });
+  return [
+    ...rows.map((row) => ({ ...row, reducible_standard_error: "" })),
+    ...sampled.answer.rows.map(({ standard_error, ...row }) => ({ rung: "sampled", ...row, ...error({ standard_error }) })),
+  ];
+}
+
+function saveCsv() {
+  const rows = table(), names = Object.keys(rows[0]);
+  const text = [names.join(","), ...rows.map((row) => names.map((name) => row[name] ?? "").join(","))].join("\n") + "\n";
+  download(`seqlaw-${last.view}.csv`, URL.createObjectURL(new Blob([text], { type: "text/csv" })));
+}
+
+async function savePicture(format) {
+  const tall = last.view === "panels";
+  const figure = charts[last.view](last.answer, state, false, sampled?.answer); // the wide one on any screen
+  const url = await window.Plotly.toImage(figure, { format, width: 1200, height: tall ? 800 : 640, scale: format === "png" ? 2 : 1 });
+  download(`seqlaw-${last.view}.${format}`, url);
+}
+
+// ---- the page ----------------------------------------------------------------------------------------------
+
+let addressTimer = null;
+function remember() {
+  clearTimeout(addressTimer);
+  addressTimer = setTimeout(() => history.replaceState(null, "", address()), 200);
+}
+
+function onInput(moving) {
+  remember();
+  refresh(moving);
+}
+
+function showTabs() {
+  document.body.dataset.view = state.view;
+  for (const tab of byId("tabs").children) {
+    const chosen = tab.dataset.view === state.view;
+    tab.setAttribute("aria-selected", String(chosen));
+    tab.tabIndex = chosen ? 0 : -1;
+    if (chosen) tab.scrollIntoView({ inline: "center", block: "nearest" });
+  }
+  const options = byId("options");
+  options.hidden = state.view !== "curve";
+  for (const button of options.querySelectorAll("button"))
+    button.setAttribute("aria-pressed", String(state[button.dataset.name] === button.dataset.value));
+}
+
+function go(view) {
+  state.view = view;
+  status("");
+  plot.closest(".chart").classList.remove("stale");
+  showTabs();
+  showState();
+  clearErrors();
+  remember();
+  refresh();
+}
+
+function buildTabs() {
+  for (const [view, words] of VIEWS) {
+    const tab = element("button", { type: "button", role: "tab", id: "tab-" + view }, words);
+    tab.dataset.view = view;
+    tab.addEventListener("click", () => go(view));
+    byId("tabs").append(tab);
+  }
+  byId("tabs").addEventListener("keydown", (event) => {
+    const move = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!move) return;
+    const names = VIEWS.map(([view]) => view);
+    go(names[(names.indexOf(state.view) + move + names.length) % names.length]);
+    byId("tab-" + state.view).focus();
+  });
+}
+
+function buildOptions() {
+  for (const [name, choices] of [["style", [["stacked", "Stacked"], ["lines", "Terms"]]], ["scale", [["log", "Log risk"], ["linear", "Linear"]]]]) {
+    const box = element("div", { className: "segments", role: "group", "aria-label": name });
+    for (const [value, words] of choices) {
+      const button = element("button", { type: "button", id: `${name}-${value}` }, words);
+      Object.assign(button.dataset, { name, value });
+      button.addEventListener("click", () => { state[name] = value; showTabs(); remember(); if (last?.view === "curve") draw(); });
+      box.append(button);
+    }
+    byId("options").append(box);
+  }
+}
+
+function load() {
+  readAddress();
+  showTabs();
+  showState();
+  refresh();
+}
+
+async function begin() {
+  const start = await call("api/start", { method: "GET" });
+  buildTabs();
+  buildOptions();
+  buildControls(byId("controls"), start.presets, onInput);
+  byId("sample").addEventListener("click", runSamples);
+  byId("sample-cancel").addEventListener("click", () => { stopJob("sampled"); sampling(false, "Cancelled."); });
+  byId("copy-link").addEventListener("click", () => { history.replaceState(null, "", address()); copyText(location.href, "Link copied"); });
+  byId("copy-command").addEventListener("click", () => copyText(byId("command").textContent, "Command copied"));
+  byId("copy-python").addEventListener("click", () => copyText(byId("python").textContent, "Python copied"));
+  byId("save-csv").addEventListener("click", saveCsv);
+  byId("save-png").addEventListener("click", () => savePicture("png"));
+  byId("save-svg").addEventListener("click", () => savePicture("svg"));
+  window.addEventListener("hashchange", load);
+  window.matchMedia("(max-width: 860px)").addEventListener("change", () => last && draw());
+  load();
+}
+
+begin().catch((error) => toast(`The explorer could not start: ${error.message}`));

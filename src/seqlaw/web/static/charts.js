@@ -1,0 +1,251 @@
+// The pictures: an answer of the API in, Plotly's traces and layout out.
+
+export const COLOURS = { approx: "#0072B2", bias: "#D55E00", variance: "#009E73", reducible: "#1b2733" };
+const SERIES = ["#1b2733", "#0072B2", "#D55E00", "#009E73", "#CC79A7"];
+const PALE = { approx: "rgba(0,114,178,.28)", bias: "rgba(213,94,0,.28)", variance: "rgba(0,158,115,.28)" };
+const TERMS = ["approx", "bias", "variance"];
+const FONT = { family: 'system-ui, "Segoe UI", "Liberation Sans", Arial, sans-serif', size: 12.5, color: "#1b2733" };
+
+export const number = (value, digits = 4) => {
+  if (value === null || value === undefined) return "–";
+  if (value === 0) return "0";
+  const size = Math.abs(value);
+  if (Number.isInteger(value) && size < 1e6) return String(value);
+  if (size >= 1e-3 && size < 1e5) return String(Number(value.toPrecision(digits)));
+  const [mantissa, power] = value.toExponential(digits - 1).split("e");
+  return `${Number(mantissa)}e${Number(power)}`;
+};
+
+// The library's plain text as a reader of the paper would write it.
+const SIGNS = [
+  [/>=/g, "≥"], [/<=/g, "≤"], [/>~/g, "≳"], [/\balpha\b/g, "α"], [/\btheta\b/g, "θ"], [/\brho\b/g, "ρ"], [/C_rho\b/g, "C_ρ"],
+  [/\bgamma\b/g, "γ"], [/\bkappa\b/g, "κ"], [/\btau\b/g, "τ"], [/\bsum\(γ\)/g, "Σγ"], [/\|\|/g, "‖"], [/ \* /g, "·"],
+];
+export const pretty = (text) => SIGNS.reduce((out, [from, to]) => out.replace(from, to), text);
+
+function axis(title, type = "log") {
+  return {
+    title: { text: title, standoff: 8, font: { size: 13 } }, tickfont: { size: 12 }, type, automargin: true, gridcolor: "#e8edf1", zeroline: false,
+    linecolor: "#9fadb9", ticks: "outside", ticklen: 4, tickcolor: "#9fadb9",
+    exponentformat: "power", showexponent: "all", minor: { ticks: "" },
+  };
+}
+
+// Whole decades where there are several; 1, 2, 5 where there are few.
+function decades(values, type = "log") {
+  const good = values.filter((v) => v > 0 && Number.isFinite(v));
+  if (type !== "log" || good.length === 0) return {};
+  const span = Math.log10(Math.max(...good) / Math.min(...good));
+  return { dtick: span > 12 ? Math.ceil(span / 8) : span > 1.6 ? 1 : "D2" };
+}
+
+function wrapped(text, width) {
+  const lines = [""];
+  for (const word of text.split(" ")) {
+    if (lines.at(-1).replace(/<[^>]*>/g, "").length + word.length > width) lines.push("");
+    lines[lines.length - 1] += (lines.at(-1) ? " " : "") + word;
+  }
+  return lines.join("<br>");
+}
+
+function layout(title, x, y, narrow) {
+  return {
+    font: FONT, paper_bgcolor: "#fff", plot_bgcolor: "#fff",
+    margin: { l: narrow ? 50 : 66, r: narrow ? 10 : 16, t: narrow ? 46 : 58, b: 46 },
+    title: {
+      text: narrow ? wrapped(title, 44) : title, font: { size: narrow ? 12 : 13.5 }, x: narrow ? 0.02 : 0, xref: narrow ? "container" : "paper", xanchor: "left",
+      y: 1, yref: "container", yanchor: "top", pad: { t: narrow ? 12 : 8 },
+    },
+    xaxis: x, yaxis: y, hovermode: "x unified", hoverlabel: { font: { size: 12 } },
+    legend: { orientation: "h", traceorder: "normal", x: 0, xanchor: "left", y: 1.01, yanchor: "bottom", font: { size: 12.5 } },
+    showlegend: !narrow, // a narrow page lists the names itself
+  };
+}
+
+const line = (x, y, name, color, more = {}) => ({
+  type: "scatter", mode: "lines", x, y, name, line: { color, width: 2.2, ...(more.line ?? {}) },
+  hovertemplate: "%{y:.4~g}", ...Object.fromEntries(Object.entries(more).filter(([key]) => key !== "line")),
+});
+
+export function spectrum(answer, state, narrow) {
+  const data = [
+    line(answer.j, answer.initial, "initialization", COLOURS.bias),
+    line(answer.j, answer.innovation, "innovations", COLOURS.approx),
+    line(answer.j, answer.total, "h<sub>P</sub>, their sum", COLOURS.reducible, { line: { width: 3 } }),
+  ];
+  const all = [...answer.total, ...answer.initial, ...answer.innovation].filter((v) => v > 0);
+  const top = Math.max(...answer.total), bottom = Math.max(Math.min(...all), top * 1e-14);
+  const out = layout(`Averaged covariance h<sub>P</sub> at P = ${number(Number(state.P))}`,
+    { ...axis("mode j"), ...decades(answer.j) },
+    { ...axis("variance"), ...decades([bottom, top]), range: [Math.log10(bottom) - 0.2, Math.log10(top) + 0.35] },
+    narrow);
+  out.shapes = [];
+  out.annotations = [];
+  const marks = [["m_P", "m<sub>P</sub>", "#8a5a00", "dash"], ["kappa", "κ", "#7a3b69", "dot"], ["M", "M", "#5b6b7a", "dashdot"]];
+  marks.filter(([name]) => answer.marks[name] >= 1 && answer.marks[name] <= answer.j.at(-1))
+    .forEach(([name, label, color, dash], row) => {
+      const at = answer.marks[name];
+      out.shapes.push({ type: "line", x0: at, x1: at, y0: 0, y1: 1, yref: "paper", line: { color, width: 1.6, dash } });
+      out.annotations.push({
+        x: Math.log10(at), y: 0.985 - 0.075 * row, yref: "paper", text: `${label} = ${number(at, 3)}`, showarrow: false,
+        xanchor: Math.log10(at) > 0.75 * Math.log10(answer.j.at(-1)) ? "right" : "left", xshift: Math.log10(at) > 0.75 * Math.log10(answer.j.at(-1)) ? -4 : 4,
+        font: { color, size: 12.5 }, bgcolor: "rgba(255,255,255,.85)",
+      });
+    });
+  return { data, layout: out };
+}
+
+function tested(answer) {
+  return answer.tested === "own" ? "tested at the training length" : `tested at length ${number(answer.tested)}`;
+}
+
+export function curve(answer, state, narrow, sampled) {
+  const key = answer.along;
+  const x = answer.rows.map((row) => row[key]);
+  const column = (name) => answer.rows.map((row) => row[name]);
+  const data = [];
+  const total = column("reducible");
+  const stacked = state.style === "stacked";
+  const positive = TERMS.flatMap(column).filter((v) => v > 0);
+  const guideSum = TERMS.every((name) => answer.guides[name])
+    ? x.map((_, k) => TERMS.reduce((sum, name) => sum + answer.guides[name][k], 0)) : null;
+  let low = 0, high = Math.max(...total, ...(guideSum ?? [0]));
+  if (stacked) {
+    const floor = state.scale === "log" ? Math.min(...total) / 12 : 0;
+    low = floor;
+    let below = x.map(() => floor);
+    data.push({ type: "scatter", mode: "lines", x, y: below, line: { width: 0 }, showlegend: false, hoverinfo: "skip" });
+    let sum = x.map(() => 0);
+    for (const name of TERMS) {
+      const own = column(name);
+      sum = sum.map((value, k) => value + own[k]);
+      data.push({
+        type: "scatter", mode: "lines", x, y: sum.map((v) => Math.max(v, floor)), name, fill: "tonexty", fillcolor: PALE[name],
+        line: { color: COLOURS[name], width: 1.4 }, customdata: own, hovertemplate: "%{customdata:.4~g}",
+      });
+    }
+    data.push(line(x, total, "reducible risk", COLOURS.reducible, { line: { width: 2.8 } }));
+    if (guideSum) data.push(line(x, guideSum, "theorem's guide", COLOURS.reducible, { line: { dash: "dot", width: 1.8 } }));
+  } else {
+    for (const name of TERMS) {
+      data.push(line(x, column(name), name, COLOURS[name]));
+      if (answer.guides[name])
+        data.push(line(x, answer.guides[name], `${name}, guide`, COLOURS[name], { line: { dash: "dot", width: 1.5 }, showlegend: false }));
+    }
+    data.push(line(x, total, "reducible risk", COLOURS.reducible, { line: { width: 2.8 } }));
+    low = state.scale === "log" ? Math.max(Math.min(...positive), high * 1e-9) / 2 : 0;
+  }
+  if (sampled) {
+    const at = sampled.rows.map((row) => row[key]);
+    for (const name of stacked ? ["reducible"] : [...TERMS, "reducible"]) {
+      data.push({
+        type: "scatter", mode: "markers", x: at, y: sampled.rows.map((row) => row[name]),
+        name: name === "reducible" ? "sampled" : `${name}, sampled`, showlegend: name === "reducible",
+        marker: { color: "#fff", size: 7.5, line: { color: COLOURS[name], width: 2 } },
+        error_y: {
+          type: "data", array: sampled.rows.map((row) => row.standard_error[name] ?? 0), color: COLOURS[name],
+          thickness: 1.5, width: 4,
+        },
+        hovertemplate: "%{y:.4~g} ± %{error_y.array:.2~g}",
+      });
+      high = Math.max(high, ...sampled.rows.map((row) => row[name] + (row.standard_error[name] ?? 0)));
+    }
+  }
+  const words = { M: "width M", N: "trajectories N", P: "trajectory length P", R: "horizon R" }[key];
+  const y = { ...axis("risk", state.scale), ...decades([low, high], state.scale) };
+  y.range = state.scale === "log" ? [Math.log10(low), Math.log10(high) + 0.12] : [0, high * 1.08];
+  const fixed = ["M", "N", "P"].filter((name) => name !== key).map((name) => `${name} = ${number(answer.rows[0][name])}`);
+  const title = `Regime ${answer.badge.regime}, ${fixed.join(", ")}, ${tested(answer)}`;
+  return { data, layout: layout(title, { ...axis(words), ...decades(x) }, y, narrow) };
+}
+
+export function tradeoff(answer, state, narrow) {
+  const names = [...new Set(answer.rows.map((row) => row.tested))];
+  const data = [];
+  names.forEach((name, k) => {
+    const rows = answer.rows.filter((row) => row.tested === name);
+    const [low, high] = answer.best[name];
+    const near = rows.filter((row) => row.P >= low && row.P <= high);
+    const label = name === "own" ? "own length (the paper)" : `length ${number(Number(name))}`;
+    data.push(line(rows.map((row) => row.P), rows.map((row) => row.reducible), label, SERIES[k % SERIES.length], {
+      legendgroup: name, customdata: rows.map((row) => row.N), hovertemplate: "%{y:.4~g} (N = %{customdata})",
+      line: { dash: name === "own" ? "dash" : "solid" },
+    }));
+    data.push({
+      type: "scatter", mode: "markers", x: near.map((row) => row.P), y: near.map((row) => row.reducible),
+      marker: { color: SERIES[k % SERIES.length], size: 10, symbol: "circle" }, legendgroup: name, showlegend: false,
+      hoverinfo: "skip",
+    });
+  });
+  const title = `${number(answer.tokens)} tokens, M = ${number(Number(state.M))}: risk at each test length (dots: best within 1 %)`;
+  const all = answer.rows.map((row) => row.reducible);
+  return {
+    data,
+    layout: layout(title, { ...axis(narrow ? "length P = tokens / N" : "trajectory length P, N = tokens / P"), ...decades(answer.rows.map((row) => row.P)) },
+      { ...axis("reducible risk"), ...decades(all) }, narrow),
+  };
+}
+
+export function plan(answer, state, narrow) {
+  const rows = answer.isoflop.filter((row) => row.reducible !== null);
+  const hover = rows.map((row) => `M = ${number(row.M)}, N = ${number(row.N)}, P = ${number(row.P)}, L = ${number(row.L)}`);
+  const best = answer.best;
+  const data = [
+    { ...line(rows.map((row) => row.M), rows.map((row) => row.reducible), "best at each width", COLOURS.approx), mode: "lines+markers", text: hover, hovertemplate: "%{text}<br>risk %{y:.4~g}<extra></extra>" },
+    {
+      type: "scatter", mode: "markers", x: [best.M], y: [best.reducible], name: `best: M = ${number(best.M)}`,
+      marker: { color: COLOURS.bias, size: 13, symbol: "diamond" },
+      text: [`M = ${number(best.M)}, N = ${number(best.N)}, P = ${number(best.P)}, L = ${number(best.L)}`],
+      hovertemplate: "%{text}<br>risk %{y:.4~g}<extra></extra>",
+    },
+  ];
+  const where = answer.tested === "own" ? "tested at the training length" : `tested at length ${number(answer.tested)}`;
+  const out = layout(`C = ${number(Number(state.compute))}, T = ${number(Number(state.budget_tokens))}, ${where}`,
+    { ...axis(narrow ? "width M" : "width M, the other sizes chosen anew"), ...decades(rows.map((row) => row.M)) },
+    { ...axis("reducible risk"), ...decades(rows.map((row) => row.reducible)) }, narrow);
+  out.hovermode = "closest";
+  return { data, layout: out };
+}
+
+export function panels(answer, state, narrow) {
+  const data = [], out = layout(`The paper's six panels: ${answer.source}`, undefined, undefined, narrow);
+  delete out.xaxis; delete out.yaxis;
+  out.showlegend = false;
+  out.hovermode = "closest";
+  out.margin.t = 58;
+  out.grid = { rows: narrow ? 6 : 2, columns: narrow ? 1 : 3, pattern: "independent", xgap: 0.18, ygap: narrow ? 0.42 : 0.34 };
+  out.annotations = [];
+  const titles = { approx: "approximation", bias: "bias", variance: "variance" };
+  answer.panels.forEach((panel, k) => {
+    const n = k === 0 ? "" : String(k + 1);
+    const relative = panel.curves.length > 1;
+    const text = [];
+    panel.curves.forEach((one, i) => {
+      const color = relative ? SERIES[1 + i] : COLOURS[panel.quantity];
+      const x = relative ? one.x.map((v) => v / one.x[0]) : one.x;
+      data.push({
+        ...line(x, one.y, `against ${one.axis}`, color), mode: "lines+markers", marker: { size: 5.5, color }, xaxis: "x" + n, yaxis: "y" + n,
+        error_y: one.error ? { type: "data", array: one.error, color, thickness: 1.3, width: 3 } : undefined,
+        customdata: one.x, hovertemplate: `${one.axis} = %{customdata:.4~g}: %{y:.4~g}<extra></extra>`,
+      });
+      text.push(`<span style="color:${color}">${one.axis}: slope ${one.slope.toFixed(3)}</span>`);
+    });
+    const values = panel.curves.flatMap((one) => one.y);
+    const xs = panel.curves.flatMap((one) => (relative ? one.x.map((v) => v / one.x[0]) : one.x));
+    out["xaxis" + n] = { ...axis(relative ? "size / its first value" : panel.curves[0].axis), ...decades(xs) };
+    out["yaxis" + n] = { ...axis(""), ...decades(values) };
+    const span = Math.log10(Math.max(...values) / Math.min(...values));
+    out["yaxis" + n].range = [Math.log10(Math.min(...values)) - 0.08 * span - 0.03, Math.log10(Math.max(...values)) + (0.16 + 0.11 * text.length) * span];
+    out.annotations.push(
+      { xref: `x${n} domain`, yref: `y${n} domain`, x: 0, y: 1.02, xanchor: "left", yanchor: "bottom", showarrow: false, text: `<b>Regime ${panel.regime}: ${titles[panel.quantity]}</b>`, font: { size: 12.5 } },
+      { xref: `x${n} domain`, yref: `y${n} domain`, x: 0.98, y: 0.98, xanchor: "right", yanchor: "top", align: "right", showarrow: false, text: text.join("<br>"), font: { size: 11.5 } });
+  });
+  return { data, layout: out };
+}
+
+// The legend of a narrow page: [name, colour, dash or "ring"] of every trace that has one.
+export function names(data) {
+  return data.filter((trace) => trace.showlegend !== false && trace.name)
+    .map((trace) => [trace.name.replace(/<[^>]*>/g, ""), trace.mode === "markers" ? trace.marker.line?.color ?? trace.marker.color : trace.line.color,
+      trace.mode === "markers" ? "ring" : trace.line.dash ?? "solid"]);
+}

@@ -1,0 +1,271 @@
+// The controls: a slider and a field for each number, both views of one text in the state.
+
+import { state } from "./state.js";
+
+const ALL = ["spectrum", "curve", "tradeoff", "plan"];
+const STUDENT = ["spectrum", "curve", "tradeoff"];
+// name → symbol, words, slider's ends; `log` sliders move in equal ratios; `whole` ones stop at integers;
+// `left`/`right` is the text that stands for the slider's end.
+const FIELDS = {
+  alpha: { symbol: "α", words: "innovation exponent", low: 0.5, high: 4, step: 0.01 },
+  theta: { symbol: "θ", words: "initial exponent", low: 0.5, high: 4, step: 0.01 },
+  r: { symbol: "r", words: "transition exponent", low: 0, high: 1, step: 0.01 },
+  rho: { symbol: "ρ", words: "largest transition", low: 0.01, high: 0.99, step: 0.01 },
+  c_xi: { symbol: "c_ξ", words: "innovation scale", low: 1e-4, high: 10, log: true },
+  c_0: { symbol: "c_0", words: "initial scale", low: 1e-4, high: 10, log: true },
+  M: { symbol: "M", words: "width", low: 1, high: 1e5, log: true, whole: true },
+  N: { symbol: "N", words: "trajectories", low: 1, high: 1e9, log: true, whole: true },
+  P: { symbol: "P", words: "length", low: 2, high: 1e6, log: true, whole: true },
+  d: { symbol: "d", words: "latent modes", low: 16, high: 1e6, log: true, whole: true, right: "inf" },
+  eval_length: {
+    symbol: "P′", words: "test length", low: 2, high: 1e6, log: true, whole: true, left: "",
+    placeholder: "own: P",
+  },
+  L: { symbol: "L", words: "steps", low: 10, high: 1e9, log: true, whole: true },
+  R: { symbol: "R", words: "horizon", low: 1, high: 1e8, log: true },
+  gamma: { symbol: "γ", words: "peak step", low: 1e-3, high: 1, log: true },
+  warmup: { symbol: "", words: "warm-up fraction", low: 0.01, high: 0.9, step: 0.01 },
+  decay: { symbol: "", words: "decay fraction", low: 0.01, high: 0.9, step: 0.01 },
+  tokens: { symbol: "T", words: "tokens N·P", low: 100, high: 1e12, log: true, whole: true },
+  tests: { symbol: "P′", words: "test lengths", slider: false, wide: true, placeholder: "16, 4096" },
+  compute: { symbol: "C", words: "compute N·P·M²·L", low: 1e6, high: 1e26, log: true },
+  budget_tokens: { symbol: "T", words: "tokens N·P", low: 100, high: 1e15, log: true },
+  sample_points: { symbol: "", words: "points", slider: false },
+  sketches: { symbol: "", words: "sketches", slider: false },
+  repetitions: { symbol: "", words: "data sets a sketch", slider: false },
+  seed: { symbol: "", words: "seed", slider: false },
+};
+for (const [size, high] of [["M", 1e6], ["N", 1e12], ["P", 1e9], ["L", 1e12]])
+  FIELDS["max_" + size] = {
+    symbol: size, words: "at most", low: 2, high, log: true, whole: true, right: "", placeholder: "no limit",
+  };
+for (const axis of ["M", "N", "P", "R"]) {
+  const whole = axis !== "R";
+  FIELDS["from_" + axis] = { symbol: "", words: `from ${axis} =`, slider: false, whole };
+  FIELDS["to_" + axis] = { symbol: "", words: `to ${axis} =`, slider: false, whole };
+}
+
+const GROUPS = [
+  { title: "Along", views: ["curve"], fields: ["from_M", "to_M", "from_N", "to_N", "from_P", "to_P", "from_R", "to_R"] },
+  { title: "Tokens and tests", views: ["tradeoff"], fields: ["tokens", "tests"] },
+  { title: "Budgets", views: ["plan"], fields: ["compute", "budget_tokens"] },
+  { title: "Teacher", views: ALL, fields: ["alpha", "theta", "r", "rho", "c_xi", "c_0"] },
+  { title: "Student and data", views: ALL, fields: ["M", "N", "P", "d", "eval_length"] },
+  { title: "Training", views: ALL, fields: ["L", "R", "gamma", "warmup", "decay"] },
+  { title: "Ceilings", views: ["plan"], fields: ["max_M", "max_N", "max_P", "max_L"] },
+  {
+    title: "Sampled points", views: ["curve"],
+    fields: ["sample_points", "sketches", "repetitions", "seed"],
+    hint: "Trains students on simulated data in the background; error bars are standard errors.",
+  },
+];
+// The field of an API error → the control that shows it.
+const ALIASES = {
+  start: () => "from_" + state.along, stop: () => "to_" + state.along, from: () => "from_" + state.along,
+  points: () => "sample_points", sampled: () => "sample_points", eval_lengths: () => "tests",
+  tokens: () => (state.view === "plan" ? "budget_tokens" : "tokens"), s: () => "gamma",
+};
+
+const SHOWN_IF = {
+  N: () => STUDENT.includes(state.view) && state.view !== "tradeoff",
+  P: () => STUDENT.includes(state.view) && state.view !== "tradeoff",
+  M: () => STUDENT.includes(state.view),
+  eval_length: () => state.view === "curve" || state.view === "plan",
+  L: () => state.view !== "plan" && state.by === "L",
+  R: () => state.view !== "plan" && state.by === "R",
+  warmup: () => state.kind === "wsd",
+  decay: () => state.kind === "wsd",
+};
+for (const axis of ["M", "N", "P", "R"])
+  SHOWN_IF["from_" + axis] = SHOWN_IF["to_" + axis] = () => state.along === axis;
+
+export function element(tag, properties = {}, ...children) {
+  const node = document.createElement(tag);
+  for (const [key, value] of Object.entries(properties))
+    if (key in node) node[key] = value;
+    else node.setAttribute(key, value);
+  node.append(...children);
+  return node;
+}
+
+const STEPS = 1000;
+
+function toSlider(field, text) {
+  const value = Number(text);
+  if (field.left !== undefined && text.trim() === field.left) return 0;
+  if (field.right !== undefined && text.trim() === field.right) return STEPS;
+  if (!Number.isFinite(value)) return null;
+  const share = field.log
+    ? Math.log(value / field.low) / Math.log(field.high / field.low)
+    : (value - field.low) / (field.high - field.low);
+  return Math.round(STEPS * Math.min(1, Math.max(0, share)));
+}
+
+function fromSlider(field, position) {
+  const share = position / STEPS;
+  if (field.left !== undefined && share === 0) return field.left;
+  if (field.right !== undefined && share === 1) return field.right;
+  if (!field.log) return String(Number((field.low + share * (field.high - field.low)).toFixed(2)));
+  const value = Number((field.low * (field.high / field.low) ** share).toPrecision(3));
+  return tidy(field.whole ? Math.round(value) : value);
+}
+
+function tidy(value) {
+  return value >= 1e6 ? value.toExponential().replace("e+", "e") : String(value);
+}
+
+// onInput(moving): called after every change of the state, with whether a slider is still moving.
+export function buildControls(form, presets, onInput) {
+  for (const group of GROUPS) {
+    const box = element("fieldset", { className: "group" }, element("legend", {}, group.title));
+    box.dataset.views = group.views.join(" ");
+    if (group.title === "Along") box.append(chooser("along", ["M", "N", "P", "R"], onInput));
+    if (group.title === "Teacher") box.append(presetButtons(presets, onInput));
+    if (group.title === "Training") box.append(kindField(onInput), byField(onInput));
+    if (group.hint) box.append(element("p", { className: "hint" }, group.hint));
+    for (const name of group.fields) box.append(makeField(name, onInput));
+    if (group.title === "Sampled points")
+      box.append(
+        element("div", { className: "row" },
+          element("button", { type: "button", id: "sample", className: "primary" }, "Sample"),
+          element("button", { type: "button", id: "sample-cancel", disabled: true }, "Cancel")),
+        element("p", { className: "hint work", id: "sample-status", role: "status" }));
+    form.append(box);
+  }
+  form.addEventListener("submit", (event) => event.preventDefault());
+}
+
+function makeField(name, onInput) {
+  const field = FIELDS[name];
+  const id = "field-" + name;
+  const box = element("div", { className: field.wide ? "field wide" : "field" });
+  box.dataset.name = name;
+  const label = element("label", { htmlFor: id, title: field.words });
+  if (field.symbol) label.append(mathSymbol(field.symbol));
+  label.append(element("span", {}, field.words));
+  const text = element("input", {
+    type: "text", id, name, inputMode: field.wide ? "text" : "decimal", spellcheck: false,
+    placeholder: field.placeholder ?? "",
+  });
+  text.setAttribute("aria-describedby", id + "-error");
+  text.addEventListener("input", () => {
+    state[name] = text.value;
+    const position = field.slider === false ? null : toSlider(field, text.value);
+    if (position !== null) slider.value = position;
+    onInput(false, name);
+  });
+  box.append(label, text);
+  let slider = null;
+  if (field.slider !== false) {
+    slider = element("input", { type: "range", min: 0, max: STEPS, step: 1, name: name + "-slider" });
+    slider.setAttribute("aria-label", `${field.words} ${field.symbol}`.trim());
+    slider.addEventListener("input", () => {
+      state[name] = text.value = fromSlider(field, Number(slider.value));
+      onInput(true, name);
+    });
+    slider.addEventListener("change", () => onInput(false, name));
+    box.append(slider);
+  }
+  box.append(element("p", { className: "error", id: id + "-error", role: "alert" }));
+  return box;
+}
+
+export function mathSymbol(text) {
+  const [base, below] = text.split("_");
+  const node = element("i", {}, base);
+  if (below) node.append(element("sub", {}, below));
+  return node;
+}
+
+function chooser(name, choices, onInput) {
+  const box = element("div", { className: "segments", role: "group", "aria-label": name });
+  box.dataset.choice = name;
+  for (const choice of choices) {
+    const button = element("button", { type: "button" }, choice);
+    button.dataset.value = choice;
+    button.addEventListener("click", () => { state[name] = choice; showState(); onInput(false, name); });
+    box.append(button);
+  }
+  return element("div", { className: "row" }, box);
+}
+
+function presetButtons(presets, onInput) {
+  const box = element("div", { className: "row", role: "group", "aria-label": "Presets" });
+  for (const [name, numbers] of Object.entries(presets)) {
+    const title = name === "regime1" ? "The paper's Regime I" : "The paper's Regime II";
+    const button = element("button", { type: "button", title, id: "preset-" + name }, title.slice(12));
+    button.addEventListener("click", () => {
+      for (const [key, value] of Object.entries(numbers)) state[key] = String(value);
+      showState();
+      onInput(false, "preset");
+    });
+    box.append(button);
+  }
+  return box;
+}
+
+function kindField(onInput) {
+  const select = element("select", { id: "field-kind", name: "kind" });
+  for (const [value, words] of [
+    ["wsd", "WSD (theorem)"], ["block", "block (experiments)"], ["constant", "constant"], ["cosine", "cosine"],
+  ]) select.append(element("option", { value }, words));
+  select.addEventListener("change", () => { state.kind = select.value; showState(); onInput(false, "kind"); });
+  const box = element("div", { className: "field wide" },
+    element("label", { htmlFor: "field-kind" }, element("span", {}, "schedule")), select,
+    element("p", { className: "error", role: "alert" }));
+  box.dataset.name = "kind";
+  return box;
+}
+
+function byField(onInput) {
+  const row = chooser("by", ["L", "R"], onInput);
+  row.id = "by-row";
+  row.prepend(element("span", { className: "hint" }, "length given as"));
+  return row;
+}
+
+// The DOM after the state: texts, sliders, which controls this view has.
+export function showState() {
+  for (const box of document.querySelectorAll("#controls fieldset")) {
+    box.hidden = !box.dataset.views.split(" ").includes(state.view);
+  }
+  for (const box of document.querySelectorAll(".field[data-name]")) {
+    const name = box.dataset.name;
+    box.hidden = SHOWN_IF[name] ? !SHOWN_IF[name]() : false;
+    if (name === "kind") { box.querySelector("select").value = state.kind; continue; }
+    const text = box.querySelector("input[type=text]");
+    if (text.value !== state[name]) text.value = state[name];
+    const slider = box.querySelector("input[type=range]");
+    const position = slider ? toSlider(FIELDS[name], state[name]) : null;
+    if (position !== null) slider.value = position;
+  }
+  for (const box of document.querySelectorAll("[data-choice]"))
+    for (const button of box.children)
+      button.setAttribute("aria-pressed", String(button.dataset.value === state[box.dataset.choice]));
+  document.getElementById("by-row").hidden = state.view === "plan";
+}
+
+export function clearErrors() {
+  for (const box of document.querySelectorAll(".field.invalid")) {
+    box.classList.remove("invalid");
+    box.querySelector(".error").textContent = "";
+    box.querySelector("input, select").removeAttribute("aria-invalid");
+  }
+}
+
+// The message next to its control; false where no control on this view has that field.
+export function showError(problem) {
+  clearErrors();
+  const parts = problem.field.split(".").filter((part) => Number.isNaN(Number(part)));
+  for (const part of parts.reverse()) {
+    const name = ALIASES[part] ? ALIASES[part]() : part;
+    const box = document.querySelector(`.field[data-name="${CSS.escape(name)}"]`);
+    if (box && !box.hidden && !box.closest("fieldset").hidden) {
+      box.classList.add("invalid");
+      box.querySelector(".error").textContent = problem.rule;
+      box.querySelector("input, select").setAttribute("aria-invalid", "true");
+      return true;
+    }
+  }
+  return false;
+}

@@ -1,0 +1,87 @@
+// What the page holds: plain text for every control, so that what was typed is what is asked.
+// The address holds all of it; a link gives the same view again.
+
+export const DEFAULTS = {
+  view: "curve",
+  alpha: "1.8", theta: "1.25", r: "0.35", rho: "0.55", c_xi: "0.03", c_0: "0.3",
+  M: "64", N: "4096", P: "32", d: "256", eval_length: "",
+  kind: "wsd", by: "L", L: "30000", R: "3000", gamma: "0.1", warmup: "0.1", decay: "0.2",
+  along: "P",
+  from_M: "8", to_M: "128", from_N: "64", to_N: "1e6", from_P: "2", to_P: "512", from_R: "10", to_R: "1e5",
+  style: "stacked", scale: "log",
+  sample_points: "6", sketches: "3", repetitions: "1", seed: "0",
+  tokens: "1e6", tests: "16, 4096",
+  compute: "1e15", budget_tokens: "1e8", max_M: "", max_N: "", max_P: "", max_L: "",
+};
+
+export const VIEWS = [
+  ["spectrum", "Spectrum"],
+  ["curve", "Risk curve"],
+  ["tradeoff", "Longer or more"],
+  ["plan", "Planner"],
+  ["panels", "The paper's panels"],
+];
+
+export const state = { ...DEFAULTS };
+
+export function readAddress() {
+  const given = new URLSearchParams(location.hash.slice(1));
+  for (const name of Object.keys(DEFAULTS)) state[name] = given.get(name) ?? DEFAULTS[name];
+  if (!VIEWS.some(([name]) => name === state.view)) state.view = DEFAULTS.view;
+  if (!["M", "N", "P", "R"].includes(state.along)) state.along = DEFAULTS.along;
+  if (!["wsd", "block", "constant", "cosine"].includes(state.kind)) state.kind = DEFAULTS.kind;
+  if (!["L", "R"].includes(state.by)) state.by = DEFAULTS.by;
+}
+
+export function address() {
+  return "#" + new URLSearchParams(state).toString();
+}
+
+// What is not given stays out or is null; everything else goes as it was typed: the server knows the rules.
+const orNull = (text) => (text.trim() === "" ? null : text.trim());
+
+function teacher() {
+  const { alpha, theta, r, rho, c_xi, c_0 } = state;
+  return { alpha, theta, r, rho, c_xi, c_0 };
+}
+
+function schedule(steps) {
+  const body = { kind: state.kind, gamma: state.gamma };
+  if (!steps || state.by === "L") body.L = steps ? state.L : "1000000";
+  else body.R = state.R;
+  if (state.kind === "wsd") Object.assign(body, { warmup: state.warmup, decay: state.decay });
+  return body;
+}
+
+function question() {
+  return {
+    teacher: teacher(), M: state.M, N: state.N, P: state.P, d: state.d.trim(),
+    schedule: schedule(true), eval_length: orNull(state.eval_length),
+  };
+}
+
+function range() {
+  return { along: state.along, start: state["from_" + state.along], stop: state["to_" + state.along] };
+}
+
+export const bodies = {
+  spectrum: () => question(),
+  curve: (moving) => ({ ...question(), ...range(), points: moving ? 8 : 25, quick: moving }),
+  tradeoff: (moving) => ({
+    ...question(), eval_length: null, tokens: state.tokens, points: moving ? 7 : 13,
+    eval_lengths: state.tests.split(/[\s,;]+/).filter(Boolean),
+  }),
+  sampled: () => ({
+    ...question(), ...range(), points: state.sample_points, sketches: state.sketches,
+    repetitions: state.repetitions, seed: state.seed,
+  }),
+  plan: () => {
+    const budget = { compute: state.compute, tokens: state.budget_tokens };
+    for (const name of ["max_M", "max_N", "max_P", "max_L"])
+      if (orNull(state[name])) budget[name] = state[name];
+    return {
+      teacher: teacher(), schedule: schedule(false), budget, d: state.d.trim(),
+      eval_length: orNull(state.eval_length),
+    };
+  },
+};

@@ -1,0 +1,468 @@
+"""The explorer's API: the library's numbers, the library's rules, and nothing else gets in or out."""
+
+import asyncio
+import math
+import re
+import subprocess
+import sys
+import time
+from dataclasses import fields
+from importlib.resources import files
+
+import numpy as np
+import pytest
+
+pytest.importorskip("fastapi", reason="needs the extra: pip install 'seqlaw[web]'")
+
+import httpx
+from hypothesis import HealthCheck, Phase, given
+from hypothesis import settings as given_settings
+from hypothesis import strategies as st
+
+import seqlaw
+from seqlaw.cli import explore
+from seqlaw.model.checks import InputError
+from seqlaw.planning.finite import Budget
+from seqlaw.spec import read
+from seqlaw.web import copying, guard, panels, pool, schema
+from web_server import QUESTION, TEACHER, environment, explorer, load
+
+SETTING = seqlaw.Setting(
+    teacher=seqlaw.Teacher(**TEACHER), M=32, N=2048, P=16, d=128, schedule=seqlaw.WSD(gamma=0.1, L=20000)
+)
+# JSON carries every bit; but a batch of another size sums in another order, and approx cancels a little.
+ROUNDING = 1e-11
+PLAN = {"teacher": TEACHER, "schedule": {}, "budget": {"compute": 200, "tokens": 50}, "d": 64}
+
+
+@pytest.fixture(scope="module")
+def server():
+    with explorer() as (address, _), httpx.Client(base_url=address, timeout=30) as client:
+        yield client
+
+
+def finished(server, job, seconds=60.0):
+    end = time.monotonic() + seconds
+    while job["state"] in ("waiting", "running") and time.monotonic() < end:
+        time.sleep(0.05)
+        job = server.get(f"/api/jobs/{job['id']}").json()
+    return job
+
+
+# ---- numbers ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("along", "start", "stop"), [("P", 2, 300), ("R", 5.5, 1e4)])
+def test_the_curve_is_the_librarys(server, along, start, stop):
+    body = QUESTION | {"along": along, "start": start, "stop": stop, "points": 5}
+    answer = server.post("/api/curve", json=body).json()
+    values = [row[along] for row in answer["rows"]]
+    if along == "R":
+        values = np.geomspace(start, stop, 5).tolist()
+    for row, risk in zip(answer["rows"], seqlaw.curve(SETTING, along, values), strict=True):
+        for name in ("approx", "bias", "variance", "reducible", "total"):
+            assert row[name] == pytest.approx(getattr(risk, name), rel=ROUNDING)
+    assert answer["point"]["reducible"] == pytest.approx(seqlaw.risk(SETTING).reducible, rel=ROUNDING)
+    middle = answer["rows"][len(answer["rows"]) // 2]
+    assert all(
+        math.isclose(answer["guides"][name][len(values) // 2], middle[name]) for name in answer["guides"]
+    )
+
+
+def test_the_spectrum_has_its_parts_and_its_marks(server):
+    answer = server.post("/api/spectrum", json=QUESTION).json()
+    initial, innovation = SETTING.teacher.at(answer["j"]).averaged_parts(16)
+    np.testing.assert_array_equal(answer["initial"], initial)
+    np.testing.assert_array_equal(answer["total"], initial + innovation)
+    # The parts cross where they are equal; bisection stops at 1e-12 of log j.
+    left, right = SETTING.teacher.at([answer["marks"]["m_P"]]).averaged_parts(16)
+    assert left[0] == pytest.approx(right[0], rel=1e-10)
+    assert answer["marks"]["kappa"] == seqlaw.rates(SETTING).guides["kappa"]
+    assert answer["badge"]["regime"] == "II"
+    assert len(answer["badge"]["conditions"]) == len(seqlaw.rates(SETTING).conditions)
+
+
+def test_longer_or_more_is_the_librarys(server):
+    body = QUESTION | {"tokens": 1e5, "eval_lengths": [64], "points": 4}
+    answer = server.post("/api/tradeoff", json=body).json()
+    lengths = list(dict.fromkeys(row["P"] for row in answer["rows"]))
+    mine = seqlaw.tradeoff(SETTING, 1e5, lengths=lengths, eval_lengths=(64,))
+    shown = [row["reducible"] for row in answer["rows"]]
+    assert shown == pytest.approx([row.reducible for row in mine.rows], rel=ROUNDING)
+    assert answer["best"] == {name: list(ends) for name, ends in mine.best.items()}
+
+
+def test_sampled_points_come_from_a_job(server):
+    body = QUESTION | {"M": 8, "d": 32, "N": 64, "along": "P", "start": 2, "stop": 16, "points": 3}
+    body |= {"sketches": 2, "repetitions": 2, "seed": 5}
+    job = finished(server, server.post("/api/jobs/sampled", json=body).json())
+    assert (job["state"], job["done"], job["total"]) == ("done", 4, 4)
+    setting = seqlaw.Setting(teacher=SETTING.teacher, M=8, N=64, P=16, d=32, schedule=SETTING.schedule)
+    values = [row["P"] for row in job["answer"]["rows"]]
+    mine = seqlaw.curve(setting, "P", values, rung="sampled", sketches=2, repetitions=2, seed=5)
+    for row, risk in zip(job["answer"]["rows"], mine, strict=True):
+        # Same bits on one BLAS thread; the library's caller may have more.
+        assert row["reducible"] == pytest.approx(risk.reducible, rel=1e-12)
+        assert row["standard_error"]["bias"] == pytest.approx(risk.standard_error["bias"], rel=1e-9)
+
+
+def test_the_plan_comes_from_a_job(server):
+    job = finished(server, server.post("/api/jobs/plan", json=PLAN).json())
+    assert job["state"] == "done", job
+    mine = seqlaw.plan(SETTING.teacher, Budget(compute=200, tokens=50), schedule=SETTING.schedule, d=64)
+    best = job["answer"]["best"]
+    assert [best[name] for name in "MNPL"] == [getattr(mine.finite.best, name) for name in "MNPL"]
+    assert job["answer"]["notes"] == list(mine.notes)
+
+
+def test_the_six_panels_have_the_papers_slopes(server):
+    answer = server.get("/api/panels").json()
+    slopes = [c for panel in answer["panels"] for c in panel["curves"]]
+    assert len(answer["panels"]) == 6
+    assert len(slopes) == 10
+    # The paper's slopes scatter by up to 0.075 over repetitions (variance along P in Regime I).
+    assert all(abs(c["slope"] - c["paper"]) < 0.08 for c in slopes)
+    printed = run_python(answer["copy"]["python"])
+    assert [float(row[-1]) for row in printed] == pytest.approx([c["slope"] for c in slopes], rel=ROUNDING)
+    assert answer["copy"]["command"].startswith("seqlaw reproduce --rung equivalent")
+
+
+def test_the_panels_of_a_reproduce_folder_have_its_means_and_bars(tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    pyarrow = pytest.importorskip("pyarrow")
+    rows = []
+    cross = {(N, 40, 300) for N in (10, 20, 40)} | {(20, P, 300) for P in (10, 20, 40)}
+    cross |= {(20, 40, L) for L in (100, 200, 300, 900)}
+    for point, (N, P, L) in enumerate(sorted(cross)):
+        for sketch in (0, 1):
+            for repetition in (0, 1):
+                noise = 1 + 0.1 * sketch + 0.02 * repetition
+                rows.append(
+                    {"panel": "f", "rung": "sampled", "point": point, "sketch": sketch, "N": N}
+                    | {
+                        "seed": 0,
+                        "M": 4,
+                        "P": P,
+                        "L": L,
+                        "R": L / 10,
+                        "variance": noise * L**0.4 / (N * P**1.25),
+                    }
+                )
+                rows.append(rows[-1] | {"rung": "exact", "variance": 1.0})
+    parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "rows.parquet")
+    (panel,) = panels.panels(str(tmp_path))["panels"]
+    assert (panel["regime"], panel["quantity"]) == ("II", "variance")
+    slopes = {curve["axis"]: curve["slope"] for curve in panel["curves"]}
+    assert slopes == pytest.approx({"N": -1, "P": -1.25, "R": 0.4}, rel=1e-12)
+    curve = panel["curves"][0]
+    assert curve["x"] == [10, 20, 40]
+    law = 300**0.4 / (10 * 40**1.25)
+    assert curve["y"][0] == pytest.approx(1.06 * law)
+    # Sketch means 1.01 and 1.11: standard deviation 0.1/√2, standard error 0.05.
+    assert curve["error"][0] == pytest.approx(0.05 * law)
+
+
+# ---- rules --------------------------------------------------------------------------------------------
+
+REFUSED = [
+    ("/api/curve", {"teacher": TEACHER | {"rho": 1.2}}, "Teacher.rho"),
+    ("/api/curve", {"teacher": TEACHER | {"alpha": "steep"}}, "teacher.alpha"),
+    ("/api/curve", {"M": "abc"}, "M"),
+    ("/api/curve", {"M": 2.5}, "M"),
+    ("/api/curve", {"M": 129}, "M"),
+    ("/api/curve", {"N": 1e16}, "N"),
+    ("/api/curve", {"d": "many"}, "d"),
+    ("/api/curve", {"schedule": {"kind": "wsd", "L": 10, "R": 3}}, "schedule.L"),
+    ("/api/curve", {"schedule": {"kind": "block", "warmup": 0.2}}, "schedule.warmup"),
+    ("/api/curve", {"schedule": {"gamma": -1}}, "WSD.gamma"),
+    ("/api/curve", {"along": "M", "start": 8, "stop": 500}, "stop"),
+    ("/api/curve", {"along": "R", "start": 0.1, "stop": 50}, "start"),
+    ("/api/curve", {"start": 9, "stop": 9}, "stop"),
+    ("/api/curve", {"points": 1000}, "points"),
+    ("/api/curve", {"colour": "red"}, "colour"),
+    ("/api/tradeoff", {"eval_lengths": []}, "eval_lengths"),
+    ("/api/tradeoff", {"eval_lengths": [16], "tokens": 1}, "tokens"),
+    ("/api/jobs/sampled", {"sketches": 100}, "sketches"),
+]
+
+
+@pytest.mark.parametrize(("path", "change", "field"), REFUSED)
+def test_what_is_refused_names_the_field(server, path, change, field):
+    answer = server.post(path, json=QUESTION | change)
+    assert answer.status_code == 422, answer.text
+    error = answer.json()["error"]
+    assert error["field"] == field
+    assert error["message"].startswith(f"{field} {error['rule']}")
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [({"d": "inf"}, "d"), ({"M": 300, "d": 900}, "M"), ({"d": 1000, "N": 10**6, "stop": 10**5}, "sampled")],
+)
+def test_a_job_that_is_too_large_says_so(server, change, field):
+    job = finished(server, server.post("/api/jobs/sampled", json=QUESTION | change).json())
+    assert job["state"] == "failed"
+    assert job["error"]["field"] == field
+
+
+@pytest.mark.parametrize("kind", ["Teacher", "Budget"])
+def test_documented_ranges_are_the_specs_own(kind):
+    make, good = {
+        "Teacher": (seqlaw.Teacher, TEACHER),
+        "Budget": (Budget, {"compute": 1e6, "tokens": 1e3} | {f"max_{s}": 9 for s in "MNPL"}),
+    }[kind]
+    assert set(schema.RANGES[kind]) == {f.name for f in fields(make)}
+    for name, limits in schema.RANGES[kind].items():
+        edges = {k: v for k, v in limits.items() if k != "multipleOf"}
+        for rule, edge in edges.items():
+            outward = -1 if "inimum" in rule else 1
+            inside = edge - outward * 1e-9 if "xclusive" in rule else edge
+            outside = edge if "xclusive" in rule else edge + outward * 1e-9
+            read(make, good | {name: inside}, where=kind)
+            with pytest.raises(InputError):
+                read(make, good | {name: outside}, where=kind)
+
+
+def test_bodies_that_are_no_bodies(server):
+    for content, status in ((b'{"a"', 400), (b"[" * 9000, 400), (b"", 422), (b"null", 422)):
+        answer = server.post("/api/curve", content=content, headers={"content-type": "application/json"})
+        assert (answer.status_code, set(answer.json())) == (status, {"error"})
+    long = server.post("/api/curve", content=b" " * (guard.MOST_BYTES + 1))
+    assert long.status_code == 413
+    unmeasured = server.post("/api/curve", content=iter([b" " * 9000] * 3))
+    assert unmeasured.status_code == 413
+    assert server.get("/api/nothing").json()["error"]["field"] == "request"
+    assert server.get("/api/jobs/nothing").status_code == 404
+    assert server.get("/api/curve").status_code == 405
+
+
+# ---- the door ------------------------------------------------------------------------------------------
+
+
+def test_every_answer_has_the_headers_and_no_cookie(server):
+    for path in ("/", "/app.js", "/plotly.js", "/api/start", "/api/nothing"):
+        headers = server.get(path).headers
+        for name, value in guard.HEADERS.items():
+            assert headers[name] == value
+        assert "set-cookie" not in headers
+        assert "server" not in headers
+    policy = dict(part.split(" ", 1) for part in guard.POLICY.split("; "))
+    assert policy["default-src"] == "'none'"
+    assert policy["script-src"] == "'self'"
+    assert "http" not in guard.POLICY
+
+
+def test_pages_that_load_from_elsewhere_are_off(server):
+    assert {server.get(path).status_code for path in ("/docs", "/redoc")} == {404}
+    for file in (files("seqlaw.web") / "static").iterdir():
+        addresses = set(re.findall(r"(?:https?:)?//[\w.]+", re.sub(r"//\s.*", "", file.read_text())))
+        assert addresses <= {"http://www.w3.org"}, file  # the name of the SVG language, not an address
+
+
+def test_only_this_host_and_this_page_are_let_in(server):
+    assert server.get("/api/start", headers={"host": "evil.example"}).status_code == 421
+    assert server.get("/api/start", headers={"host": "localhost:8765"}).status_code == 200
+    assert server.get("/api/start", headers={"host": "[::1]:8765"}).status_code == 200
+    assert server.get("/api/start", headers={"sec-fetch-site": "cross-site"}).status_code == 403
+    assert server.get("/api/start", headers={"sec-fetch-site": "same-origin"}).status_code == 200
+
+
+def test_the_command_refuses_other_hosts_a_taken_port_and_a_missing_extra(server, monkeypatch):
+    with pytest.raises(InputError, match="loopback address without --allow-remote"):
+        explore.explore(host="0.0.0.0", port=0, no_open=True)
+    with pytest.raises(InputError, match="must be free"):
+        explore.explore(host="127.0.0.1", port=server.base_url.port, no_open=True)
+    with pytest.raises(InputError, match="must be a folder of `seqlaw reproduce`"):
+        explore.explore(port=0, no_open=True, results="nowhere")
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    with pytest.raises(InputError, match=r"pip install 'seqlaw\[web\]'"):
+        explore.explore(port=0, no_open=True)
+
+
+# ---- jobs and workers --------------------------------------------------------------------------------------
+
+
+def test_a_job_can_be_cancelled_and_jobs_are_few(server):
+    body = QUESTION | {"d": 512, "N": 4096, "stop": 512, "points": 3, "sketches": 4}
+    jobs = [server.post("/api/jobs/sampled", json=body) for _ in range(6)]
+    assert [job.status_code for job in jobs] == [202] * 4 + [429] * 2
+    began = time.monotonic()
+    for job in jobs[:4]:
+        assert server.delete(f"/api/jobs/{job.json()['id']}").json()["state"] == "cancelled"
+    assert time.monotonic() - began < 5  # a killed worker does not finish its data set first
+    assert server.get(f"/api/jobs/{jobs[0].json()['id']}").json()["state"] == "cancelled"
+    again = body | {"d": 64, "N": 16, "stop": 8, "sketches": 1}
+    assert finished(server, server.post("/api/jobs/sampled", json=again).json())["state"] == "done"
+
+
+def test_a_late_answer_is_stopped_and_the_queue_is_short():
+    question = read(schema.Question, QUESTION, where="body")
+
+    async def run():
+        few = pool.Pool(size=1, queue=1, seconds=60)
+        try:
+            await few.warm()
+            few.seconds = 1e-4
+            with pytest.raises(pool.OutOfTime):
+                await few.run("spectrum", question)
+            few.seconds = 60
+            first = asyncio.create_task(few.run("spectrum", question))
+            await asyncio.sleep(0)
+            second = asyncio.create_task(few.run("spectrum", question))
+            await asyncio.sleep(0)
+            with pytest.raises(pool.Busy):
+                await few.run("spectrum", question)
+            second.cancel()  # a question still waiting leaves no trace
+            assert b'"total"' in await first
+            with pytest.raises(InputError, match="must be at most 1024 for sampled points"):
+                await few.run("sampled", read(schema.SampledBody, QUESTION | {"d": math.inf}, where="body"))
+            assert b'"total"' in await few.run("spectrum", question)
+        finally:
+            await few.close()
+
+    asyncio.run(run())
+
+
+# ---- copies -------------------------------------------------------------------------------------------
+
+
+def run_python(text):
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, env=environment())
+    assert done.returncode == 0, done.stderr
+    return [line.split() for line in done.stdout.splitlines()]
+
+
+@pytest.mark.parametrize("along", ["M", "R"])
+def test_the_copied_curve_gives_the_same_numbers(server, along):
+    body = QUESTION | {"d": "inf", "along": along, "start": 4, "stop": 90, "points": 4, "eval_length": 50}
+    answer = server.post("/api/curve", json=body).json()
+    printed = run_python(answer["copy"]["python"])
+    shown = [row["reducible"] for row in answer["rows"]]
+    assert [float(row[4]) for row in printed] == pytest.approx(shown, rel=ROUNDING)
+    words = answer["copy"]["command"].split()
+    assert words[:2] == ["seqlaw", "curve"]
+    assert words[words.index("-d") + 1] == "inf"
+
+
+def test_numbers_are_copied_as_typed_and_exactly():
+    shown = [copying._number(x) for x in (4096, 1e6, 1e12, 1234567, 0.1, 1 / 3, math.inf, 1e20)]
+    assert shown == ["4096", "1e6", "1e12", "1234567", "0.1", repr(1 / 3), "inf", "1e+20"]
+
+
+# ---- fuzzing ------------------------------------------------------------------------------------------
+
+EXTREMES = st.one_of(
+    st.floats(0.01, 5),
+    st.floats(0, 1e308),
+    st.sampled_from([0.0, 5e-324, 1e-12, 1.0, 1 - 1e-16, 1.0000001, 60.0, 1e308]),
+)
+COUNTS = st.one_of(st.integers(1, 50), st.integers(1, 10**15))
+
+
+@st.composite
+def valid_bodies(draw):
+    """Specs that the library accepts, at the ends of what it accepts."""
+    teacher = {name: draw(EXTREMES) for name in ("alpha", "theta", "r")}
+    teacher |= {
+        "rho": draw(st.floats(1e-300, 1 - 1e-15)),
+        "c_xi": draw(EXTREMES) or 1,
+        "c_0": draw(EXTREMES) or 1,
+    }
+    M = draw(st.integers(1, 10**9))
+    body = {
+        "teacher": teacher,
+        "M": M,
+        "N": draw(COUNTS),
+        "P": draw(COUNTS),
+        "d": draw(st.one_of(st.just("inf"), st.integers(M, 10**15))),
+        "schedule": {
+            "kind": draw(st.sampled_from(["wsd", "block", "constant", "cosine"])),
+            "gamma": draw(EXTREMES) or 0.1,
+            "L": draw(st.integers(20, 10**15)),
+        },
+    }
+    path = draw(st.sampled_from(["spectrum", "curve", "tradeoff"]))
+    if path == "curve":
+        low = draw(st.integers(1, 10**6))
+        along = draw(st.sampled_from("MNPR"))
+        body |= {"along": along, "start": low, "stop": low * draw(st.integers(2, 10**6)), "points": 3}
+    if path == "tradeoff":
+        body |= {"tokens": draw(st.integers(4, 10**15)), "eval_lengths": [draw(COUNTS)], "points": 2}
+    return path, body
+
+
+def quiet(examples):
+    return given_settings(
+        max_examples=examples,
+        deadline=None,
+        database=None,
+        derandomize=True,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+
+
+def fuzz(server, examples):
+    """Requests from the OpenAPI document, valid and not, and from the ends of the specs; the statuses."""
+    import schemathesis
+    from schemathesis.checks import load_all_checks
+    from schemathesis.specs.openapi.checks import response_schema_conformance, status_code_conformance
+
+    load_all_checks()
+    address = str(server.base_url).rstrip("/")
+    document = schemathesis.openapi.from_url(f"{address}/openapi.json")
+    seen = []
+
+    def check(case):
+        began = time.monotonic()
+        answer = case.call(timeout=30)
+        seen.append(answer.status_code)
+        assert answer.status_code < 500 or answer.status_code == 503, (case.body, answer.text)
+        assert time.monotonic() - began < 15, case.body
+        # The router's own refusals (a key with a slash is no job) are no part of the description.
+        if answer.status_code not in (404, 405):
+            case.validate_response(answer, checks=[status_code_conformance, response_schema_conformance])
+
+    for found in document.get_all_operations():
+        operation = found.ok()
+        modes = ["POSITIVE", "NEGATIVE"] if operation.method.upper() == "POST" else ["POSITIVE"]
+        for mode in modes:
+            strategy = operation.as_strategy(generation_mode=schemathesis.GenerationMode[mode])
+            quiet(examples)(given(strategy)(check))()
+
+    @quiet(4 * examples)
+    @given(valid_bodies())
+    def ends(question):
+        path, body = question
+        began = time.monotonic()
+        answer = server.post(f"/api/{path}", json=body)
+        seen.append(answer.status_code)
+        assert answer.status_code in (200, 422), (path, body, answer.text)
+        assert time.monotonic() - began < 10, (path, body)
+
+    ends()
+    return seen
+
+
+def test_a_short_fuzz_finds_no_server_error(server):
+    seen = fuzz(server, 6)
+    assert {200, 422} <= set(seen)
+
+
+@pytest.mark.slow
+def test_two_thousand_fuzzed_requests_find_no_server_error(server):
+    seen = fuzz(server, 140)
+    assert len(seen) >= 2000
+    print({status: seen.count(status) for status in sorted(set(seen))})
+
+
+@pytest.mark.slow
+def test_two_hundred_at_once_are_answered_or_told_to_wait_and_memory_is_flat():
+    with explorer() as (address, process):
+        statuses, memory = asyncio.run(load(address, process.pid, clients=200, seconds=20))
+    print(dict(statuses), [round(value) for value in memory])
+    assert set(statuses) <= {200, 429, 503}
+    assert statuses[200] > 50
+    half = len(memory) // 2
+    # Growth without bound would show as a slope; the allocator's own steps are a few per cent.
+    assert max(memory[half:]) < 1.05 * max(memory[2:half])

@@ -1,0 +1,367 @@
+"""The page in a real browser: what a person sees, types, drags and copies."""
+
+import os
+import shlex
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from json import loads
+
+import pytest
+
+pytest.importorskip("fastapi", reason="needs the extra: pip install 'seqlaw[web]'")
+
+
+from web_server import environment, explorer
+
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+SMALL = "M=16&d=64&N=256&from_P=2&to_P=64&sample_points=3&sketches=2"
+WIDE, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
+
+if BROWSER is None and os.environ.get("CI") != "true":
+    pytest.skip("needs a chromium on the PATH", allow_module_level=True)
+
+
+@pytest.fixture(scope="module")
+def address():
+    with explorer() as (address, _):
+        yield address
+
+
+@pytest.fixture(scope="module")
+def browser():
+    sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+    assert BROWSER is not None, "continuous integration must have a chromium on the PATH"
+    with sync_api.sync_playwright() as play:
+        chromium = play.chromium.launch(executable_path=BROWSER, args=FLAGS)
+        yield chromium
+        chromium.close()
+
+
+class Tab:
+    """One page that remembers what it asked for and what went wrong in it."""
+
+    def __init__(self, browser, address, viewport):
+        self.context = browser.new_context(viewport=viewport, accept_downloads=True)
+        self.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=address)
+        self.page = self.context.new_page()
+        self.page.set_default_timeout(30_000)
+        self.address, self.requests, self.problems = address, [], []
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.on("pageerror", lambda error: self.problems.append(str(error)))
+        self.page.on("console", self._heard)
+
+    def _heard(self, message):
+        refused = "the server responded with a status of 422" in message.text
+        if message.type == "error" and not refused:
+            self.problems.append(message.text)
+
+    def open(self, state, afresh=False):
+        """Go to a state, without loading the page again unless asked to."""
+        if afresh or not self.page.url.startswith(self.address):
+            self.page.goto("about:blank")
+            self.page.goto(f"{self.address}/#{state}")
+        else:
+            self.page.evaluate("state => { location.hash = state; }", state)
+            self.page.wait_for_timeout(30)  # hashchange comes as a task of its own
+        self.settle()
+
+    def settle(self):
+        """Wait until the picture answers what the page asks."""
+        self.page.wait_for_selector('.chart[aria-busy="false"] .main-svg', timeout=60_000)
+
+    def curve(self, name):
+        """The values of a drawn trace."""
+        return self.page.evaluate(
+            "name => Array.from(document.getElementById('plot').data.find(t => t.name === name).y)", name
+        )
+
+    def slide(self, name, value):
+        """Set a slider as a key press would: the events `input` and `change`."""
+        self.page.eval_on_selector(
+            f"input[name={name}-slider]",
+            "(node, value) => { node.value = value; node.dispatchEvent(new Event('input', {bubbles: true})); "
+            "node.dispatchEvent(new Event('change', {bubbles: true})); }",
+            value,
+        )
+        self.settle()
+
+    def copied(self, button):
+        self.page.eval_on_selector("#copies", "node => { node.open = true; }")
+        self.page.click(button)
+        return self.page.evaluate("() => navigator.clipboard.readText()")
+
+
+@pytest.fixture(scope="module")
+def wide(browser, address):
+    tab = Tab(browser, address, WIDE)
+    yield tab
+    tab.context.close()
+
+
+@pytest.fixture
+def tab(wide, address):
+    yield wide
+    assert not wide.problems
+    here = (address, "about:", "data:", f"blob:{address}")
+    assert not [url for url in wide.requests if not url.startswith(here)], "the page asked another host"
+
+
+def risk_on_screen(tab):
+    return tab.curve("reducible risk")
+
+
+def test_moving_theta_across_alpha_flips_the_badge_and_the_curve(tab):
+    tab.open("view=curve&theta=1.25")
+    assert tab.page.inner_text("#regime") == "Regime II"
+    before = risk_on_screen(tab)
+    tab.slide("theta", 430)  # 0.5 + 0.43 · 3.5 = 2.0 > α = 1.8
+    assert tab.page.input_value("#field-theta") in ("2", "2.0", "2.00", "2.01")
+    assert tab.page.inner_text("#regime") == "Regime I"
+    after = risk_on_screen(tab)
+    # In Regime II the risk falls with P much more than in Regime I.
+    assert before[0] / before[-1] > 2 * after[0] / after[-1]
+    tab.slide("theta", 0)
+    assert tab.page.inner_text("#regime") == "Outside the theorem"
+    tab.page.click("#conditions-summary")
+    assert "✗ fails" in tab.page.inner_text("#conditions-table")
+
+
+@pytest.mark.parametrize(
+    ("field", "nonsense", "says"),
+    [("M", "many", "valid number"), ("rho", "1.2", "must lie in (0, 1)"), ("to_P", "1", "above the start")],
+)
+def test_nonsense_shows_an_error_and_keeps_the_last_good_curve(tab, field, nonsense, says):
+    tab.open("view=curve")
+    before, good = risk_on_screen(tab), tab.page.input_value(f"#field-{field}")
+    tab.page.fill(f"#field-{field}", nonsense)
+    tab.settle()
+    assert says in tab.page.inner_text(f"#field-{field}-error")
+    assert tab.page.get_attribute(f"#field-{field}", "aria-invalid") == "true"
+    assert "last good" in tab.page.inner_text("#status")
+    assert risk_on_screen(tab) == before
+    tab.page.fill(f"#field-{field}", good)
+    tab.settle()
+    assert tab.page.inner_text(f"#field-{field}-error") == ""
+    assert risk_on_screen(tab) == before
+
+
+@pytest.mark.parametrize("view", ["spectrum", "curve", "tradeoff"])
+def test_the_link_restores_the_view(tab, view):
+    tab.open(f"view={view}")
+    tab.page.fill("#field-c_0", "0.7")
+    tab.page.select_option("#field-kind", "block")
+    tab.page.fill("#field-d", "inf")
+    tab.settle()
+    link = tab.copied("#copy-link")
+    first = tab.page.evaluate("() => document.getElementById('plot').data.map(t => Array.from(t.y))")
+    tab.open(link.partition("#")[2], afresh=True)
+    assert tab.page.input_value("#field-c_0") == "0.7"
+    assert tab.page.input_value("#field-kind") == "block"
+    assert tab.page.get_attribute(f"#tab-{view}", "aria-selected") == "true"
+    again = tab.page.evaluate("() => document.getElementById('plot').data.map(t => Array.from(t.y))")
+    assert again == first
+
+
+def test_sampled_points_come_and_can_be_cancelled(tab):
+    tab.open(f"view=curve&{SMALL}")
+    tab.page.click("#sample")
+    tab.page.wait_for_selector("#sample:not([disabled])")
+    assert "standard error" in tab.page.inner_text("#sample-status")
+    bars = "() => document.getElementById('plot').data.find(t => t.name === 'sampled').error_y.array"
+    assert len(tab.page.evaluate(bars)) == 3
+    assert "--rung sampled" in tab.copied("#copy-command")
+    tab.open("view=curve&d=512&to_P=512&sketches=8")
+    tab.page.click("#sample")
+    tab.page.wait_for_selector("#sample-status progress")
+    tab.page.click("#sample-cancel")
+    assert "Cancelled" in tab.page.inner_text("#sample-status")
+    assert tab.page.is_enabled("#sample")
+    tab.settle()
+    names = tab.page.evaluate("() => document.getElementById('plot').data.map(t => t.name)")
+    assert "sampled" not in names
+
+
+def run(command):
+    words = shlex.split(command)
+    assert words[0] == "seqlaw"
+    words = [sys.executable, "-m", *words]
+    done = subprocess.run(words, capture_output=True, text=True, env=environment())
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def run_python(text):
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, env=environment())
+    assert done.returncode == 0, done.stderr
+    return [line.split() for line in done.stdout.splitlines()]
+
+
+# A batch of another size sums in another order.
+ROUNDING = 1e-11
+
+
+@pytest.mark.parametrize("state", ["along=P", "along=R&kind=block&eval_length=100&theta=2.1"])
+def test_the_copied_command_and_python_give_the_curve_on_the_screen(tab, state):
+    tab.open(f"view=curve&{state}")
+    shown = risk_on_screen(tab)
+    rows = loads(run(tab.copied("#copy-command") + " --json"))["rows"]
+    assert [row["reducible"] for row in rows] == pytest.approx(shown, rel=ROUNDING)
+    printed = run_python(tab.copied("#copy-python"))
+    assert [float(row[-1]) for row in printed] == pytest.approx(shown, rel=ROUNDING)
+
+
+def test_the_copied_command_and_python_give_longer_or_more(tab):
+    tab.open("view=tradeoff&tests=64")
+    shown = tab.curve("own length (the paper)") + tab.curve("length 64")
+    rows = loads(run(tab.copied("#copy-command") + " --json"))["rows"]
+    assert [row["reducible"] for row in rows] == pytest.approx(shown, rel=ROUNDING)
+    printed = run_python(tab.copied("#copy-python"))
+    assert [float(row[-1]) for row in printed] == pytest.approx(shown, rel=ROUNDING)
+
+
+def test_the_copied_python_gives_the_spectrum(tab):
+    tab.open("view=spectrum")
+    tab.page.wait_for_selector("#numbers table")
+    j, total = tab.page.evaluate(
+        "() => { const t = document.getElementById('plot').data[2];"
+        " return [Array.from(t.x), Array.from(t.y)]; }"
+    )
+    shown = dict(zip(j, total, strict=True))
+    printed = {float(row[0]): float(row[3]) for row in run_python(tab.copied("#copy-python"))}
+    common = set(shown) & set(printed)
+    assert len(common) >= 3
+    assert all(shown[k] == printed[k] for k in common)
+    law = loads(run(tab.copied("#copy-command") + " --json"))
+    assert f"κ = {law['guides']['kappa']:.3g}" in tab.page.inner_text("#plot")
+
+
+def test_the_planner_plans_cancels_and_copies(tab):
+    tab.open("view=plan&compute=200&budget_tokens=50&d=64")
+    tab.page.wait_for_selector(".tiles")
+    best = [tile.split("\n")[1] for tile in tab.page.locator(".tile").all_inner_texts()[:4]]
+    plan = loads(run(tab.copied("#copy-command") + " --json"))
+    assert best == [str(plan["finite"][name]) for name in "MNPL"]
+    printed = run_python(tab.copied("#copy-python"))[0]
+    assert "".join(printed).startswith("Allocation(" + ",".join(f"{n}={plan['finite'][n]}" for n in "MNPL"))
+    assert "free: ceilings" in tab.page.inner_text("#numbers")
+    assert tab.page.locator("#notes li").count() == len(plan["notes"])
+    tab.page.fill("#field-compute", "1e20")
+    tab.page.wait_for_selector("#plan-cancel")
+    tab.page.click("#plan-cancel")
+    assert "cancelled" in tab.page.inner_text("#status")
+    tab.page.fill("#field-compute", "nonsense")
+    tab.page.wait_for_selector(".field[data-name=compute].invalid")
+
+
+def test_the_six_panels_are_drawn(tab):
+    tab.open("view=panels")
+    assert tab.page.locator("#plot .subplot").count() == 6
+    assert tab.page.locator("#numbers tbody tr").count() == 10
+
+
+def test_the_numbers_and_the_picture_can_be_saved(tab, tmp_path):
+    tab.open("view=curve")
+    for kind, start in (("csv", b"rung,"), ("png", b"\x89PNG"), ("svg", b"<svg")):
+        with tab.page.expect_download() as waiting:
+            tab.page.click(f"#save-{kind}")
+        path = tmp_path / waiting.value.suggested_filename
+        waiting.value.save_as(path)
+        assert path.name == f"seqlaw-curve.{kind}"
+        assert path.read_bytes().startswith(start)
+    rows = (tmp_path / "seqlaw-curve.csv").read_text().splitlines()
+    column = rows[0].split(",").index("reducible")
+    assert [float(row.split(",")[column]) for row in rows[1:]] == risk_on_screen(tab)
+
+
+def test_the_keyboard_is_enough(tab):
+    tab.open("view=curve")
+    tab.page.focus("#tab-curve")
+    tab.page.keyboard.press("ArrowLeft")
+    tab.settle()
+    assert tab.page.get_attribute("#tab-spectrum", "aria-selected") == "true"
+    assert tab.page.evaluate("() => document.activeElement.id") == "tab-spectrum"
+    tab.page.focus("input[name=theta-slider]")
+    before = tab.page.input_value("#field-theta")
+    tab.page.keyboard.press("ArrowRight")
+    tab.page.keyboard.press("ArrowRight")
+    assert tab.page.input_value("#field-theta") != before
+    unnamed = tab.page.evaluate(
+        "() => Array.from(document.querySelectorAll('input, select, button'))"
+        ".filter(n => !(n.labels?.length || n.getAttribute('aria-label') || n.textContent.trim())).length"
+    )
+    assert unnamed == 0
+
+
+OVERLAPS = """() => {
+  const boxes = [...document.querySelectorAll('.card, .tabs, .top')].filter(n => n.offsetParent && !n.hidden)
+    .map(n => [n.className, n.getBoundingClientRect()]);
+  const out = [];
+  for (const [a, p] of boxes) for (const [b, q] of boxes)
+    if (a < b && p.left < q.right - 1 && q.left < p.right - 1 && p.top < q.bottom - 1 && q.top < p.bottom - 1)
+      out.push([a, b]);
+  const legend = document.querySelector('#plot .legend')?.getBoundingClientRect();
+  const title = document.querySelector('#plot .gtitle')?.getBoundingClientRect();
+  if (legend && title && legend.top < title.bottom - 2) out.push(['legend', 'title']);
+  const plot = document.getElementById('plot').getBoundingClientRect();
+  if (title && title.right > plot.right + 1) out.push(['title', 'edge']);
+  return out;
+}"""
+
+
+@pytest.mark.parametrize("viewport", [WIDE, PHONE], ids=["wide", "phone"])
+def test_every_view_fits_its_screen(browser, address, viewport):
+    tab = Tab(browser, address, viewport)
+    try:
+        for view in ("spectrum", "curve", "tradeoff", "plan", "panels"):
+            tab.open(f"view={view}&compute=200&budget_tokens=50")
+            width = tab.page.evaluate("() => document.documentElement.scrollWidth")
+            assert width <= viewport["width"], view
+            assert tab.page.evaluate(OVERLAPS) == [], view
+        assert not tab.problems
+    finally:
+        tab.context.close()
+
+
+def drag(tab, name, moves=80):
+    slider = tab.page.locator(f"input[name={name}-slider]")
+    slider.scroll_into_view_if_needed()
+    box = slider.bounding_box()
+    y, left = box["y"] + box["height"] / 2, box["x"] + 0.2 * box["width"]
+    tab.page.mouse.move(left, y)
+    tab.page.mouse.down()
+    for k in range(moves):
+        tab.page.mouse.move(left + k * 0.5 * box["width"] / moves, y)
+        time.sleep(0.015)
+    tab.page.mouse.up()
+
+
+def test_a_fast_drag_follows_the_slider_and_queues_nothing(tab):
+    tab.open("view=curve")
+    tab.page.evaluate("() => performance.clearMeasures()")
+    sent = len(tab.requests)
+    drag(tab, "theta")
+    released = time.monotonic()
+    tab.settle()
+    assert time.monotonic() - released < 3
+    times = tab.page.evaluate("() => performance.getEntriesByName('slider-to-curve').map(e => e.duration)")
+    median = statistics.median(times)
+    print(f"slider to curve: median {median:.0f} ms of {len(times)}, worst {max(times):.0f} ms")
+    # 120 ms is the promise on a free machine (benchmarks/bench_web.py); tests share theirs with others.
+    assert median < 400
+    # One question at a time: never more questions than answers drawn, but for the last ones.
+    assert len([u for u in tab.requests[sent:] if u.endswith("/api/curve")]) <= len(times) + 3
+    assert len(risk_on_screen(tab)) > 20  # at rest, all the points
+    assert tab.page.inner_text("#regime") == "Regime I"
