@@ -59,10 +59,11 @@ SMALL = {
     "--repetitions": st.sampled_from(["1", "2"]),
     "--eval-length": size(1, 10**18),
 }
+FEW = "-M 6 -d 24 -N 40 -P 6 --sketches=1 --repetitions=1 --jobs=1"  # unless chosen otherwise after it
 COMMANDS = {
     "risk": TEACHER | SCHEDULE | SIZES,
-    "risk --rung exact": TEACHER | SCHEDULE | SMALL,
-    "risk --rung sampled": TEACHER | SCHEDULE | SMALL,
+    f"risk --rung exact {FEW}": TEACHER | SCHEDULE | SMALL,
+    f"risk --rung sampled {FEW}": TEACHER | SCHEDULE | SMALL,
     "rates": TEACHER | SCHEDULE | SIZES,
     "curve": TEACHER
     | SCHEDULE
