@@ -98,3 +98,15 @@ def test_importing_seqlaw_loads_numpy_and_scipy_at_most():
 def test_the_project_stands_alone(word):
     for path in ROOT.rglob("*.py"):
         assert word not in path.read_text(), path
+
+
+def test_the_graph_in_the_design_notes_is_the_graph():
+    graph = {}
+    for parts, name in imports():
+        if name.startswith("seqlaw."):
+            here, there = room(parts), room(name.split(".")[1:])
+            if there in ALLOWED and here != there:
+                graph.setdefault(here, set()).add(there)
+    lines = [f"{here} <- {', '.join(sorted(rooms))}" for here, rooms in sorted(graph.items())]
+    page = (Path(__file__).parent.parent / "docs" / "design.md").read_text()
+    assert page.split("```text\n")[1].split("```")[0].splitlines() == lines

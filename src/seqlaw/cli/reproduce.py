@@ -14,7 +14,9 @@ from seqlaw.rungs.ask import RUNGS
 
 
 def reproduce(
-    out: Annotated[str, typer.Option(help="Folder of the results; what it holds is not run again.")],
+    out: Annotated[
+        str, typer.Option(help="Folder of the results; what it holds is not run again.")
+    ] = "results/paper",
     rung: Annotated[
         str, typer.Option(help="sampled as in the paper; exact and equivalent sample no trajectories.")
     ] = "sampled",

@@ -31,7 +31,7 @@ _MOVES = np.array(
 )
 _MOVES = _MOVES[np.any(_MOVES != 0, axis=1)]
 # Where the profiles of M, P and L are taken, on both sides of the optimum; P is often nearly free.
-_FACTORS = ((1.15, 1.5, 3.0, 20.0), (1.5, 6.0, 100.0, 1e4), (1.15, 1.5, 3.0, 20.0))
+_FACTORS = ((1.25, 2.5, 15.0), (2.0, 15.0, 1e3), (1.25, 2.5, 15.0))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -289,22 +289,26 @@ def _polish(search: Search, start: Triple, low: Triple, high: Triple) -> None:
     for _ in range(30):
         M, P, L = best
         N = search.trajectories(best)
-        near = []
         counts = range(max(1, N - 2), N + 4)
         # Few and short trajectories: how N·P·M²·L packs into the compute outweighs the valley's floor.
-        reach = max(2, round(0.2 * P)) if N <= 8 and P <= 400 else 2
-        for m in range(max(low[0], M - 2), min(high[0], M + 2) + 1):
-            room = min(int(budget.tokens), int(budget.compute) // (m**2 * L))  # tokens
-            lengths = {*range(P - reach, P + reach + 1), *(room // n for n in counts)}
-            for p in lengths:
-                if low[1] <= p <= high[1]:
+        packed = N <= 8 and P <= 400
+        near = []
+        for m in _around(M, 2):
+            room = min(int(budget.tokens), int(budget.compute) // (max(m, 1) ** 2 * L))  # tokens
+            for p in {*_around(P, round(0.2 * P) + 2 if packed else 2), *(room // n for n in counts)}:
+                if low[0] <= m <= high[0] and low[1] <= p <= high[1]:
                     deep = int(budget.compute) // (p * m**2)
-                    steps = {*(range(L - 2, L + 3) if reach == 2 else ()), *(deep // n for n in counts)}
+                    steps = {*([] if packed else _around(L, 2)), *(deep // n for n in counts)}
                     near += [(m, p, count) for count in steps if low[2] <= count <= high[2]]
         search.look(near)
         before, best = best, search.best()
-        if search.value(best) > search.value(before) * (1 - 1e-8):
+        if search.value(best) > search.value(before) * (1 - 1e-7):
             return
+
+
+def _around(size: int, reach: int) -> list[int]:
+    """The integers near a small size; a large one is not worth its neighbours."""
+    return list(range(size - reach, size + reach + 1)) if size < 500 else [size]
 
 
 def _profiles(search: Search, best: Triple, bounds: Array) -> list[list[Triple]]:
@@ -328,7 +332,7 @@ def _profiles(search: Search, best: Triple, bounds: Array) -> list[list[Triple]]
                 starts.append(triple)
                 frozen.append(axis)
     search.look(starts)
-    ends = _descend(search, starts, bounds, frozen=frozen, finest=0.05, rounds=8)
+    ends = _descend(search, starts, bounds, frozen=frozen, finest=0.08, rounds=6)
     return [[best, *(t for t, a in zip(ends, frozen, strict=True) if a == axis)] for axis in range(3)]
 
 

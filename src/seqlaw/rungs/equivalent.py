@@ -156,16 +156,18 @@ def _columns(
         for k in np.flatnonzero(moved).tolist():
             bias[k] = _moved_loss(own, test.h[k], one, k) - approx[k]
 
-    def trace(h: Array) -> Any:  # tr (G-z)^-1 S diag(h) Sᵀ as a function of κ
-        return lambda kappa: (h / (own.h + kappa[:, None])) @ own.weights
+    def traces(h: Array) -> tuple[Array, Array]:  # tr φ(G) S diag(h) Sᵀ with φ = (1-ψ)/μ, and with (1-ψ)²/μ
+        def trace(kappa: NDArray[Any]) -> NDArray[Any]:
+            return np.asarray((h / (own.h + kappa[:, None])) @ own.weights)
 
-    def filtered(h: Array) -> Array:  # tr f(G) S diag(h) Sᵀ with f = μ g² = (1-ψ)²/μ
-        once = _integrate(one, one.residual / one.z, trace(h))
-        return 2 * once - _integrate(two, two.residual**2 / two.z, trace(h))
+        once = _integrate(one, one.residual / one.z, trace)
+        return once, 2 * once - _integrate(two, two.residual**2 / two.z, trace)
 
+    learned, effective = traces(own.h)
+    tested = traces(test.h)[1] if np.any(moved) else effective
     noise = float(fine.modes.sigma_xi @ own.weights)
     count = np.array([2.0 * setting.N * setting.P for setting in settings])
-    finite = (noise + 2 * own.approx) / count * filtered(test.h)
+    finite = (noise + 2 * own.approx) / count * tested
     variance, share = _lagged_variance(settings, own, one, two, coarse, noise, moved)
     return {
         "irreducible": np.full(len(settings), noise / 2),
@@ -173,8 +175,8 @@ def _columns(
         "bias": bias,
         "variance": variance / count,
         "finite_filter_variance": finite,
-        "effective_dimension": filtered(own.h),
-        "learned_dimensions": _integrate(one, one.residual / one.z, trace(own.h)),
+        "effective_dimension": effective,
+        "learned_dimensions": learned,
         "source_energy": energy,
         "kappa": own.kappa,
         "effective_share": share,

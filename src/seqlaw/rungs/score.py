@@ -113,9 +113,10 @@ def _doubled(modes: Modes, P: int, rows: slice) -> tuple[Array, Array]:
 def _memory(modes: Modes) -> int:
     """A power of two after which the start is forgotten to far below rounding."""
     rho = float(np.abs(modes.a).max())
-    # A mode without innovation only shrinks; and the cap keeps the square a number.
+    # A mode without innovation only shrinks. The cap is for the far tail of an infinite sum, whose start is
+    # 10^15 times its innovations or more and whose weight is nothing.
     ratio = np.divide(modes.sigma_0, modes.stationary, out=np.zeros(modes.d), where=modes.stationary > 0)
-    excess = min(max(1.0, float(np.max(ratio))), 1e150) ** 2
+    excess = min(max(1.0, float(np.max(ratio))), 1e15) ** 2
     n = 1
     while n * rho ** (2 * n) * excess > _FORGOTTEN:
         n *= 2
