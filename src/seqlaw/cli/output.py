@@ -36,7 +36,9 @@ def print_table(rows: Iterable[Sequence[Any]], *, header: Sequence[str] = (), ti
     from rich.measure import Measurement
     from rich.table import Table
 
-    table = Table(title=title or None, title_justify="left", box=SIMPLE, show_header=bool(header))
+    if title:
+        print(title)  # on its own line: a title inside the table would be folded to the table's width
+    table = Table(box=SIMPLE, show_header=bool(header))
     width = 0
     texts = [[number(cell) for cell in row] for row in rows]
     for row in texts:
