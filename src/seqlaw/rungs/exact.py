@@ -5,7 +5,7 @@ The filter is frozen at G (the paper's leading order); the cross term is then of
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -69,6 +69,19 @@ def learned_dimensions(problem: Problem, schedule: Schedule) -> float:
     return float(-np.expm1(schedule.log_residual(problem.eigenvalues)).sum())
 
 
+def _solved(
+    settings: Sequence[Setting], sketches: int | Sequence[int], seed: int
+) -> Iterator[tuple[list[int], int, dict[int, Problem]]]:
+    """(indices of a family, sketch, its problems by length) for settings that share teacher and width."""
+    for family in families(settings):
+        members = [settings[index] for index in family]
+        modes, M = members[0].modes, members[0].M
+        lengths = dict.fromkeys(P for member in members for P in (member.P, member.test_length))
+        for sketch in indices("sketches", sketches):
+            S = gaussian_sketch(M, modes.d, seed=seed, index=sketch)
+            yield family, sketch, {P: sketched_problem(modes, S, P) for P in lengths}
+
+
 @one_thread()
 def exact_rows(settings: Sequence[Setting], *, sketches: int | Sequence[int] = 1, seed: int = 0) -> list[Row]:
     """One row for each setting and sketch: parameters, five terms, diagnostics.
@@ -77,24 +90,15 @@ def exact_rows(settings: Sequence[Setting], *, sketches: int | Sequence[int] = 1
     settings of one length share the closed score covariance, whatever their N, schedules and test lengths.
     """
     rows: list[Row] = []
-    for family in families(settings):
-        modes, M = settings[family[0]].modes, settings[family[0]].M
-        for sketch in indices("sketches", sketches):
-            S = gaussian_sketch(M, modes.d, seed=seed, index=sketch)
-            problems: dict[int, Problem] = {}
-            scores: dict[int, Score] = {}
-            for index in family:
-                setting = settings[index]
-                for P in (setting.P, setting.test_length):
-                    if P not in problems:
-                        problems[P] = sketched_problem(modes, S, P)
-                problem = problems[setting.P]
-                if setting.P not in scores:
-                    scores[setting.P] = score(problem)
-                rows.append(
-                    {"rung": "exact", "point": index, "sketch": sketch, **columns(setting)}
-                    | _evaluate(setting, problem, problems[setting.test_length], scores[setting.P])
-                )
+    for family, sketch, problems in _solved(settings, sketches, seed):
+        scores = {P: score(problems[P]) for P in dict.fromkeys(settings[index].P for index in family)}
+        for index in family:
+            setting = settings[index]
+            problem, test = problems[setting.P], problems[setting.test_length]
+            rows.append(
+                {"rung": "exact", "point": index, "sketch": sketch, **columns(setting)}
+                | _evaluate(setting, problem, test, scores[setting.P])
+            )
     return sorted(rows, key=lambda row: (row["point"], row["sketch"]))
 
 
@@ -107,24 +111,17 @@ def population_rows(
     N plays no part. The sketches are those of `exact_rows`.
     """
     rows: list[Row] = []
-    for family in families(settings):
-        modes, M = settings[family[0]].modes, settings[family[0]].M
-        for sketch in indices("sketches", sketches):
-            S = gaussian_sketch(M, modes.d, seed=seed, index=sketch)
-            problems: dict[int, Problem] = {}
-            for index in family:
-                setting = settings[index]
-                for P in (setting.P, setting.test_length):
-                    if P not in problems:
-                        problems[P] = sketched_problem(modes, S, P)
-                problem, test = problems[setting.P], problems[setting.test_length]
-                schedule = setting.schedule.safeguarded(float(problem.eigenvalues[-1]))
-                rows.append(
-                    {"rung": "population", "point": index, "sketch": sketch, **columns(setting)}
-                    | {"irreducible": test.irreducible, "approx": test.approx}
-                    | {"bias": population_bias(problem, schedule, test)}
-                    | {"clipped": float(schedule is not setting.schedule)}
-                )
+    for family, sketch, problems in _solved(settings, sketches, seed):
+        for index in family:
+            setting = settings[index]
+            problem, test = problems[setting.P], problems[setting.test_length]
+            schedule = setting.schedule.safeguarded(float(problem.eigenvalues[-1]))
+            rows.append(
+                {"rung": "population", "point": index, "sketch": sketch, **columns(setting)}
+                | {"irreducible": test.irreducible, "approx": test.approx}
+                | {"bias": population_bias(problem, schedule, test)}
+                | {"clipped": float(schedule is not setting.schedule)}
+            )
     return sorted(rows, key=lambda row: (row["point"], row["sketch"]))
 
 
