@@ -71,6 +71,10 @@ class Schedule(ABC):
                 raise InputError("R", f"asks for {error.value} steps, but L {error.rule}", R) from None
             raise
 
+    def with_steps(self, L: int) -> Self:
+        """A schedule of the same kind, peak step and shape with L steps."""
+        return replace(self, L=L)  # type: ignore[type-var]  # every subclass is a dataclass
+
     def _shape(self) -> dict[str, float]:
         return {}
 

@@ -42,7 +42,7 @@ class Setting:
             raise InputError("d", "must be given for a power-law teacher", None)
         elif self.d != math.inf:
             object.__setattr__(self, "d", whole("d", self.d, most=LARGEST))
-        if self.M > self.d:  # type: ignore[operator]
+        if self.d is not None and self.M > self.d:
             raise InputError("M", f"must be at most d = {self.d}", self.M)
         if self.eval_length is not None:
             object.__setattr__(self, "eval_length", whole("eval_length", self.eval_length, most=LONGEST))

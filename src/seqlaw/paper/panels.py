@@ -195,7 +195,7 @@ def _variance(
     axes = {
         "N": [replace(at, N=N) for N in sweeps["N"]],
         "P": [replace(at, P=P, eval_length=None) for P in sweeps["P"]],
-        "R": [replace(at, schedule=replace(at.schedule, L=L)) for L in sweeps["L"]],  # type: ignore[type-var]
+        "R": [replace(at, schedule=at.schedule.with_steps(L)) for L in sweeps["L"]],
     }
     return Panel(
         name=name,

@@ -133,7 +133,7 @@ class Search:
             N=self.trajectories(triple) if N is None else N,
             P=P,
             d=self.d,
-            schedule=dataclasses.replace(self.schedule, L=L),  # type: ignore[type-var]
+            schedule=self.schedule.with_steps(L),
             eval_length=self.eval_length,
         )
 
@@ -177,7 +177,7 @@ def _shortest(schedule: Schedule) -> int:
     """The least number of steps that the schedule's phases allow."""
     for L in range(1, 10**4):
         try:
-            dataclasses.replace(schedule, L=L)  # type: ignore[type-var]
+            schedule.with_steps(L)
         except InputError:
             continue
         return L

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -214,7 +214,7 @@ def planner(body: PlanBody, progress: Progress) -> Answer:
     best, risk = answer.finite.best, answer.finite.risk
     point = Setting(
         teacher=body.teacher, M=best.M, N=best.N, P=best.P, d=body.d, eval_length=eval_length,
-        schedule=replace(schedule, L=best.L),  # type: ignore[type-var]  # every schedule is a dataclass
+        schedule=schedule.with_steps(best.L),
     )  # fmt: skip
     law = answer.corollary
     return {
