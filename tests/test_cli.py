@@ -238,7 +238,7 @@ def test_teacher_files(fields, run, tmp_path):
         ("rates --theta 1000", "--theta must be at most 20"),
         ("tradeoff -N 5", "No such option: -N"),
         ("plan --max-M 0", "--max-M must be at least 1"),
-        ("plan -L 100", "-L/--steps is what the plan chooses"),
+        ("plan -L 100", "No such option: -L"),
         ("tradeoff --tokens 0", "--tokens must be positive"),
         ("tradeoff --test 0", "--test must be at least 1"),
         ("rates --theta -1", "--theta must not be negative"),

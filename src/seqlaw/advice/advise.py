@@ -111,7 +111,7 @@ def _sentence(curves: Tradeoff, name: str, M: int) -> str:
     ratio = worst.reducible / least if least > 0 else 1.0
     tokens = f"{curves.tokens:,} tokens and width {M}"
     if ratio < _MATTERS:
-        within = f"{100 * (ratio - 1):.1f} %"
+        within = f"{max(100 * (ratio - 1), 0.1):.1f} %"
         return f"{where} the split of {tokens} hardly matters: any P is within {within} of the best."
     span = f"P = {low:,}" if low == high else f"P from {low:,} to {high:,}"
     shortest, longest = min(row.P for row in curve), max(row.P for row in curve)
@@ -128,7 +128,7 @@ def _sentence(curves: Tradeoff, name: str, M: int) -> str:
     )
     return (
         f"{where} {kind} at {tokens}: {span} ({counts}) is best, and P = {worst.P:,} has "
-        f"{ratio:.2g} times its reducible risk."
+        f"{ratio:.3g} times its reducible risk."
     )
 
 

@@ -42,11 +42,11 @@ def _root(
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit: 0, 2 for bad input, 130 for Ctrl-C."""
+    given = sys.argv[1:] if arguments is None else arguments
     try:
         from seqlaw.cli import register  # imported here: the commands import `app`
 
         register.register(app)
-        given = sys.argv[1:] if arguments is None else arguments
         code = app(args=given or ["--help"], standalone_mode=False)
     except InputError as error:
         _fail(f"{option_of(error.field)} {error.rule}, got {error.value}")
@@ -58,6 +58,11 @@ def main(arguments: list[str] | None = None) -> None:
     except MemoryError:
         _fail("these sizes do not fit in memory (the equivalent rung takes any size)")
     except KeyboardInterrupt:
+        if {"sweep", "reproduce"} & set(given[:1]):
+            print(
+                "seqlaw: stopped; finished tasks are kept, the same command goes on from there",
+                file=sys.stderr,
+            )
         sys.exit(130)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -38,7 +38,7 @@ def explore(
         app = create_app(hosts=None if allow_remote else {*LOOPBACK, host.lower()}, results=results)
     except ImportError as error:
         raise InputError(
-            "explore", "needs the extra: pip install 'seqlaw[web]'", f"no {error.name}"
+            "seqlaw explore", "needs the extra web: pip install 'seqlaw[web]'", f"no {error.name}"
         ) from None
     if results is not None:
         from seqlaw.web.panels import check_results

@@ -106,16 +106,10 @@ class TeacherOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScheduleOptions:
-    """Which schedule: a kind, and its steps or its horizon."""
+class KindOptions:
+    """Which kind of schedule."""
 
     schedule: Annotated[str, typer.Option(help="wsd, block, constant or cosine.")] = "wsd"
-    steps: Annotated[
-        str | None, typer.Option("--steps", "-L", help="Steps L.  [default: 30000]", metavar="INT")
-    ] = None
-    horizon: Annotated[float | None, typer.Option("--horizon", "-R", help="Horizon R, instead of steps.")] = (
-        None
-    )
     gamma: Annotated[float, typer.Option(help="Peak step size.")] = 0.1
     warmup: Annotated[float | None, typer.Option(help="wsd: warm-up fraction.  [default: 0.1]")] = None
     decay: Annotated[float | None, typer.Option(help="wsd: decay fraction.  [default: 0.2]")] = None
@@ -130,6 +124,24 @@ class ScheduleOptions:
             name, value = next(iter(shape.items()))
             raise InputError(name, "goes with --schedule wsd only", value)
         return SCHEDULES[self.schedule], shape
+
+    def build_kind(self) -> Schedule:
+        """The schedule with some number of steps: a plan chooses them."""
+        kind, shape = self.schedule_kind()
+        make: Callable[..., Schedule] = kind
+        return make(gamma=self.gamma, L=10**6, **shape)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScheduleOptions(KindOptions):
+    """A kind of schedule, and its steps or its horizon."""
+
+    steps: Annotated[
+        str | None, typer.Option("--steps", "-L", help="Steps L.  [default: 30000]", metavar="INT")
+    ] = None
+    horizon: Annotated[float | None, typer.Option("--horizon", "-R", help="Horizon R, instead of steps.")] = (
+        None
+    )
 
     def build_schedule(self) -> Schedule:
         kind, shape = self.schedule_kind()

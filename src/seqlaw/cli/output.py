@@ -63,9 +63,9 @@ def number(value: Any) -> str:
 
 
 def print_flags(flags: Iterable[str]) -> None:
-    """One line a flag."""
+    """One line a flag; what is true of a rung everywhere is a note, not a warning."""
     for flag in flags:
-        print(f"! {flag}")
+        print(f"{'note' if flag.startswith('cross:') else '!'} {flag}")
 
 
 @contextmanager

@@ -10,6 +10,7 @@ import typer
 
 from seqlaw.cli.options import (
     Json,
+    KindOptions,
     ModeCount,
     Plot,
     ScheduleOptions,
@@ -81,7 +82,7 @@ def _holds(holds: bool | None) -> str:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class PlanOptions(ScheduleOptions, TeacherOptions):
+class PlanOptions(KindOptions, TeacherOptions):
     """A teacher and the kind of schedule; its length is what the plan chooses."""
 
 
@@ -131,10 +132,6 @@ def plan(
     """
     if plot is not None:
         check_path(plot)
-    if options.steps is not None or options.horizon is not None:
-        raise InputError(
-            "L", "is what the plan chooses: give --max-L for a ceiling", options.steps or options.horizon
-        )
     unit = planning.FLOPS_PER_UNIT if flops else 1
     budget = Budget(
         compute=_budget_number("compute", compute) / unit,
@@ -145,7 +142,7 @@ def plan(
         max_L=_ceiling("max_L", max_L),
     )
     teacher = options.build_teacher()
-    schedule = dataclasses.replace(options, steps="1000000").build_schedule()
+    schedule = options.build_kind()
     answer = planning.plan(
         teacher,
         budget,
@@ -201,6 +198,7 @@ def plan_fields(answer: planning.Plan) -> dict[str, Any]:
             "eval_length": risk.eval_length,
             "flat": answer.finite.flat,
             "isoflop": [dataclasses.asdict(point) for point in answer.finite.isoflop],
+            "by_length": [dataclasses.asdict(point) for point in answer.finite.by_length],
         },
         "confirmation": None
         if answer.confirmation is None
@@ -234,9 +232,12 @@ def _print_plan(answer: planning.Plan) -> None:
             for s in ("M", "N", "P", "L")
         ],
         header=("size", "best", "1 % from", "to"),
-        title=f"Regime {answer.regime}: least risk at compute {best.compute:.3g}, {best.tokens:.3g} tokens, "
+        title=f"Regime {answer.regime}: least risk with {best.tokens:.3g} of {answer.budget.tokens:.3g} tokens and "
+        f"{best.compute:.3g} of {answer.budget.compute:.3g} compute, d = {answer.d:g}, "
         f"tested at {tested}",
     )
+    others = [(p.P, p.reducible / best.reducible, p.M, p.N, p.L) for p in answer.finite.by_length]
+    print_table(others, header=("if P were", "risk over the best", "M", "N", "L"))
     rows = [(name, getattr(risk, name), risk.accuracy.get(name, "")) for name in (*TERMS, "reducible")]
     if answer.confirmation is not None:
         error = answer.confirmation.standard_error.get("reducible", math.nan)
@@ -248,7 +249,7 @@ def _print_plan(answer: planning.Plan) -> None:
         print_table(
             [(name, *(f"{getattr(e, s):.4f}" for s in (*SIZES, "risk"))) for name, e in lines],
             header=("powers of K", *SIZES, "risk"),
-            title=f"Rates at K = {answer.K:.3g}, tau = {answer.tau:.3g} ({answer.phase})",
+            title=f"Rates, as powers of K = gamma C = {answer.K:.3g} at T = K^{answer.tau:.3g} ({answer.phase})",
         )
     for note in answer.notes:
         print(f"- {note}")
@@ -336,7 +337,7 @@ def tradeoff(
     print_table(
         table,
         header=("P", "N", "tested at own length", *(f"at {P}" for P in common)),
-        title=f"Regime {answer.regime}: reducible risk at {budget:,} tokens, M={setting.M}, "
+        title=f"Regime {answer.regime}: reducible risk at {budget:,} tokens, M={setting.M}, d={setting.d:g}, "
         f"{setting.schedule.L} steps",
     )
     for name in names:

@@ -81,6 +81,8 @@ class FinitePlan:
     risk: Risk
     isoflop: tuple[Allocation, ...]
     """The best allocation at each of several widths, under the same budgets."""
+    by_length: tuple[Allocation, ...]
+    """The best allocation at each of several lengths: what another P would cost."""
     flat: dict[str, tuple[float, float]]
     """The range of each size over which the risk, the other sizes chosen anew, stays within 1 %."""
 
@@ -206,16 +208,18 @@ def finite_plan(search: Search) -> FinitePlan:
     return FinitePlan(
         best=dataclasses.replace(search.allocation(best), reducible=risks[best].reducible),
         risk=risks[best],
-        isoflop=_best_by_width([search.allocation(t) for t in {best, *profiles[0]}]),
+        isoflop=_best_by("M", [search.allocation(t) for t in {best, *profiles[0]}]),
+        by_length=_best_by("P", [search.allocation(t) for t in {best, *profiles[1]}]),
         flat=_flat(search, best, profiles),
     )
 
 
-def _best_by_width(allocations: list[Allocation]) -> tuple[Allocation, ...]:
-    """One allocation a width, the best: a ceiling on M can bring several searches to the same one."""
+def _best_by(size: str, allocations: list[Allocation]) -> tuple[Allocation, ...]:
+    """One allocation a size, the best: a ceiling can bring several searches to the same one."""
     best: dict[int, Allocation] = {}
-    for allocation in sorted(allocations, key=lambda a: (a.M, -a.reducible)):
-        best[allocation.M] = allocation
+    for allocation in sorted(allocations, key=lambda a: (getattr(a, size), -a.reducible)):
+        if allocation.reducible < math.inf:
+            best[getattr(allocation, size)] = allocation
     return tuple(best.values())
 
 

@@ -28,6 +28,8 @@ class Plan:
     regime: str
     phase: str | None
     gamma: float
+    budget: Budget
+    d: float
     eval_length: int | None
     """The test length; None for the training length."""
     K: float
@@ -87,6 +89,8 @@ def plan(
         regime=teacher.regime if isinstance(teacher, Teacher) else "unknown",
         phase=law.phase if law else None,
         gamma=schedule.gamma,
+        budget=budget,
+        d=size,
         eval_length=eval_length,
         K=K,
         tau=tau,
@@ -138,7 +142,7 @@ def rate_notes(
     if free is not None and free.ranges["P"][1] - free.ranges["P"][0] > 1e-6:
         low, high = free.ranges["P"]
         notes.append(
-            f"Sequence length is free at this order: any P from K^{low:.3g} to K^{high:.3g} attains the rate."
+            f"In rate, not in constants, the length is free: any P from K^{low:.3g} to K^{high:.3g} attains the rate."
         )
     return notes
 
@@ -171,7 +175,7 @@ def finite_notes(
             f"Longer or more hardly matters: any P from {low:.3g} to {high:.3g} is within 1 % of the best."
         )
     elif best.P <= 2:
-        notes.append("More, shorter sequences win: the best length is the shortest.")
+        notes.append("More, shorter sequences win: the best length, 2, is the least that is considered.")
     elif best.N == 1:
         notes.append("Longer wins outright: one sequence takes all the tokens.")
     return notes

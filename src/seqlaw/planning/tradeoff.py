@@ -92,7 +92,7 @@ def tradeoff(
     for name in tests:
         curve = [row for row in rows if row.tested == name]
         least = min(row.reducible for row in curve)
-        near = [row.P for row in curve if row.reducible <= 1.01 * least]
+        near = [row.P for row in curve if row.reducible <= least + 0.01 * abs(least)]
         best[name] = (min(near), max(near))
     return Tradeoff(
         regime=setting.regime,

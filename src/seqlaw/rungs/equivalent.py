@@ -292,11 +292,12 @@ def _risk(setting: Setting, schedule: Schedule, row: dict[str, float]) -> Risk:
     trained = schedule.total * row["edge"]
     if trained < _LEAST_TRAINING:
         flags.append(f"untrained: sum(gamma) * ||G|| = {trained:.2g}, the variance is not resolved")
+        row["variance"] = max(row["variance"], 0.0)
     saturation = schedule.total * row["kappa"]
     if saturation > 1:
         flags.append(
             f"saturated: sum(gamma) * kappa(0) = {saturation:.3g} > 1, the smallest eigenvalues rule "
-            "the bias and sketches scatter about this value"
+            "the bias and sketches scatter about this value (check with the exact rung)"
         )
     if row["bias"] < FLOOR * row["source_energy"]:
         flags.append(f"bias: below {FLOOR:g} of the source energy, reported as 0")
