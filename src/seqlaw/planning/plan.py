@@ -142,7 +142,7 @@ def rate_notes(
     if free is not None and free.ranges["P"][1] - free.ranges["P"][0] > 1e-6:
         low, high = free.ranges["P"]
         notes.append(
-            f"In rate, not in constants, the length is free: any P from K^{low:.3g} to K^{high:.3g} attains the rate."
+            f"In rate, not in constants, the length is free: P from K^{low:.3g} to K^{high:.3g} attains it."
         )
     return notes
 
