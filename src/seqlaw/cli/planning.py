@@ -232,8 +232,8 @@ def _print_plan(answer: planning.Plan) -> None:
             for s in ("M", "N", "P", "L")
         ],
         header=("size", "best", "1 % from", "to"),
-        title=f"Regime {answer.regime}: least risk with {best.tokens:.3g} of {answer.budget.tokens:.3g} tokens "
-        f"and {best.compute:.3g} of {answer.budget.compute:.3g} compute, d = {answer.d:g}, "
+        title=f"Regime {answer.regime}: least risk with {best.tokens:.3g} of {answer.budget.tokens:.3g} "
+        f"tokens and {best.compute:.3g} of {answer.budget.compute:.3g} compute, d = {answer.d:g}, "
         f"tested at {tested}",
     )
     others = [(p.P, p.reducible / best.reducible, p.M, p.N, p.L) for p in answer.finite.by_length]
@@ -249,7 +249,7 @@ def _print_plan(answer: planning.Plan) -> None:
         print_table(
             [(name, *(f"{getattr(e, s):.4f}" for s in (*SIZES, "risk"))) for name, e in lines],
             header=("powers of K", *SIZES, "risk"),
-            title=f"Rates, in powers of K = gamma C = {answer.K:.3g}; T = K^{answer.tau:.3g} ({answer.phase})",
+            title=f"Rates in powers of K = gamma C = {answer.K:.3g}; T = K^{answer.tau:.3g}, {answer.phase}",
         )
     for note in answer.notes:
         print(f"- {note}")
