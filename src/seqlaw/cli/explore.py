@@ -47,7 +47,10 @@ def explore(
     listener = _listen(host, whole("port", port, least=0, most=65535))
     name = f"[{host}]" if ":" in host else host
     url = f"http://{name}:{listener.getsockname()[1]}/"
-    config = uvicorn.Config(app, log_level="warning", server_header=False, access_log=False)
+    # Idle connections outlast the five seconds of common clients: closing first would race with a reuse.
+    config = uvicorn.Config(
+        app, log_level="warning", server_header=False, access_log=False, timeout_keep_alive=30
+    )
     print(f"seqlaw explorer: {url} (Ctrl-C stops it)", flush=True)
     if not no_open:
         threading.Timer(1.0, webbrowser.open, (url,)).start()
