@@ -1,6 +1,7 @@
 """The corollary, the program, the finite optimum and the tradeoff against each other and brute force."""
 
 import dataclasses
+import itertools
 import math
 
 import numpy as np
@@ -252,6 +253,17 @@ def test_the_optimum_is_flat_where_it_says():
     curve = {point.M: point.reducible for point in answer.isoflop}
     assert min(curve.values()) == curve[answer.best.M]
     assert len(curve) >= 6
+
+
+def test_the_isoflop_curve_is_smooth_up_to_a_ceiling():
+    """M cannot pass d = 256: the last widths are as well optimised as the others, and none stands twice."""
+    curve = finite_plan(search(TWO, 1e15, 1e8, d=256)).isoflop
+    widths = [point.M for point in curve]
+    assert widths == sorted(set(widths))
+    for left, right in itertools.pairwise(point for point in curve if point.M >= 100):
+        slope = math.log(right.reducible / left.reducible) / math.log(right.M / left.M)
+        assert 0 < slope < 2
+    assert all(point.compute > 0.95e15 for point in curve if point.M > 20)
 
 
 @pytest.mark.parametrize("exponent", [3, 12, 30])

@@ -322,7 +322,7 @@ def _profiles(search: Search, best: Triple, bounds: Array) -> list[list[Triple]]
     for axis in range(3):
         for factor in (*_FACTORS[axis], *(1 / f for f in _FACTORS[axis])):
             x = np.log(np.array(best, dtype=float))
-            x[axis] += math.log(factor)
+            x[axis] = np.clip(x[axis] + math.log(factor), bounds[0, axis], bounds[1, axis])
             # Stay inside the compute: what a larger size takes, the others give back.
             spent = float(np.array([2.0, 1.0, 1.0]) @ x) - math.log(max(search.budget.compute, 1.0))
             others = [k for k in (2, 1, 0) if k != axis]
@@ -337,7 +337,27 @@ def _profiles(search: Search, best: Triple, bounds: Array) -> list[list[Triple]]
                 frozen.append(axis)
     search.look(starts)
     ends = _descend(search, starts, bounds, frozen=frozen, finest=0.08, rounds=6)
+    ends = _spend(search, ends, frozen, bounds)
     return [[best, *(t for t, a in zip(ends, frozen, strict=True) if a == axis)] for axis in range(3)]
+
+
+def _spend(search: Search, ends: list[Triple], frozen: list[int | None], bounds: Array) -> list[Triple]:
+    """Each allocation with P or L drawn out to what whole numbers of trajectories leave of the compute."""
+    choices: list[list[Triple]] = []
+    for (M, P, L), axis in zip(ends, frozen, strict=True):
+        room = min(int(search.budget.tokens), int(search.budget.compute) // (M**2 * L))
+        deep = int(search.budget.compute) // (P * M**2)
+        N = max(1, search.trajectories((M, P, L)))
+        near = [(M, P, L)]
+        near += [(M, room // n, L) for n in (N, N + 1) if axis != 1 and room // n >= 2]
+        near += [(M, P, deep // n) for n in (N, N + 1) if axis != 2]
+        low, high = np.exp(bounds[0]) * (1 - 1e-9), np.exp(bounds[1]) * (1 + 1e-9)
+        choices.append([t for t in near if all(low[k] <= t[k] <= high[k] for k in range(3))])
+    search.look(itertools.chain.from_iterable(choices))
+    return [
+        min((t for t in near if t in search.seen), key=search.value, default=end)
+        for near, end in zip(choices, ends, strict=True)
+    ]
 
 
 def _flat(search: Search, best: Triple, profiles: list[list[Triple]]) -> dict[str, tuple[float, float]]:
