@@ -247,24 +247,24 @@ def test_few_steps_against_a_sum_over_eigenvalues(kind):
     P=st.integers(1, 10**6),
     tested=st.integers(1, 10**6),
     kind=st.sampled_from([WSD, BlockDecay, Constant, Cosine]),
-    R=st.floats(-3, 9),
+    R=st.floats(-4, 11),
+    gamma=st.floats(-5, -1),
 )
-def test_nothing_strange_at_any_horizon(teacher, M, P, tested, kind, R):
-    """R·μ from 1e-3 to 1e9: no NaN, no negative term, and the bias falls with the horizon."""
-    first = 0.1 if kind is Constant else 2.0
-    base = make(teacher, M=M, P=P, d=1000, L=100, kind=kind)
-    horizon = max(10.0**R, first)
-    risks = equivalent_risks(along(base, "R", [horizon, horizon * 1.3]))
+def test_nothing_strange_at_any_horizon(teacher, M, P, tested, kind, R, gamma):
+    """R·μ from 1e-4 to 1e9 and beyond: no NaN, nothing negative, no jump either way along the horizon."""
+    base = make(teacher, M=M, P=P, d=1000, L=100, kind=kind, gamma=10.0**gamma)
+    horizon = max(10.0**R, 30 * base.schedule.gamma)
+    one, two = risks = equivalent_risks(along(base, "R", [horizon, horizon * 1.3]))
     for risk in risks:
         values = [risk.irreducible, risk.approx, risk.bias, risk.variance, *risk.diagnostics.values()]
         assert np.all(np.isfinite(values))
-        assert min(risk.approx, risk.bias) >= 0
-        assert risk.variance > 0
-    one, two = risks
-    assert two.bias <= one.bias + 1e-11 * one.diagnostics["source_energy"]
+        assert min(risk.approx, risk.bias, risk.variance) >= 0
+    whole = one.diagnostics["source_energy"] / 2  # the bias before training
+    assert two.bias <= one.bias + 1e-11 * whole
+    # ψ at 1.3 R is about ψ^1.3, so by Jensen the bias falls no faster than its share squared.
+    assert two.bias >= whole * (one.bias / whole) ** 2 - 1e-11 * whole
     moved = equivalent_risk(dataclasses.replace(along(base, "R", [horizon])[0], eval_length=tested))
-    assert moved.bias >= 0
-    assert moved.variance > 0
+    assert min(moved.bias, moved.variance) >= 0
 
 
 def test_the_two_point_formula_at_the_own_length():
