@@ -72,7 +72,7 @@ def marked(mark: str) -> list[int]:
     return found
 
 
-def gone(mark: str, seconds: float = 10) -> bool:
+def gone(mark: str, seconds: float = 30) -> bool:
     """Whether all marked processes end within some seconds."""
     end = time.monotonic() + seconds
     while marked(mark) and time.monotonic() < end:
@@ -80,7 +80,7 @@ def gone(mark: str, seconds: float = 10) -> bool:
     return not marked(mark)
 
 
-def until(condition: Any, seconds: float = 30) -> None:
+def until(condition: Any, seconds: float = 90) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "waited in vain"
@@ -263,7 +263,7 @@ def test_an_interruption_keeps_what_is_finished(tmp_path: Path, jobs: int, numbe
     with started(*command, log=log, start_new_session=True) as (driver, mark):
         until(lambda: set(range(100, 100 + jobs)) <= set(executions(log)))
         os.killpg(driver.pid, number) if number == signal.SIGINT else driver.send_signal(number)
-        _, errors = driver.communicate(timeout=20)
+        _, errors = driver.communicate(timeout=60)
         assert errors.rstrip().endswith("KeyboardInterrupt")
         assert gone(mark)
     assert {record.task["i"] for record in read(tmp_path)} == set(range(100))

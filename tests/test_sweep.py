@@ -396,7 +396,7 @@ def test_ctrl_c_is_exit_code_130_with_the_finished_work_kept(tmp_path: Path) -> 
         while not ((out / FILE).exists() and len(load(out).frame)):
             time.sleep(0.05)
         driver.send_signal(signal.SIGINT)
-        _, errors = driver.communicate(timeout=30)
+        _, errors = driver.communicate(timeout=120)
     assert driver.returncode == 130
     assert "Traceback" not in errors
     assert 0 < len(load(out).frame) < 54

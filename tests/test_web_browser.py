@@ -3,7 +3,6 @@
 import os
 import shlex
 import shutil
-import statistics
 import subprocess
 import sys
 import time
@@ -74,8 +73,13 @@ class Tab:
             self.page.goto("about:blank")
             self.page.goto(f"{self.address}/#{state}")
         else:
-            self.page.evaluate("state => { location.hash = state; }", state)
-            self.page.wait_for_timeout(30)  # hashchange comes as a task of its own
+            # The event comes as a task of its own, after which the page has asked its question.
+            self.page.evaluate(
+                "state => new Promise(done => { addEventListener('hashchange', done, {once: true});"
+                " if (location.hash === '#' + state) dispatchEvent(new HashChangeEvent('hashchange'));"
+                " else location.hash = state; })",
+                state,
+            )
         self.settle()
 
     def settle(self):
@@ -136,6 +140,7 @@ def test_moving_theta_across_alpha_flips_the_badge_and_the_curve(tab):
     tab.slide("theta", 0)
     assert tab.page.inner_text("#regime") == "Outside the theorem"
     tab.page.click("#conditions-summary")
+    tab.page.wait_for_selector("#conditions-table")
     assert "✗ fails" in tab.page.inner_text("#conditions-table")
 
 
@@ -348,20 +353,22 @@ def drag(tab, name, moves=80):
     tab.page.mouse.up()
 
 
+def asked(tab):
+    return len([url for url in tab.requests if url.endswith("/api/curve")])
+
+
 def test_a_fast_drag_follows_the_slider_and_queues_nothing(tab):
+    """How fast it follows is measured by benchmarks/bench_web.py; here that nothing stale piles up."""
     tab.open("view=curve")
     tab.page.evaluate("() => performance.clearMeasures()")
-    sent = len(tab.requests)
+    before = asked(tab)
     drag(tab, "theta")
-    released = time.monotonic()
+    released = asked(tab)
     tab.settle()
-    assert time.monotonic() - released < 3
-    times = tab.page.evaluate("() => performance.getEntriesByName('slider-to-curve').map(e => e.duration)")
-    median = statistics.median(times)
-    print(f"slider to curve: median {median:.0f} ms of {len(times)}, worst {max(times):.0f} ms")
-    # 120 ms is the promise on a free machine (benchmarks/bench_web.py); tests share theirs with others.
-    assert median < 400
+    drawn = tab.page.evaluate("() => performance.getEntriesByName('slider-to-curve').length")
+    assert drawn >= 3  # the curve moves while the slider does
     # One question at a time: never more questions than answers drawn, but for the last ones.
-    assert len([u for u in tab.requests[sent:] if u.endswith("/api/curve")]) <= len(times) + 3
+    assert released - before <= drawn + 2
+    assert asked(tab) - released <= 2  # the newest that waited, and the one at rest
     assert len(risk_on_screen(tab)) > 20  # at rest, all the points
     assert tab.page.inner_text("#regime") == "Regime I"

@@ -29,7 +29,7 @@ const term = (name) => ({
 
 // ---- the badge -----------------------------------------------------------------------------------------
 
-export function showBadge(badge) {
+export function showBadge(badge, moving) {
   const pill = byId("regime");
   pill.textContent = badge.regime === "outside" ? "Outside the theorem" : `Regime ${badge.regime}`;
   pill.dataset.regime = badge.regime;
@@ -41,11 +41,7 @@ export function showBadge(badge) {
   byId("conditions-summary").textContent = badge.conditions.length
     ? `The theorem's conditions: ${held} of ${known.length} hold, ${open} carry unnamed constants`
     : "The theorem has no exponents here";
-  if (!byId("conditions").open) {
-    showBadge.pending = badge; // nobody sees the table: leave it until it is opened
-    return;
-  }
-  showBadge.pending = null;
+  if (moving && !byId("conditions").open) return; // nobody sees the table; the resting slider fills it
   const rows = badge.conditions.map((c) => {
     const mark = c.holds === null
       ? soft("constant unnamed")
@@ -56,8 +52,6 @@ export function showBadge(badge) {
   byId("conditions-table").replaceChildren(
     element("thead", {}, row(head, "th")), element("tbody", {}, ...rows.map((cells) => row(cells))));
 }
-
-byId("conditions").addEventListener("toggle", () => { if (showBadge.pending) showBadge(showBadge.pending); });
 
 function drawRuler({ theta, alpha, edge, regime }) {
   const svg = byId("ruler"), width = 250;

@@ -77,7 +77,7 @@ async function show(request, answer) {
   status("");
   byId("plot").closest(".chart").classList.remove("stale");
   await draw();
-  if (answer.badge) showBadge(answer.badge);
+  if (answer.badge) showBadge(answer.badge, request.moving);
   if (!request.moving) showAnswer(request.view, answer, state);
   showCopies();
 }
