@@ -17,18 +17,20 @@ ALLOWED = {
     "rungs.rates": {"model"},
     "rungs": {"model"},
     "planning": {"model", "rungs"},
+    "spectrum": {"model", "rungs"},
     "fit": {"model"},
     "measuring": {"model", "fit"},
     "advice": {"model", "rungs", "planning", "fit", "measuring"},
     "lab": {"model"},
     "spec": {"model"},
     "sweep": {"lab", "rungs", "model", "spec", "fit"},
-    "plot": {"model", "rungs", "planning", "fit", "measuring"},
+    "plot": {"model", "rungs", "planning", "spectrum", "fit", "measuring"},
     "paper": {"model", "rungs", "planning", "fit", "measuring", "advice", "lab", "sweep", "plot"},
     "cli": {
         "model",
         "rungs",
         "planning",
+        "spectrum",
         "fit",
         "measuring",
         "advice",
@@ -39,7 +41,7 @@ ALLOWED = {
         "paper",
         "web",
     },
-    "web": {"model", "rungs", "planning", "fit", "measuring", "advice", "spec", "paper"},
+    "web": {"model", "rungs", "planning", "spectrum", "fit", "measuring", "advice", "spec", "paper"},
 }
 
 

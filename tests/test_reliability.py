@@ -65,6 +65,10 @@ COMMANDS = {
     f"risk --rung exact {FEW}": TEACHER | SCHEDULE | SMALL,
     f"risk --rung sampled {FEW}": TEACHER | SCHEDULE | SMALL,
     "rates": TEACHER | SCHEDULE | SIZES,
+    "spectrum": TEACHER
+    | SCHEDULE
+    | SIZES
+    | {"--to": size(1, 10**15), "--points": st.sampled_from(["2", "9", "0"])},
     "curve": TEACHER
     | SCHEDULE
     | SIZES

@@ -37,6 +37,7 @@ from seqlaw.rungs.sampled import covariance_event, sampled_risk, sampled_risks, 
 from seqlaw.rungs.score import score
 from seqlaw.rungs.terms import Risk
 from seqlaw.rungs.trajectories import trajectories, trajectory_chunks
+from seqlaw.spectrum import AveragedSpectrum, averaged_spectrum
 from seqlaw.sweep import export, load, sweep
 
 __version__ = "0.1.0.dev0"
@@ -46,6 +47,7 @@ __all__ = [
     "WSD",
     "Advice",
     "Allocation",
+    "AveragedSpectrum",
     "BlockDecay",
     "Budget",
     "Constant",
@@ -71,6 +73,7 @@ __all__ = [
     "Tradeoff",
     "advise",
     "along",
+    "averaged_spectrum",
     "corollary",
     "covariance_event",
     "curve",

@@ -13,9 +13,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from seqlaw.measuring.measure import Measurement
+    from seqlaw.model.setting import Setting
     from seqlaw.planning.plan import Plan
     from seqlaw.planning.tradeoff import Tradeoff
     from seqlaw.rungs.terms import Risk
+    from seqlaw.spectrum import AveragedSpectrum
 
 # Okabe and Ito's palette: told apart by every kind of colour vision, and in grey by the markers.
 COLOURS = {"approx": "#0072B2", "bias": "#D55E00", "variance": "#009E73", "reducible": "#000000"}
@@ -91,6 +93,27 @@ def draw_curve(rows: Sequence[dict[str, Any]], along: str, answers: Sequence[Ris
     first, last = answers[0], answers[-1]
     tested = f"{first.eval_length}" if first.eval_length == last.eval_length else "its own length"
     tidy(axes, along, "risk", f"Regime {first.regime}, {first.rung} rung, tested at length {tested}")
+    axes.legend(frameon=False, fontsize="small")
+    save(figure, path)
+
+
+def draw_spectrum(answer: AveragedSpectrum, setting: Setting, path: str | Path) -> None:
+    """h_P and its two parts, with the crossover m_P, the cutoff κ and the width M marked."""
+    check_path(path)
+    figure, grid = new_figure(5.2, 3.8)
+    axes = grid[0, 0]
+    axes.plot(answer.j, answer.initial, color=COLOURS["bias"], linestyle="--", label="initialization")
+    axes.plot(answer.j, answer.innovation, color=COLOURS["approx"], linestyle="-.", label="innovations")
+    axes.plot(answer.j, answer.total, color=COLOURS["reducible"], label="$h_P$, their sum")
+    top = float(answer.total.max())
+    axes.set_ylim(max(float(answer.total.min()) / 30, top * 1e-14), top * 3)
+    for name, place in (("$m_P$", answer.m_P), ("κ", answer.kappa), ("$M$", float(setting.M))):
+        if place is not None and 1 <= place <= answer.j[-1]:
+            axes.axvline(place, color="0.6", linewidth=0.8, linestyle=":")
+            axes.annotate(
+                name, (place, 0.02), xycoords=("data", "axes fraction"), ha="left", fontsize="small"
+            )
+    tidy(axes, "mode j", "variance", f"Regime {setting.regime}: averaged covariance at P = {setting.P}")
     axes.legend(frameon=False, fontsize="small")
     save(figure, path)
 

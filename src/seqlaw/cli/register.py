@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from seqlaw.cli import explore, lab, measure, planning, reproduce, risk
+from seqlaw.cli import explore, lab, measure, planning, reproduce, risk, spectrum
 
 
 def register(app: typer.Typer) -> None:
@@ -13,6 +13,7 @@ def register(app: typer.Typer) -> None:
         for command in (
             risk.risk,
             risk.curve,
+            spectrum.spectrum,
             planning.rates,
             planning.plan,
             planning.tradeoff,

@@ -1,0 +1,55 @@
+"""`seqlaw spectrum`: the averaged covariance that a student trains on, mode by mode."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from seqlaw.cli.options import Json, Plot, SettingOptions, size, takes
+from seqlaw.cli.output import print_flags, print_json, print_table
+from seqlaw.model.assumptions import setting_flags
+from seqlaw.plot import check_path
+from seqlaw.spectrum import averaged_spectrum
+
+
+@takes(SettingOptions)
+def spectrum(
+    options: SettingOptions,
+    last: Annotated[
+        str | None,
+        typer.Option("--to", help="Last mode.  [default: 30 times beyond M, m_P and kappa]", metavar="INT"),
+    ] = None,
+    points: Annotated[int, typer.Option(help="How many modes, evenly spaced in the logarithm.")] = 24,
+    json: Json = False,
+    plot: Plot = None,
+) -> None:
+    """The averaged spectrum h_P: initialization, innovations, where they cross and how far training reaches.
+
+    Example: seqlaw spectrum --teacher regime2 -P 64 --to 1e4
+    """
+    if plot is not None:
+        check_path(plot)
+    setting = options.build()
+    answer = averaged_spectrum(setting, points=points, last=None if last is None else int(size("to", last)))
+    columns = zip(answer.j.astype(int), answer.initial, answer.innovation, answer.total, strict=True)
+    names = ("j", "initial", "innovation", "total")
+    rows = [dict(zip(names, values, strict=True)) for values in columns]
+    flags = setting_flags(setting)
+    if plot is not None:
+        from seqlaw.plot import draw_spectrum
+
+        draw_spectrum(answer, setting, plot)
+    if json:
+        marks = {"m_P": answer.m_P, "kappa": answer.kappa, "M": setting.M}
+        print_json("spectrum", {"setting": setting}, {"rows": rows, "marks": marks, "flags": list(flags)})
+        return
+    title = f"Regime {setting.regime}: h_P at P={setting.P}, to rounding"
+    print_table([tuple(row.values()) for row in rows], header=("mode j", *names[1:3], "h_P"), title=title)
+    reach = f"training reaches this far (the paper's guide, R={setting.schedule.horizon:g})"
+    for name, value, meaning in (
+        ("m_P", answer.m_P, "here the two parts are equal"),
+        ("kappa", answer.kappa, reach),
+    ):
+        print(f"{name} = {value:.4g}: {meaning}" if value is not None else f"{name}: none for these modes")
+    print_flags(flags)

@@ -1,0 +1,77 @@
+"""The averaged spectrum as a question of its own: against the paper's sum, and as a command."""
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from seqlaw import PRESETS, WSD, InputError, Modes, Setting, averaged_spectrum
+from seqlaw.cli import main
+
+SETTING = Setting(teacher=PRESETS["regime2"], M=64, N=4096, P=7, d=500, schedule=WSD(gamma=0.1, L=30000))
+
+
+def naive(teacher, P, j):
+    """h_P,j = (1/P) Σ_{p<P} [σ_0 a^{2p} + σ_ξ Σ_{q<p} a^{2q}], both parts, as the paper writes them."""
+    a, xi, start = (
+        teacher.rho * j**-teacher.r,
+        teacher.c_xi * j**-teacher.alpha,
+        teacher.c_0 * j**-teacher.theta,
+    )
+    initial = sum(start * a ** (2 * p) for p in range(P)) / P
+    innovation = sum(xi * sum(a ** (2 * q) for q in range(p)) for p in range(P)) / P
+    return initial, innovation
+
+
+def test_both_parts_are_the_papers_sums():
+    found = averaged_spectrum(SETTING, points=30)
+    assert (found.j[0], found.j[-1]) == (1, 500)
+    for j, initial, innovation in zip(found.j, found.initial, found.innovation, strict=True):
+        # Seven terms, all positive: rounding only.
+        assert (initial, innovation) == pytest.approx(naive(SETTING.teacher, 7, j), rel=1e-13)
+    np.testing.assert_array_equal(found.total, found.initial + found.innovation)
+
+
+def test_the_marks_are_where_they_say():
+    found, teacher, R = averaged_spectrum(replace(SETTING, P=32)), SETTING.teacher, SETTING.schedule.horizon
+    left, right = naive(teacher, 32, found.m_P)
+    assert left == pytest.approx(right, rel=1e-10)  # bisection to 1e-12 of log j
+    k = found.kappa
+    assert R * (teacher.c_xi * k**-teacher.alpha + teacher.c_0 / 32 * k**-teacher.theta) == pytest.approx(1)
+
+
+def test_measured_modes_are_shown_as_they_are():
+    modes = Modes(a=[0.5, -0.2, 0.0], sigma_xi=[1, 2, 3], sigma_0=[3, 2, 1])
+    setting = Setting(teacher=modes, M=2, N=10, P=4, schedule=SETTING.schedule)
+    found = averaged_spectrum(setting, points=50)
+    np.testing.assert_array_equal(found.j, [1, 2, 3])
+    np.testing.assert_array_equal(found.total, modes.averaged(4))
+    assert (found.m_P, found.kappa) == (None, None)
+
+
+@pytest.mark.parametrize(("last", "points", "field"), [(501, 9, "to"), (0, 9, "to"), (9, 1, "points")])
+def test_modes_that_are_not_there_are_refused(last, points, field):
+    with pytest.raises(InputError) as refused:
+        averaged_spectrum(SETTING, last=last, points=points)
+    assert refused.value.field == field
+
+
+def run(capsys, *arguments):
+    with pytest.raises(SystemExit) as ended:
+        main(["spectrum", *arguments])
+    assert ended.value.code == 0
+    return capsys.readouterr().out
+
+
+def test_the_command_prints_draws_and_gives_json(tmp_path, capsys):
+    picture = tmp_path / "spectrum.svg"
+    text = run(capsys, "-M", "64", "-P", "64", "-d", "500", "--points", "9", "--plot", str(picture))
+    assert "Regime II: h_P at P=64" in text
+    assert "m_P = 28.38" in text
+    assert picture.read_text().startswith("<?xml")
+    answer = json.loads(run(capsys, "-P", "7", "-d", "inf", "--to", "1e9", "--points", "9", "--json"))
+    assert answer["rows"][-1]["j"] == 10**9
+    assert answer["rows"][-1]["total"] == pytest.approx(math.fsum(naive(SETTING.teacher, 7, 1e9)), rel=1e-12)
+    assert "m_P: none for these modes" in run(capsys, "--teacher", "regime1", "--points", "5")
