@@ -1,8 +1,10 @@
 """The explorer's API: the library's numbers, the library's rules, and nothing else gets in or out."""
 
 import asyncio
+import json
 import math
 import re
+import shlex
 import subprocess
 import sys
 import time
@@ -20,7 +22,7 @@ from hypothesis import settings as given_settings
 from hypothesis import strategies as st
 
 import seqlaw
-from seqlaw.cli import explore
+from seqlaw.cli import explore, main
 from seqlaw.model.checks import InputError
 from seqlaw.planning.finite import Budget
 from seqlaw.spec import read
@@ -122,47 +124,39 @@ def test_the_six_panels_have_the_papers_slopes(server):
     assert len(slopes) == 10
     # The paper's slopes scatter by up to 0.075 over repetitions (variance along P in Regime I).
     assert all(abs(c["slope"] - c["paper"]) < 0.08 for c in slopes)
+
+
+def run(capsys, command):
+    with pytest.raises(SystemExit) as ended:
+        main(shlex.split(command)[1:])
+    assert ended.value.code == 0
+    return capsys.readouterr().out
+
+
+def test_the_panels_of_a_reproduce_folder_are_its_own_and_so_is_the_copied_run(tmp_path, capsys):
+    pytest.importorskip("pyarrow")
+    folder = str(tmp_path / "a folder")
+    run(capsys, f"seqlaw reproduce --quick --panels bf --seed 3 --out '{folder}' --jobs 1")
+    answer = panels.panels(folder)
+    curves = [curve for panel in answer["panels"] for curve in panel["curves"]]
+    again = json.loads(run(capsys, answer["copy"]["command"] + " --json"))["slopes"]
+    assert [c["slope"] for c in curves] == [row["slope"] for row in again]
+    # The quick grid has one sketch of the bias, and so the error of the fit instead of one over sketches.
+    assert [c["se"] for c in curves[1:]] == [row["slope_se"] for row in again[1:]]
+    assert [c["axis"] for c in curves] == ["R", "N", "P", "R"]
+    assert all(len(c["error"]) == len(c["y"]) == len(c["x"]) for c in curves[1:])
     printed = run_python(answer["copy"]["python"])
-    assert [float(row[-1]) for row in printed] == pytest.approx([c["slope"] for c in slopes], rel=ROUNDING)
-    assert answer["copy"]["command"].startswith("seqlaw reproduce --rung equivalent")
-
-
-def test_the_panels_of_a_reproduce_folder_have_its_means_and_bars(tmp_path):
-    parquet = pytest.importorskip("pyarrow.parquet")
-    pyarrow = pytest.importorskip("pyarrow")
-    rows = []
-    cross = {(N, 40, 300) for N in (10, 20, 40)} | {(20, P, 300) for P in (10, 20, 40)}
-    cross |= {(20, 40, L) for L in (100, 200, 300, 900)}
-    for point, (N, P, L) in enumerate(sorted(cross)):
-        for sketch in (0, 1):
-            for repetition in (0, 1):
-                noise = 1 + 0.1 * sketch + 0.02 * repetition
-                rows.append(
-                    {"panel": "f", "rung": "sampled", "point": point, "sketch": sketch, "N": N}
-                    | {
-                        "seed": 0,
-                        "M": 4,
-                        "P": P,
-                        "L": L,
-                        "R": L / 10,
-                        "variance": noise * L**0.4 / (N * P**1.25),
-                    }
-                )
-                rows.append(rows[-1] | {"rung": "exact", "variance": 1.0})
-    parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "rows.parquet")
-    (panel,) = panels.panels(str(tmp_path))["panels"]
-    assert (panel["regime"], panel["quantity"]) == ("II", "variance")
-    slopes = {curve["axis"]: curve["slope"] for curve in panel["curves"]}
-    assert slopes == pytest.approx({"N": -1, "P": -1.25, "R": 0.4}, rel=1e-12)
-    curve = panel["curves"][0]
-    assert curve["x"] == [10, 20, 40]
-    law = 300**0.4 / (10 * 40**1.25)
-    assert curve["y"][0] == pytest.approx(1.06 * law)
-    # Sketch means 1.01 and 1.11: standard deviation 0.1/√2, standard error 0.05.
-    assert curve["error"][0] == pytest.approx(0.05 * law)
+    assert [float(row[-1]) for row in printed] == [c["slope"] for c in curves]
 
 
 # ---- rules --------------------------------------------------------------------------------------------
+
+
+def test_all_that_is_missing_is_named_at_once(server):
+    error = server.post("/api/curve", json={"M": -3}).json()["error"]
+    assert error["message"] == "teacher must be given, got nothing"
+    assert error["also"] == [f"{name} must be given, got nothing" for name in ("N", "P", "d", "schedule")]
+
 
 REFUSED = [
     ("/api/curve", {"teacher": TEACHER | {"rho": 1.2}}, "Teacher.rho"),

@@ -163,21 +163,29 @@ def test_nonsense_shows_an_error_and_keeps_the_last_good_curve(tab, field, nonse
     assert risk_on_screen(tab) == before
 
 
-@pytest.mark.parametrize("view", ["spectrum", "curve", "tradeoff"])
+PICTURE = """() => document.getElementById('plot').data.map(
+  trace => [trace.name, Array.from(trace.x), Array.from(trace.y)])"""
+
+
+@pytest.mark.parametrize("view", ["spectrum", "curve", "tradeoff", "plan", "panels"])
 def test_the_link_restores_the_view(tab, view):
-    tab.open(f"view={view}")
-    tab.page.fill("#field-c_0", "0.7")
-    tab.page.select_option("#field-kind", "block")
-    tab.page.fill("#field-d", "inf")
+    tab.open(f"view={view}&compute=200&budget_tokens=50")
+    if view != "panels":  # which are the paper's, and have no controls
+        tab.page.fill("#field-c_0", "0.7")
+        tab.page.select_option("#field-kind", "block")
+        tab.page.fill("#field-d", "64" if view == "plan" else "inf")
+    if view == "plan":
+        tab.page.fill("#field-max_M", "9")
     tab.settle()
     link = tab.copied("#copy-link")
-    first = tab.page.evaluate("() => document.getElementById('plot').data.map(t => Array.from(t.y))")
+    fields = tab.page.evaluate("() => [...document.querySelectorAll('#controls [id]')].map(n => n.value)")
+    first, numbers = tab.page.evaluate(PICTURE), tab.page.inner_text("#numbers")
     tab.open(link.partition("#")[2], afresh=True)
-    assert tab.page.input_value("#field-c_0") == "0.7"
-    assert tab.page.input_value("#field-kind") == "block"
     assert tab.page.get_attribute(f"#tab-{view}", "aria-selected") == "true"
-    again = tab.page.evaluate("() => document.getElementById('plot').data.map(t => Array.from(t.y))")
-    assert again == first
+    again = tab.page.evaluate("() => [...document.querySelectorAll('#controls [id]')].map(n => n.value)")
+    assert again == fields
+    assert tab.page.evaluate(PICTURE) == first
+    assert tab.page.inner_text("#numbers") == numbers
 
 
 def test_sampled_points_come_and_can_be_cancelled(tab):
@@ -199,17 +207,18 @@ def test_sampled_points_come_and_can_be_cancelled(tab):
     assert "sampled" not in names
 
 
-def run(command):
+def run(command, folder=None):
     words = shlex.split(command)
     assert words[0] == "seqlaw"
     words = [sys.executable, "-m", *words]
-    done = subprocess.run(words, capture_output=True, text=True, env=environment())
+    done = subprocess.run(words, capture_output=True, text=True, env=environment(), cwd=folder)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
-def run_python(text):
-    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, env=environment())
+def run_python(text, folder=None):
+    words = [sys.executable, "-c", text]
+    done = subprocess.run(words, capture_output=True, text=True, env=environment(), cwd=folder)
     assert done.returncode == 0, done.stderr
     return [line.split() for line in done.stdout.splitlines()]
 
@@ -237,20 +246,22 @@ def test_the_copied_command_and_python_give_longer_or_more(tab):
     assert [float(row[-1]) for row in printed] == pytest.approx(shown, rel=ROUNDING)
 
 
-def test_the_copied_python_gives_the_spectrum(tab):
-    tab.open("view=spectrum")
-    tab.page.wait_for_selector("#numbers table")
-    j, total = tab.page.evaluate(
-        "() => { const t = document.getElementById('plot').data[2];"
-        " return [Array.from(t.x), Array.from(t.y)]; }"
+def test_the_copied_command_and_python_give_the_spectrum(tab):
+    tab.open("view=spectrum&d=inf&rho=0.6")
+    j, initial, innovation, total = tab.page.evaluate(
+        "() => { const t = document.getElementById('plot').data;"
+        " return [t[0].x, t[0].y, t[1].y, t[2].y].map(column => Array.from(column)); }"
     )
-    shown = dict(zip(j, total, strict=True))
-    printed = {float(row[0]): float(row[3]) for row in run_python(tab.copied("#copy-python"))}
-    common = set(shown) & set(printed)
-    assert len(common) >= 3
-    assert all(shown[k] == printed[k] for k in common)
-    law = loads(run(tab.copied("#copy-command") + " --json"))
-    assert f"κ = {law['guides']['kappa']:.3g}" in tab.page.inner_text("#plot")
+    answer = loads(run(tab.copied("#copy-command") + " --json"))
+    names = ("j", "initial", "innovation", "total")
+    assert [[row[name] for row in answer["rows"]] for name in names] == [j, initial, innovation, total]
+    marks = tab.page.inner_text("#plot")
+    assert all(
+        f"{sign} = {answer['marks'][name]:.3g}" in marks for sign, name in (("κ", "kappa"), ("M", "M"))
+    )
+    printed = [[float(word) for word in row] for row in run_python(tab.copied("#copy-python"))]
+    assert printed[0] == [answer["marks"]["m_P"], answer["marks"]["kappa"]]
+    assert printed[1:] == [list(row) for row in zip(j, initial, innovation, total, strict=True)]
 
 
 def test_the_planner_plans_cancels_and_copies(tab):
@@ -271,10 +282,16 @@ def test_the_planner_plans_cancels_and_copies(tab):
     tab.page.wait_for_selector(".field[data-name=compute].invalid")
 
 
-def test_the_six_panels_are_drawn(tab):
+def test_the_six_panels_are_drawn_and_their_command_gives_their_slopes(tab, tmp_path):
     tab.open("view=panels")
     assert tab.page.locator("#plot .subplot").count() == 6
-    assert tab.page.locator("#numbers tbody tr").count() == 10
+    shown = [row.split("\t") for row in tab.page.locator("#numbers tbody tr").all_inner_texts()]
+    assert len(shown) == 10
+    slopes = loads(run(tab.copied("#copy-command") + " --json", tmp_path))["slopes"]
+    expected = [[f"Regime {s['regime']}", s["quantity"], s["against"], f"{s['slope']:.3f}"] for s in slopes]
+    assert [row[:4] for row in shown] == expected
+    printed = run_python(tab.copied("#copy-python"), tmp_path)
+    assert [f"{float(row[-1]):.3f}" for row in printed] == [row[3] for row in shown]
 
 
 def test_the_numbers_and_the_picture_can_be_saved(tab, tmp_path):
@@ -322,6 +339,9 @@ OVERLAPS = """() => {
   if (legend && title && legend.top < title.bottom - 2) out.push(['legend', 'title']);
   const plot = document.getElementById('plot').getBoundingClientRect();
   if (title && title.right > plot.right + 1) out.push(['title', 'edge']);
+  const drawn = document.querySelector('#plot .main-svg').getBoundingClientRect();
+  if (Math.abs(drawn.width - plot.width) > 1 || Math.abs(drawn.height - plot.height) > 1)
+    out.push(['picture', 'frame']);
   return out;
 }"""
 
@@ -330,12 +350,20 @@ OVERLAPS = """() => {
 def test_every_view_fits_its_screen(browser, address, viewport):
     tab = Tab(browser, address, viewport)
     try:
-        for view in ("spectrum", "curve", "tradeoff", "plan", "panels"):
+        for view in (
+            "spectrum",
+            "curve",
+            "tradeoff",
+            "plan",
+            "panels",
+            "spectrum",
+        ):  # and back to a small one
             tab.open(f"view={view}&compute=200&budget_tokens=50")
             width = tab.page.evaluate("() => document.documentElement.scrollWidth")
             assert width <= viewport["width"], view
             assert tab.page.evaluate(OVERLAPS) == [], view
         assert not tab.problems
+        assert all(url.startswith((address, "about:", "data:")) for url in tab.requests)
     finally:
         tab.context.close()
 

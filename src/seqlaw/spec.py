@@ -35,6 +35,8 @@ def explain(problem: Mapping[str, Any], *, where: str = "") -> InputError:
     if isinstance(cause, InputError):
         return cause
     field = ".".join([*filter(None, [where]), *(str(part) for part in problem["loc"])])
+    if problem["type"] == "missing":  # pydantic's input is then the whole table
+        return InputError(field, "must be given", None)
     return InputError(field, problem["msg"][0].lower() + problem["msg"][1:], problem["input"])
 
 

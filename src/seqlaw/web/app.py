@@ -200,14 +200,14 @@ async def _disconnected(request: Request) -> None:
 
 
 def _problem(error: InputError) -> dict[str, str]:
-    return problem(
-        error.field, error.rule, error.value if isinstance(error.value, str) else repr(error.value)
-    )
+    shown = "nothing" if error.value is None else error.value
+    return problem(error.field, error.rule, shown if isinstance(shown, str) else repr(shown))
 
 
-def _refuse(status: int, error: InputError) -> Response:
+def _refuse(status: int, error: InputError, *others: InputError) -> Response:
     headers = {"retry-after": "1"} if status in (429, 503) else {}
-    body = to_json({"error": _problem(error)})
+    also = {"also": [_problem(other)["message"] for other in others]} if others else {}
+    body = to_json({"error": _problem(error) | also})
     return Response(body, status_code=status, media_type="application/json", headers=headers)
 
 
@@ -216,11 +216,12 @@ def _handle_errors(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> Response:
-        first = dict(error.errors()[0])
-        first["loc"] = [part for part in first["loc"] if part != "body"] or ["body"]
-        if first["type"] == "json_invalid":
-            return _refuse(400, InputError("body", "must be JSON", str(first["ctx"]["error"])))
-        return _refuse(422, explain(first))
+        found = [dict(one) for one in error.errors()]
+        for one in found:
+            one["loc"] = [part for part in one["loc"] if part != "body"] or ["body"]
+        if found[0]["type"] == "json_invalid":
+            return _refuse(400, InputError("body", "must be JSON", str(found[0]["ctx"]["error"])))
+        return _refuse(422, *map(explain, found))
 
     @app.exception_handler(InputError)
     async def refused(request: Request, error: InputError) -> Response:

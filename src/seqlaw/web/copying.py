@@ -78,17 +78,18 @@ def _names(setting: Setting) -> str:
     return ", ".join(sorted({type(setting.schedule).__name__, "Setting", "Teacher"}))
 
 
-def copy_spectrum(setting: Setting) -> dict[str, str]:
-    """The averaged spectrum, and (command) where its two parts cross."""
+def copy_spectrum(setting: Setting, *, points: int, last: int) -> dict[str, str]:
+    """The averaged spectrum with its parts and marks."""
+    options = ["--to", _number(last), "--points", str(points), *_setting_options(setting)]
     return {
-        "command": _command("rates", *_setting_options(setting)),
+        "command": _command("spectrum", *options),
         "python": _script(
-            ["import numpy as np", "", f"from seqlaw import {_names(setting)}"],
+            [f"from seqlaw import {_names(setting)}, averaged_spectrum"],
             [
                 *_setting_lines(setting),
-                "j = np.geomspace(1, 1e4, 9).round()",
-                "initial, innovation = setting.teacher.at(j).averaged_parts(setting.P)",
-                "for row in zip(j, initial, innovation, initial + innovation):",
+                f"found = averaged_spectrum(setting, points={points}, last={last})",
+                "print(found.m_P, found.kappa)",
+                "for row in zip(found.j, found.initial, found.innovation, found.total):",
                 "    print(*row)",
             ],
         ),

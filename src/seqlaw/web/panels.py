@@ -2,67 +2,87 @@
 
 from __future__ import annotations
 
+import json
 import shlex
-from collections import Counter
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from seqlaw.fit import fit_power_law
 from seqlaw.model.checks import InputError
-from seqlaw.paper.panels import Series, paper_panels
+from seqlaw.paper import curves
+from seqlaw.paper.panels import Panel, Series, paper_panels, quick_panels, select
 from seqlaw.rungs.equivalent import equivalent_risks
 
 Curve = dict[str, Any]
-_RUNGS = ("sampled", "population", "exact", "equivalent")
-"""The rows of a reproduce folder, the most direct measurement of a panel first."""
 
 
 def check_results(folder: str) -> Path:
-    """The rows of a reproduce folder."""
-    rows = Path(folder) / "rows.parquet"
-    if not rows.is_file():
-        raise InputError("results", "must be a folder of `seqlaw reproduce` with rows.parquet", folder)
+    """A folder of `seqlaw reproduce` that can be read here."""
+    if not all((Path(folder) / name).is_file() for name in ("rows.parquet", "table.json")):
+        raise InputError(
+            "results", "must be a folder of `seqlaw reproduce` with rows.parquet and table.json", folder
+        )
     if find_spec("pyarrow") is None:
         raise InputError("results", "needs pyarrow: pip install 'seqlaw[lab]'", folder)
-    return rows
+    return Path(folder)
 
 
 def panels(folder: str | None = None) -> dict[str, Any]:
     """The panels' curves with their slopes and the paper's, on the equivalent rung or as measured."""
     if folder is None:
-        shown, source = _equivalent(), "equivalent rung"
-        command = "seqlaw reproduce --rung equivalent --out results"
+        chosen, how = paper_panels(), {"rung": "equivalent"}
+        shown = _equivalent(list(chosen.values()))
+        source, folder = "equivalent rung", "results/equivalent"
     else:
-        shown, source = _measured(check_results(folder)), f"measured by seqlaw reproduce, {Path(folder).name}"
-        command = shlex.join(["seqlaw", "explore", "--results", folder])
+        path = check_results(folder)
+        chosen, how, shown = _measured(path)
+        source = f"measured by seqlaw reproduce, {path.name}"
     return {
         "source": source,
         "panels": [
-            {"regime": panel.regime, "quantity": panel.quantity, "curves": curves}
-            for panel, curves in zip(paper_panels().values(), shown, strict=True)
-            if curves
+            {"regime": panel.regime, "quantity": panel.quantity, "curves": found}
+            for panel, found in zip(chosen.values(), shown, strict=True)
         ],
-        "copy": {
-            "command": command,
-            "python": (
-                "from seqlaw.web.panels import panels\n\n"
-                f"for panel in panels({'' if folder is None else repr(folder)})['panels']:\n"
-                "    for curve in panel['curves']:\n"
-                "        print(panel['regime'], panel['quantity'], curve['axis'], curve['slope'])\n"
-            ),
-        },
+        "copy": _copies(folder, how),
         "flags": [],
     }
 
 
-def _curve(series: Series, x: list[float], y: list[float]) -> Curve:
-    fit = fit_power_law(x, y)
+def _copies(folder: str, how: dict[str, Any]) -> dict[str, str]:
+    """The run that measures these panels; on the folder that holds them it computes nothing anew."""
+    options = [f"--{name}" if value is True else f"--{name}={value}" for name, value in how.items()]
+    given = ", ".join(f"{name}={value!r}" for name, value in how.items())
+    return {
+        "command": shlex.join(["seqlaw", "reproduce", "--out", folder, *options]),
+        "python": (
+            "from seqlaw.paper.reproduce import reproduce\n\n"
+            f"result, files, seconds = reproduce({folder!r}, {given})\n"
+            "for row in result.slopes:\n"
+            "    print(row.regime, row.quantity, row.against, row.slope)\n"
+        ),
+    }
+
+
+def _equivalent(chosen: Sequence[Panel]) -> list[list[Curve]]:
+    """All panels in one batch, without a random number."""
+    grid = [panel.series for panel in chosen]
+    answers = iter(equivalent_risks([s for group in grid for series in group for s in series.settings]))
+    return [
+        [
+            _curve(series, [float(getattr(next(answers), series.quantity)) for _ in series.x])
+            for series in group
+        ]
+        for group in grid
+    ]
+
+
+def _curve(series: Series, y: list[float]) -> Curve:
+    fit = fit_power_law(series.x, y)
     return {
         "axis": series.against,
-        "x": x,
+        "x": series.x,
         "y": y,
         "error": None,
         "slope": fit.slope,
@@ -71,53 +91,28 @@ def _curve(series: Series, x: list[float], y: list[float]) -> Curve:
     }
 
 
-def _equivalent() -> list[list[Curve]]:
-    """All panels in one batch, without a random number."""
-    grid = [panel.series for panel in paper_panels().values()]
-    answers = iter(equivalent_risks([s for group in grid for series in group for s in series.settings]))
-    return [
-        [
-            _curve(series, series.x, [float(getattr(next(answers), series.quantity)) for _ in series.x])
-            for series in group
-        ]
-        for group in grid
-    ]
-
-
-def _measured(path: Path) -> list[list[Curve]]:
-    """Means over sketches with the paper's error bars; no curve where the folder has none.
-
-    Bars: standard deviation over sketches (approximation, bias), standard error of the mean (variance).
-    """
+def _measured(folder: Path) -> tuple[dict[str, Panel], dict[str, Any], list[list[Curve]]]:
+    """The panels that the folder holds, the options of the run, and its curves with the table's errors."""
     from pyarrow.parquet import read_table
 
-    rows = read_table(path).to_pylist()
-    shown: list[list[Curve]] = []
-    for letter, panel in paper_panels().items():
-        mine = [row for row in rows if row["panel"] == letter]
-        rung = next((name for name in _RUNGS if any(row["rung"] == name for row in mine)), None)
-        mine = [row for row in mine if row["rung"] == rung]
-        # The sweeps of a panel cross in one point: the sizes that most of its points share.
-        points = {row["point"]: row for row in mine}.values()
-        centre = {axis: Counter(row[axis] for row in points).most_common(1)[0][0] for axis in "MNPL" if mine}
-        shown.append([])
-        for series in panel.series:
-            own = "L" if series.against == "R" else series.against
-            along = [row for row in mine if all(row[axis] == centre[axis] for axis in "MNPL" if axis != own)]
-            if len({row[own] for row in along}) >= 3:  # fewer have no slope with an error
-                shown[-1].append(_measured_curve(along, series))
-    return shown
-
-
-def _measured_curve(rows: list[dict[str, Any]], series: Series) -> Curve:
-    values: dict[float, dict[tuple[int, int], list[float]]] = {}
-    for row in rows:
-        sketches = values.setdefault(float(row[series.against]), {})
-        sketches.setdefault((row["seed"], row["sketch"]), []).append(row[series.quantity])
-    x = sorted(values)
-    means = [[float(np.mean(draws)) for draws in values[at].values()] for at in x]
-    curve = _curve(series, x, [float(np.mean(sketches)) for sketches in means])
-    if all(len(sketches) > 1 for sketches in means):
-        share = [1.0 if series.quantity != "variance" else len(m) ** -0.5 for m in means]
-        curve["error"] = [float(np.std(m, ddof=1)) * c for m, c in zip(means, share, strict=True)]
-    return curve
+    record = json.loads((folder / "table.json").read_text(encoding="utf-8"))
+    rung, seed, quick = record["rung"], record["seed"], record["grid"] == "quick"
+    letters = "".join(dict.fromkeys(row["panel"] for row in record["slopes"]))
+    chosen = {panel.name: panel for panel in select(quick_panels() if quick else paper_panels(), letters)}
+    rows = [row for row in read_table(folder / "rows.parquet").to_pylist() if row["seed"] == seed]
+    shown = []
+    for panel in chosen.values():
+        found = [curves.curve(rows, panel, series, rung) for series in panel.series]
+        shown.append(
+            [
+                _curve(one.series, one.y.tolist())
+                | {"error": None if one.error is None else one.error.tolist()}
+                | ({} if (se := one.slope_se(seed)) is None else {"se": se})
+                for one in found
+            ]
+        )
+    how: dict[str, Any] = {"rung": rung, "seed": seed}
+    how |= {"quick": True} if quick else {}
+    how |= {"panels": letters} if len(letters) < len(paper_panels()) else {}
+    how |= {"replicate": record["replicates"]} if record["replicates"] > 1 else {}
+    return chosen, how, shown

@@ -177,12 +177,13 @@ class PlanBody:
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
-    """What was refused: the field, the rule it breaks, and the value."""
+    """What was refused: the field, the rule it breaks, and the value; `also` what else is wrong."""
 
     field: str
     rule: str
     value: str
     message: str
+    also: list[str] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

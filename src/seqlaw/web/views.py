@@ -25,6 +25,7 @@ from seqlaw.rungs.rates import approx_guide, bias_guide, guide_cutoff, rates
 from seqlaw.rungs.rows import columns, with_sums
 from seqlaw.rungs.terms import TERMS, Risk, merge_flags
 from seqlaw.spec import plain
+from seqlaw.spectrum import averaged_spectrum
 from seqlaw.web.copying import copy_curve, copy_plan, copy_spectrum, copy_tradeoff
 from seqlaw.web.panels import panels
 from seqlaw.web.schema import SAMPLED, CurveBody, PlanBody, Question, SampledBody, TradeoffBody
@@ -78,29 +79,22 @@ def badge(setting: Setting) -> Answer:
 def spectrum(body: Question, progress: Progress) -> Answer:
     """h_P with its two parts, where they cross (m_P) and how far training reaches (κ)."""
     setting = body.setting()
-    teacher, P, R = body.teacher, setting.P, setting.schedule.horizon
-    assert setting.d is not None
-    kappa = _or_none(lambda: guide_cutoff(teacher, R, P))
-    crossing = _crossing(teacher, P, min(setting.d, 1e12))
-    reach = 30 * max(setting.M, kappa or 1.0, crossing or 1.0)
-    top = min(setting.d, max(1e3, min(reach, 1e12)))
-    j = np.unique(np.round(np.geomspace(1, top, _SPECTRUM_POINTS)))
-    initial, innovation = teacher.at(j).averaged_parts(P)
+    found = averaged_spectrum(setting, points=_SPECTRUM_POINTS)
     shown = badge(setting)
     law = _or_none(lambda: rates(setting))
     orders = {} if law is None else law.crossovers
     point = equivalent_risks([setting])[0]
     return {
         "badge": shown,
-        "j": j,
-        "initial": initial,
-        "innovation": innovation,
-        "total": initial + innovation,
-        "marks": {"m_P": crossing, "kappa": kappa, "M": setting.M},
+        "j": found.j,
+        "initial": found.initial,
+        "innovation": found.innovation,
+        "total": found.total,
+        "marks": {"m_P": found.m_P, "kappa": found.kappa, "M": setting.M},
         "numbers": [
-            _number("m_P", "where the two parts cross", crossing, "to rounding"),
+            _number("m_P", "where the two parts cross", found.m_P, "to rounding"),
             _number("m_P, theorem", "P^(1/(α−θ))", orders.get("m_P"), "order only, constants dropped"),
-            _number("κ", "where R·(c_ξ κ^−α + c_0 κ^−θ/P) = 1", kappa, "the paper's guide, to rounding"),
+            _number("κ", "where R·(c_ξ κ^−α + c_0 κ^−θ/P) = 1", found.kappa, "the paper's guide"),
             _number("κ, theorem", "max(R^(1/α), (R/P)^(1/θ))", orders.get("kappa"), "order only"),
             _number("P_M", "M^(α−θ): where approx stops falling with P", orders.get("P_M"), "order only"),
             _number("P_R", "R^(1−θ/α): where bias stops depending on P", orders.get("P_R"), "order only"),
@@ -109,7 +103,7 @@ def spectrum(body: Question, progress: Progress) -> Answer:
                 f"relative error about 1/M = {1 / setting.M:.2g}",
             ),
         ],
-        "copy": copy_spectrum(setting),
+        "copy": copy_spectrum(setting, points=_SPECTRUM_POINTS, last=int(found.j[-1])),
         "flags": list(point.flags),
     }  # fmt: skip
 
@@ -286,23 +280,6 @@ def _or_none(compute: Callable[[], Any]) -> Any:
         return compute()
     except NO_NUMBER:
         return None
-
-
-def _crossing(teacher: Teacher, P: int, top: float) -> float | None:
-    """The (real) index at which the two parts of h_P are equal, by bisection in log j; None if nowhere."""
-
-    def heavier(u: float) -> bool:
-        initial, innovation = teacher.at([math.exp(u)]).averaged_parts(P)
-        return bool(initial[0] > innovation[0])
-
-    low, high = 0.0, math.log(max(top, 1.0))
-    first = heavier(low)
-    if heavier(high) == first:
-        return None
-    while high - low > 1e-12 * max(1.0, high):
-        middle = (low + high) / 2
-        low, high = (middle, high) if heavier(middle) == first else (low, middle)
-    return math.exp(low)
 
 
 def _guides(settings: Sequence[Setting], rows: Sequence[Answer]) -> Answer:

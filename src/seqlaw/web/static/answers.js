@@ -15,10 +15,11 @@ function row(cells, tag = "td") {
 }
 
 function table(head, rows, caption = "") {
-  const out = element("table", { className: "numbers" });
-  if (caption) out.append(element("caption", {}, caption));
-  out.append(element("thead", {}, row(head, "th")), element("tbody", {}, ...rows.map((cells) => row(cells))));
-  return element("div", { className: "scroll" }, out);
+  const out = element("table", { className: "numbers", "aria-label": caption },
+    element("thead", {}, row(head, "th")), element("tbody", {}, ...rows.map((cells) => row(cells))));
+  // The caption wraps with the page, while a wide table may scroll under it.
+  const words = caption ? [element("p", { className: "caption" }, caption)] : [];
+  return element("div", { className: "block" }, ...words, element("div", { className: "scroll" }, out));
 }
 
 const n = (text) => ({ text, kind: "n" });
@@ -142,14 +143,14 @@ const SHOWERS = {
     const rows = answer.panels.flatMap((panel) => panel.curves.map((c) => [
       `Regime ${panel.regime}`, panel.quantity, c.axis, n(c.slope.toFixed(3)), n(`± ${number(c.se, 2)}`), n(c.paper.toFixed(3)),
     ]));
-    return [table(["", "quantity", "against", n("slope here"), n("fit's error"), n("paper's slope")], rows,
-      `Slopes on logarithmic axes, ${answer.source}. The paper's come from few sampled repetitions.`)];
+    return [table(["", "quantity", "against", n("slope here"), n("error"), n("paper's slope")], rows,
+      `Slopes on logarithmic axes, ${answer.source}. Error: over sketches where there are several, else of the fit. The paper's slopes come from few sampled repetitions.`)];
   },
 };
 
 function list(node, items) {
   node.hidden = !items?.length;
-  node.replaceChildren(...(items ?? []).map((text) => element("li", {}, pretty(text))));
+  node.replaceChildren(...(items ?? []).map((text) => element("li", { className: text.startsWith("cross:") ? "remark" : "" }, pretty(text))));
 }
 
 export function showAnswer(view, answer, state) {

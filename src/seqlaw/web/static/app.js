@@ -108,6 +108,9 @@ async function draw() {
     return element("li", {}, mark, name);
   }));
   await window.Plotly.react(plot, data, layout, { displayModeBar: false, responsive: true });
+  // `react` keeps the size of the picture before, and the panels' is larger than the other views'.
+  const { width, height } = plot.querySelector(".main-svg").getBoundingClientRect();
+  if (Math.abs(width - plot.clientWidth) > 1 || Math.abs(height - plot.clientHeight) > 1) await window.Plotly.Plots.resize(plot);
 }
 
 function status(text, problem = false) {
@@ -317,7 +320,14 @@ function buildOptions() {
     for (const [value, words] of choices) {
       const button = element("button", { type: "button", id: `${name}-${value}` }, words);
       Object.assign(button.dataset, { name, value });
-      button.addEventListener("click", () => { state[name] = value; showTabs(); remember(); if (last?.view === "curve") draw(); });
+      button.addEventListener("click", () => {
+        state[name] = value;
+        // Heights add up on a linear axis only, slopes show on a logarithmic one; the other can still be chosen.
+        if (name === "style") state.scale = { stacked: "linear", lines: "log" }[value];
+        showTabs();
+        remember();
+        if (last?.view === "curve") draw();
+      });
       box.append(button);
     }
     byId("options").append(box);

@@ -31,12 +31,20 @@ function axis(title, type = "log") {
   };
 }
 
-// Whole decades where there are several; 1, 2, 5 where there are few.
+// Ticks of a logarithmic axis, all written alike: powers of ten where there are several decades, else digits.
 function decades(values, type = "log") {
   const good = values.filter((v) => v > 0 && Number.isFinite(v));
   if (type !== "log" || good.length === 0) return {};
-  const span = Math.log10(Math.max(...good) / Math.min(...good));
-  return { dtick: span > 12 ? Math.ceil(span / 8) : span > 1.6 ? 1 : "D2" };
+  const low = Math.log10(Math.min(...good)), high = Math.log10(Math.max(...good));
+  const span = high - low, several = span > 1.6, step = span > 12 ? Math.ceil(span / 8) : 1;
+  const tickvals = [], ticktext = [];
+  for (let power = Math.floor(low) - 1; power <= high + 1; power += step)
+    for (const digit of several ? [1] : span > 0.5 ? [1, 2, 5] : [1, 2, 3, 4, 5, 6, 7, 8, 9]) {
+      const value = digit * 10 ** power;
+      tickvals.push(value);
+      ticktext.push(several ? `10<sup>${power}</sup>`.replace("-", "−") : number(Number(value.toPrecision(1))));
+    }
+  return { tickmode: "array", tickvals, ticktext };
 }
 
 function wrapped(text, width) {
@@ -224,7 +232,7 @@ export function panels(answer, state, narrow) {
       const color = relative ? SERIES[1 + i] : COLOURS[panel.quantity];
       const x = relative ? one.x.map((v) => v / one.x[0]) : one.x;
       data.push({
-        ...line(x, one.y, `against ${one.axis}`, color), mode: "lines+markers", marker: { size: 5.5, color }, xaxis: "x" + n, yaxis: "y" + n,
+        ...line(x, one.y, `against ${one.axis}`, color, { line: { dash: ["solid", "dash", "dot"][i] } }), mode: "lines+markers", marker: { size: 5.5, color }, xaxis: "x" + n, yaxis: "y" + n,
         error_y: one.error ? { type: "data", array: one.error, color, thickness: 1.3, width: 3 } : undefined,
         customdata: one.x, hovertemplate: `${one.axis} = %{customdata:.4~g}: %{y:.4~g}<extra></extra>`,
       });
