@@ -4,7 +4,7 @@
 export const DEFAULTS = {
   view: "curve",
   alpha: "1.8", theta: "1.25", r: "0.35", rho: "0.55", c_xi: "0.03", c_0: "0.3",
-  M: "64", N: "4096", P: "32", d: "1024", eval_length: "",
+  M: "64", N: "4096", P: "32", d: "256", eval_length: "",
   kind: "wsd", by: "L", L: "30000", R: "3000", gamma: "0.1", warmup: "0.1", decay: "0.2",
   along: "P",
   from_M: "8", to_M: "128", from_N: "64", to_N: "1e6", from_P: "2", to_P: "512", from_R: "10", to_R: "1e5",
