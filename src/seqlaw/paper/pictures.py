@@ -80,7 +80,7 @@ def draw_noise(checks: Sequence[NoiseCheck]) -> Figure:
             x, against = relative_x(check.measured), check.measured.curve.series.against
             place.errorbar(
                 x,
-                check.over_exact,
+                check.over_exact.mean(axis=0),
                 yerr=check.error,
                 color=SERIES[k],
                 marker=MARKERS[k],
@@ -90,7 +90,7 @@ def draw_noise(checks: Sequence[NoiseCheck]) -> Figure:
                 elinewidth=0.7,
                 label=f"over the exact rung, along ${against}$",
             )
-            guide = check.over_finite_filter
+            guide = check.over_finite_filter.mean(axis=0)
             place.plot(x, guide, color=SERIES[k], linestyle=(0, (4, 2)), linewidth=0.9)
         panel = mine[0].measured.panel
         _finish(place, relative_label(panel), "sampled variance / prediction", panel.title, legend=False)
