@@ -19,7 +19,7 @@ from seqlaw.lab.run import Summary
 from seqlaw.model.setting import Setting
 from seqlaw.paper.beyond import LONGER, SPREADS, TOKENS, longer_or_more, noise_checks
 from seqlaw.paper.further import longer
-from seqlaw.paper.page import beside, table, typeset
+from seqlaw.paper.page import beside, picture, table, typeset
 from seqlaw.paper.panels import TEACHERS, Panel, paper_panels, quick_panels
 from seqlaw.paper.reproduce import reproduce
 from seqlaw.paper.table import conditions, measured, named_conditions
@@ -58,6 +58,12 @@ def test_small_print_of_a_cell_stands_below() -> None:
     found = table(["", ""], [["x", "2\n✗ fails"]], far={(0, 1)})
     assert "<td class=far>2<span class=mark>✗ fails</span></td>" in found
     assert beside("a", "b") == '<div class="beside"><div>a</div><div>b</div></div>'
+
+
+def test_pictures_are_scaled_alike() -> None:
+    narrow, wide = (f'<svg viewBox="0 0 {w} 200">'.encode() for w in (309.6, 619.2))
+    assert 'style="width:50%"' in picture(narrow, "", "x")
+    assert 'style="width:100%"' in picture(wide, "", "x")
 
 
 # --- the variance over its predictions

@@ -43,7 +43,7 @@ def longer() -> str:
         "<h2>Longer or more?</h2>"
         + beside(words, table(["Regime", "Tested", "Best P (within 1 %)"], lines, words=2, rules={3}))
         + picture(
-            pictures.as_data(pictures.draw_tradeoffs(views)),
+            pictures.as_svg(pictures.draw_tradeoffs(views)),
             f"Both regimes: {TOKENS:,} tokens at every point (N = {TOKENS:,}/P), M = {LONGER['M']}, "
             f"d = {LONGER['d']}, block decay with L = {schedule.L} and γ = {schedule.gamma}, which is "
             f"R = {schedule.horizon:.0f}. Equivalent rung. The first figure of the README is Regime II with "
@@ -74,7 +74,7 @@ def noise(result: Reproduction) -> str:
                 f"{check.mean:.3f}",
                 f"{check.expected_error:.3f}",
                 "–" if check.mean_error is None else f"{check.mean_error:.3f}",
-                ("agrees" if abs(z) <= 2 else "off") + f" ({round(z, 1) + 0:+.1f})",
+                f"{_verdict(z)} ({round(z, 1) + 0:+.1f})",
                 f"{check.over_finite_filter.mean():.3f}",
             ]
         )
@@ -93,11 +93,12 @@ def noise(result: Reproduction) -> str:
             prose(
                 "All points of a sweep come from the same few data sets, nested in N and P and the very "
                 "same along R, and the three sweeps meet in one point. So a curve lies high or low as a "
-                "whole: the scatter of its points is not its error, and six curves are not six tests."
+                "whole: the scatter of its points is not its error, and the curves of a panel are not tests "
+                "apart."
             ),
         )
         + picture(
-            pictures.as_data(pictures.draw_noise(checks)),
+            pictures.as_svg(pictures.draw_noise(checks)),
             "Solid: mean over the data sets, over the exact rung. Bars: standard error of that one point "
             "over the data sets of this run; the bars of a curve are not independent of each other.",
             "Sampled variance over its predictions",
@@ -108,10 +109,15 @@ def noise(result: Reproduction) -> str:
             "number: its ratio averaged over the points. ± this run: standard error of the mean of these "
             "numbers. So few of them can agree by chance, and their own error is then far too small. "
             "± expected: the standard deviation of that number over 150 and more other data sets, divided "
-            "by the root of how many there are here. The verdict uses this one.",
+            "by the root of how many there are here. The verdict uses this one: agrees within 2 errors, "
+            "doubtful within 3 (chance does that once in twenty times), off beyond.",
             "small",
         )
     )
+
+
+def _verdict(z: float) -> str:
+    return "agrees" if abs(z) <= 2 else "doubtful" if abs(z) <= 3 else "off"
 
 
 def schedules(result: Reproduction) -> str:
@@ -142,7 +148,7 @@ def schedules(result: Reproduction) -> str:
         "<h3>The theorem's schedule next to the experiments'</h3>"
         + beside(words, table(header, body, words=2, rules=range(3, len(body), 3)))
         + picture(
-            pictures.as_data(pictures.draw_schedules(curves)),
+            pictures.as_svg(pictures.draw_schedules(curves)),
             "Equivalent rung. In the legend: slopes.",
             "Bias and variance under both schedules",
         )

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from html import escape
 
+PAGE = 8.6 * 72
+"""Points: the width of the paper's figure. Narrower pictures are scaled alike: letters keep one size."""
 STYLE = """
 :root { color-scheme: light }
 body { font: 16px/1.55 system-ui, sans-serif; color: #1b1b1b }
 body { max-width: 76rem; margin: 2.5rem auto; padding: 0 1.5rem }
 h1 { font-size: 1.8rem; line-height: 1.2; margin-bottom: .3rem }
 h2 { font-size: 1.3rem; margin-top: 2.8rem } h3 { font-size: 1.06rem; margin-top: 1.9rem }
-p, li { max-width: 52rem } img { width: 100%; height: auto } figure { margin: 1.2rem 0 }
+p, li { max-width: 52rem } img { height: auto } figure { margin: 1.2rem 0 }
 figcaption, .small { color: #4a4a4a; font-size: .88rem } figcaption, p.small { max-width: 64rem }
 .beside { display: flex; flex-wrap: wrap; gap: 0 3rem; align-items: flex-start }
 .beside > div { flex: 1 1 25rem } .beside > div > :first-child { margin-top: .4rem }
@@ -116,10 +119,13 @@ def table(
     return f'<div class="scroll"><table>{top}<tbody>{"".join(lines)}</tbody></table></div>'
 
 
-def picture(address: str, caption: str, alt: str) -> str:
-    """A picture (a data address) with what it shows below."""
+def picture(svg: bytes, caption: str, alt: str) -> str:
+    """A picture inside the page with what it shows below; one of PAGE points is as wide as the page."""
     below = f"<figcaption>{typeset(caption)}</figcaption>" if caption else ""
-    return f'<figure><img src="{address}" alt="{escape(alt)}">{below}</figure>'
+    found = re.search(rb'viewBox="0 0 ([\d.]+)', svg)
+    share = min(float(found[1]) / PAGE, 1.0) if found else 1.0
+    address = "data:image/svg+xml;base64," + b64encode(svg).decode()
+    return f'<figure><img src="{address}" alt="{escape(alt)}" style="width:{share:.0%}">{below}</figure>'
 
 
 def span(low: float, high: float) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -114,14 +113,9 @@ def _finish(axes: Axes, x: str, y: str, title: str, *, legend: bool = True) -> N
         axes.legend(frameon=False, fontsize=FONT - 1, labelspacing=0.25)
 
 
-def as_data(figure: Figure) -> str:
-    """The picture as a data address that a page can hold."""
+def as_svg(figure: Figure) -> bytes:
+    """The picture as a file that a page can hold."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "picture.svg"
         save(figure, path)
-        return data_address(path)
-
-
-def data_address(path: Path) -> str:
-    """An SVG file as a data address."""
-    return "data:image/svg+xml;base64," + base64.b64encode(path.read_bytes()).decode()
+        return path.read_bytes()

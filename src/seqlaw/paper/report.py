@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seqlaw.paper import further, pictures
+from seqlaw.paper import further
 from seqlaw.paper.guides import FORMULAS
 from seqlaw.paper.page import beside, bullets, page, picture, prose, span, table, typeset
 from seqlaw.paper.panels import QUANTITIES
@@ -19,7 +19,7 @@ def report(result: Reproduction, figure: Path) -> str:
     """The page, with its pictures inside."""
     sections = [
         _opening(result),
-        picture(pictures.data_address(figure), _caption(result), "The six panels"),
+        picture(figure.read_bytes(), _caption(result), "The six panels"),
         f"<h2>The {'ten ' if len(result.slopes) == 10 else ''}slopes</h2>",
         _slopes(result),
         _agreement(result),
