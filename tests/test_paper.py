@@ -374,7 +374,9 @@ def test_json_has_the_fixed_fields(tmp_path: Path, capsys: pytest.CaptureFixture
             )
         )
     assert ended.value.code == 0
-    document = json.loads(capsys.readouterr().out)
+    printed = capsys.readouterr()
+    assert printed.err == ""  # progress goes to a terminal only
+    document = json.loads(printed.out)
     fields = {
         "regime",
         "quantity",

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,9 +11,10 @@ import typer
 
 from seqlaw.cli.options import Jobs, Json, jobs_or_all
 from seqlaw.cli.output import print_flags, print_json, print_table
+from seqlaw.cli.progress import duration, work_bar
 from seqlaw.fit import fit_power_law
 from seqlaw.lab.errors import library
-from seqlaw.lab.run import Progress, Summary
+from seqlaw.lab.run import Summary
 from seqlaw.model.checks import InputError, real
 from seqlaw.sweep import Estimate, load, load_sweep
 from seqlaw.sweep import export as export_rows
@@ -46,17 +44,18 @@ def sweep(
     spec = load_sweep(file)
     workers = jobs_or_all(jobs)
     ahead: list[Estimate] = []
+    with work_bar() as bar:
 
-    def announce(found: Estimate) -> None:
-        ahead.append(found)
-        if not json:
-            print(
-                f"{found.tasks} tasks, {found.left} to do: about {_duration(found.seconds)} on {workers} "
-                f"cores with {found.memory / 2**30:.1f} GiB of memory",
-                flush=True,
-            )
+        def announce(found: Estimate) -> None:
+            ahead.append(found)
+            bar.expect(found.seconds)
+            if not json:
+                print(
+                    f"{found.tasks} tasks, {found.left} to do: about {duration(found.seconds)} on {workers} "
+                    f"cores with {found.memory / 2**30:.1f} GiB of memory",
+                    flush=True,
+                )
 
-    with work_bar() as progress:
         summary = run_sweep(
             spec,
             out,
@@ -66,7 +65,7 @@ def sweep(
             dry_run=dry_run,
             retry_failed=retry_failed,
             announce=announce,
-            progress=progress,
+            progress=bar.progress,
             notice=lambda line: print(f"seqlaw: {line}", file=sys.stderr),
         )
     if json:
@@ -90,35 +89,6 @@ def _report(summary: Summary, out: str) -> None:
         reasons = load(out).failures["error"].value_counts()
         print_flags(f"failed: {reason} ({count} tasks)" for reason, count in reasons.items())
         print_flags(["failed tasks are not run again unless you say --retry-failed"])
-
-
-def _duration(seconds: float) -> str:
-    for unit, length in (("days", 86400), ("h", 3600), ("min", 60)):
-        if seconds >= 2 * length:
-            return f"{seconds / length:.0f} {unit}"
-    return f"{seconds:.2g} s"
-
-
-@contextmanager
-def work_bar() -> Iterator[Progress]:
-    """A bar over the estimated work, with tasks, rate and time left; on a terminal only."""
-    if not sys.stderr.isatty():
-        yield lambda summary, share: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
-
-    columns = (BarColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task, start = bar.add_task("starting", total=1.0), time.monotonic()
-
-        def show(summary: Summary, share: float) -> None:
-            ended = summary.done + summary.skipped + summary.failed
-            rate = summary.done / max(time.monotonic() - start, 1e-9)
-            bar.update(task, completed=share, description=f"{ended}/{summary.tasks} tasks, {rate:.3g}/s")
-
-        yield show
 
 
 def export(

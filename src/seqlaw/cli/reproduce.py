@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from seqlaw.cli.lab import work_bar
 from seqlaw.cli.options import Jobs, Json, Seed, jobs_or_all
 from seqlaw.cli.output import print_json, print_table
+from seqlaw.cli.progress import work_bar
 from seqlaw.rungs.ask import RUNGS
 
 
@@ -41,7 +41,7 @@ def reproduce(
     from seqlaw.paper.table import grid, ratio_cells
 
     letters = panels.replace(",", "").replace(" ", "")
-    with work_bar() as progress:
+    with work_bar() as bar:
         result, files, seconds = run(
             out,
             rung=rung,
@@ -51,7 +51,9 @@ def reproduce(
             overlay=overlay or (),
             seed=seed,
             jobs=jobs_or_all(jobs),
-            progress=progress,
+            announce=bar.expect,
+            progress=bar.progress,
+            step=bar.step,
             notice=lambda line: print(f"seqlaw: {line}", file=sys.stderr),
         )
     if json:

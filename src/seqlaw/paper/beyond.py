@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -22,42 +23,95 @@ from seqlaw.rungs.equivalent import equivalent_risks
 from seqlaw.rungs.terms import TERMS
 
 TOKENS = 10**6
+LONGER: dict[str, Any] = {"M": 128, "d": 1024, "schedule": BlockDecay(gamma=GAMMA, L=30000)}
+"""The student of "longer or more", in both regimes."""
 COMMON = (4, 48, 4096)
 """The common test lengths of the panels in P: their shortest and longest, and a long one."""
 
 
+SPREADS = {
+    ("I", "N"): 0.13,
+    ("I", "P"): 0.13,
+    ("I", "R"): 0.26,
+    ("II", "N"): 0.11,
+    ("II", "P"): 0.13,
+    ("II", "R"): 0.15,
+}
+"""(regime, against) → the standard deviation, over many data sets, of the ratio of sampled to exact variance
+averaged over the points of the sweep, to two digits (150 data sets on the smaller grid of Regime I, 240 on
+the full one of Regime II). The few of one run do not show it well: six of Regime I gave 0.04 along R."""
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NoiseCheck:
-    """A measured variance series over two predictions of it."""
+    """A sampled variance series over two predictions of it, one line for each data set.
+
+    A data set is the independent unit: all points of a sweep share it, nested in N and P, the same in R.
+    """
 
     measured: Measured
     over_exact: Array
+    """Data sets × points: over the exact rung of the same sketch."""
     over_finite_filter: Array
-    error: Array
-    """Standard error of `over_exact`, from the sketches' own ratios."""
+    """Data sets × points: over the paper's guide for the same sketch."""
+
+    @property
+    def error(self) -> Array | None:
+        """Standard error of each point's mean over the data sets; points stray together."""
+        n = len(self.over_exact)
+        return np.asarray(self.over_exact.std(axis=0, ddof=1) / np.sqrt(n)) if n > 1 else None
+
+    @property
+    def mean(self) -> float:
+        """Over the points and the data sets."""
+        return float(self.over_exact.mean())
+
+    @property
+    def mean_error(self) -> float | None:
+        """Standard error of `mean` from these data sets: one number each, its mean over the points."""
+        each = self.over_exact.mean(axis=1)
+        return float(each.std(ddof=1) / np.sqrt(each.size)) if each.size > 1 else None
+
+    @property
+    def expected_error(self) -> float:
+        """Standard error of `mean` from the spread that is known beforehand."""
+        series = self.measured.curve.series
+        return SPREADS[series.regime, series.against] / float(np.sqrt(len(self.over_exact)))
 
 
-def noise_checks(series: Sequence[Measured]) -> list[NoiseCheck]:
-    """The sampled variance over the exact rung of the same sketches, and over the paper's guide.
+def noise_checks(rows: Sequence[Row], series: Sequence[Measured]) -> list[NoiseCheck]:
+    """The sampled variance over the exact rung of its own sketch, and over the paper's guide.
 
-    Sketch by sketch, so that what the sketches share cancels and only the noise of the data is left.
+    Data set by data set, so that what the sketch gives cancels and only the noise of the data is left.
     """
+    exact = {_place(row): row for row in rows if row["rung"] == "exact"}
+    data: dict[str, dict[tuple[int, int, int], dict[int, Row]]] = {}
+    for row in rows:
+        if row["rung"] == "sampled":
+            sets = data.setdefault(row["panel"], {})
+            sets.setdefault((row["seed"], row["sketch"], row["repetition"]), {})[row["point"]] = row
     checks = []
     for one in series:
-        if one.exact is not None and one.finite_filter is not None:
-            ratios = one.curve.by_sketch / one.exact.by_sketch
-            n = len(ratios)
+        if one.exact is not None:
+            place = {setting: index for index, setting in enumerate(one.panel.settings)}
+            points = [place[setting] for setting in one.curve.series.settings]
+            mine = [[found[point] for point in points] for found in data[one.panel.name].values()]
             checks.append(
                 NoiseCheck(
                     measured=one,
-                    over_exact=ratios.mean(axis=0),
-                    over_finite_filter=(one.curve.by_sketch / one.finite_filter.by_sketch).mean(axis=0),
-                    error=ratios.std(axis=0, ddof=1) / np.sqrt(n)
-                    if n > 1
-                    else np.full(ratios.shape[1], np.nan),
+                    over_exact=_over(mine, exact, "variance"),
+                    over_finite_filter=_over(mine, exact, "finite_filter_variance"),
                 )
             )
     return checks
+
+
+def _over(data: list[list[Row]], exact: dict[tuple[str, int, int, int], Row], column: str) -> Array:
+    return np.array([[row["variance"] / exact[_place(row)][column] for row in one] for one in data])
+
+
+def _place(row: Row) -> tuple[str, int, int, int]:
+    return row["panel"], row["seed"], row["sketch"], row["point"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -178,9 +232,6 @@ def common_tests(panels: Sequence[Panel]) -> list[CommonTest]:
 def longer_or_more() -> dict[str, Tradeoff]:
     """Both regimes at a fixed number of tokens, tested at the own length and at common ones."""
     return {
-        regime: tradeoff(
-            Setting(teacher=teacher, M=128, N=1, P=2, d=1024, schedule=BlockDecay(gamma=GAMMA, L=30000)),
-            TOKENS,
-        )
+        regime: tradeoff(Setting(teacher=teacher, N=1, P=2, **LONGER), TOKENS)
         for regime, teacher in TEACHERS.items()
     }

@@ -1,27 +1,57 @@
-"""Plain HTML: a page that needs nothing but itself, its tables and its pictures."""
+"""Plain HTML: a page that needs nothing but itself, its tables, its pictures and its notation."""
 
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from html import escape
 
+PAGE = 8.6 * 72
+"""Points: the width of the paper's figure. Narrower pictures are scaled alike: letters keep one size."""
 STYLE = """
 :root { color-scheme: light }
 body { font: 16px/1.55 system-ui, sans-serif; color: #1b1b1b }
-body { max-width: 62rem; margin: 2.5rem auto; padding: 0 1.2rem }
-h1 { font-size: 1.7rem; line-height: 1.2; margin-bottom: .3rem }
-h2 { font-size: 1.25rem; margin-top: 2.6rem } h3 { font-size: 1.03rem; margin-top: 1.8rem }
-p, li { max-width: 46rem } img { max-width: 100%; height: auto } figure { margin: 1rem 0 }
-figcaption, .small { color: #555; font-size: .86rem; max-width: 52rem }
-.scroll { overflow-x: auto }
-table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums }
-th, td { padding: .25rem .7rem; text-align: right; border-bottom: 1px solid #e3e3e3; white-space: nowrap }
+body { max-width: 76rem; margin: 2.5rem auto; padding: 0 1.5rem }
+h1 { font-size: 1.8rem; line-height: 1.2; margin-bottom: .3rem }
+h2 { font-size: 1.3rem; margin-top: 2.8rem } h3 { font-size: 1.06rem; margin-top: 1.9rem }
+p, li { max-width: 52rem } img { height: auto } figure { margin: 1.2rem 0 }
+figcaption, .small { color: #4a4a4a; font-size: .88rem } figcaption, p.small { max-width: 64rem }
+.beside { display: flex; flex-wrap: wrap; gap: 0 3rem; align-items: flex-start }
+.beside > div { flex: 1 1 25rem } .beside > div > :first-child { margin-top: .4rem }
+.beside:has(h2) { margin-top: 2.2rem } .beside + .scroll { margin-top: 1.6rem }
+@media (max-width: 72rem) { .scroll { overflow-x: auto } .beside > div { max-width: 100% } }
+table { border-collapse: collapse; font-size: .92rem; font-variant-numeric: tabular-nums; width: 100% }
+th, td { padding: .28rem .7rem; text-align: right; border-bottom: 1px solid #e3e3e3; white-space: nowrap }
 th { border-bottom: 1.5px solid #333; font-weight: 600 } tr.rule td { border-top: 2px solid #888 }
 th.text, td.text { text-align: left } td.far { font-weight: 700; color: #a33c00 }
-.verdict { background: #f3f6f9; border-left: 4px solid #0072B2; padding: .7rem 1rem; max-width: 52rem }
-code { font-size: .9em }
+td .mark { display: block; font-size: .84rem; color: #4a4a4a } td.far .mark { color: inherit }
+.verdict { background: #f3f6f9; border-left: 4px solid #0072B2; padding: .7rem 1rem; max-width: none }
+code { font-size: .9em } sub, sup { line-height: 0; font-size: .75em }
 """
+
+_GREEK = {"alpha": "α", "theta": "θ", "rho": "ρ", "gamma": "γ", "kappa": "κ", "xi": "ξ", "beta": "β"}
+_SIGNS = {"<=": "≤", ">=": "≥", ">~": "≳", "<~": "≲", "||": "‖"} | _GREEK
+_SIGN = re.compile(
+    "|".join(rf"(?<![A-Za-z]){k}(?![A-Za-z])" if k.isalpha() else re.escape(k) for k in _SIGNS)
+)
+_ITALIC = r"<i>\g<0></i>"
+_STEPS = tuple(
+    (re.compile(pattern), by)
+    for pattern, by in (
+        (r"(?<=\d)e-0*(\d+)", r"·10^{-\1}"),
+        (r"(?<=\d)e\+?0*(\d+)", r"·10^{\1}"),
+        (r"(?<![A-Za-z])-(?=[\d.α-ω])|(?<= )-(?= )", "−"),
+        (r"(?<=\w) = (?=\S)", "\u00a0=\u00a0"),
+        (r"(?<!\w)(\w)_(\w+)", r"\1<sub>\2</sub>"),
+        # Letters stand alone, multiplied, or before an index; (c) and (d) are panels.
+        (
+            r"(?<![A-Za-z])(?:NP|RM|[GMNPRLgjknrz]|[A-Za-z](?=<sub>)|(?<!\()[cd]|[cd](?!\)))(?![A-Za-z])",
+            _ITALIC,
+        ),
+        (r"\^\{([^}]*)\}|\^(−?\w+)", r"<sup>\1\2</sup>"),
+    )
+)
 
 
 def page(title: str, sections: Iterable[str]) -> str:
@@ -35,9 +65,27 @@ def page(title: str, sections: Iterable[str]) -> str:
     )
 
 
-def words_of(text: str) -> str:
-    """Escaped text with a true minus before digits."""
-    return escape(re.sub(r"(?<![\w^{])-(?=[\d.])", "−", text))
+def typeset(text: str) -> str:
+    """Plain text as HTML: `c_0 M^-alpha <= 1.2e-05` with its signs, indices, powers, and sizes in italics."""
+    text = escape(_SIGN.sub(lambda found: _SIGNS[found[0]], text), quote=False)
+    for pattern, by in _STEPS:
+        text = pattern.sub(by, text)
+    return text
+
+
+def prose(text: str, kind: str = "") -> str:
+    """A paragraph."""
+    return f"<p{f' class={kind}' if kind else ''}>{typeset(text)}</p>"
+
+
+def bullets(items: Iterable[str]) -> str:
+    """A list of sentences."""
+    return f"<ul>{''.join(f'<li>{typeset(item)}</li>' for item in items)}</ul>"
+
+
+def beside(*columns: str) -> str:
+    """Columns side by side, or below each other where the window is narrow."""
+    return f'<div class="beside">{"".join(f"<div>{column}</div>" for column in columns)}</div>'
 
 
 def table(
@@ -48,12 +96,17 @@ def table(
     rules: Iterable[int | None] = (),
     far: Iterable[tuple[int, int]] = (),
 ) -> str:
-    """An HTML table; the first `words` columns are text, a rule goes above the rows in `rules`."""
+    """An HTML table; the first `words` columns are text, a rule goes above the rows in `rules`.
+
+    What follows a line break in a cell stands below it in small print.
+    """
     rules, far = set(rules), set(far)
 
     def cell(tag: str, text: str, row: int, column: int) -> str:
         kind = "text" if column < words else "far" if (row, column) in far else ""
-        return f"<{tag}{f' class={kind}' if kind else ''}>{words_of(text)}</{tag}>"
+        top, _, below = text.partition("\n")
+        inner = typeset(top) + (f"<span class=mark>{typeset(below)}</span>" if below else "")
+        return f"<{tag}{f' class={kind}' if kind else ''}>{inner}</{tag}>"
 
     head = "".join(cell("th", text, -1, k) for k, text in enumerate(header))
     lines = [
@@ -66,10 +119,13 @@ def table(
     return f'<div class="scroll"><table>{top}<tbody>{"".join(lines)}</tbody></table></div>'
 
 
-def picture(address: str, caption: str, alt: str) -> str:
-    """A picture (a data address) with what it shows below."""
-    below = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
-    return f'<figure><img src="{address}" alt="{escape(alt)}">{below}</figure>'
+def picture(svg: bytes, caption: str, alt: str) -> str:
+    """A picture inside the page with what it shows below; one of PAGE points is as wide as the page."""
+    below = f"<figcaption>{typeset(caption)}</figcaption>" if caption else ""
+    found = re.search(rb'viewBox="0 0 ([\d.]+)', svg)
+    share = min(float(found[1]) / PAGE, 1.0) if found else 1.0
+    address = "data:image/svg+xml;base64," + b64encode(svg).decode()
+    return f'<figure><img src="{address}" alt="{escape(alt)}" style="width:{share:.0%}">{below}</figure>'
 
 
 def span(low: float, high: float) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -80,7 +79,7 @@ def draw_noise(checks: Sequence[NoiseCheck]) -> Figure:
             x, against = relative_x(check.measured), check.measured.curve.series.against
             place.errorbar(
                 x,
-                check.over_exact,
+                check.over_exact.mean(axis=0),
                 yerr=check.error,
                 color=SERIES[k],
                 marker=MARKERS[k],
@@ -90,7 +89,7 @@ def draw_noise(checks: Sequence[NoiseCheck]) -> Figure:
                 elinewidth=0.7,
                 label=f"over the exact rung, along ${against}$",
             )
-            guide = check.over_finite_filter
+            guide = check.over_finite_filter.mean(axis=0)
             place.plot(x, guide, color=SERIES[k], linestyle=(0, (4, 2)), linewidth=0.9)
         panel = mine[0].measured.panel
         _finish(place, relative_label(panel), "sampled variance / prediction", panel.title, legend=False)
@@ -114,14 +113,9 @@ def _finish(axes: Axes, x: str, y: str, title: str, *, legend: bool = True) -> N
         axes.legend(frameon=False, fontsize=FONT - 1, labelspacing=0.25)
 
 
-def as_data(figure: Figure) -> str:
-    """The picture as a data address that a page can hold."""
+def as_svg(figure: Figure) -> bytes:
+    """The picture as a file that a page can hold."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "picture.svg"
         save(figure, path)
-        return data_address(path)
-
-
-def data_address(path: Path) -> str:
-    """An SVG file as a data address."""
-    return "data:image/svg+xml;base64," + base64.b64encode(path.read_bytes()).decode()
+        return path.read_bytes()

@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from seqlaw.paper import pictures
-from seqlaw.paper.beyond import (
-    COMMON,
-    common_tests,
-    longer_or_more,
-    noise_checks,
-    schedule_curves,
-    term_checks,
-)
+from seqlaw.paper import further
 from seqlaw.paper.guides import FORMULAS
-from seqlaw.paper.page import page, picture, span, table, words_of
+from seqlaw.paper.page import beside, bullets, page, picture, prose, span, table, typeset
 from seqlaw.paper.panels import QUANTITIES
-from seqlaw.paper.table import NAMES, grid, ratio_cells
-from seqlaw.rungs.terms import TERMS
+from seqlaw.paper.table import NAMES, grid, named_conditions, ratio_cells
 
 if TYPE_CHECKING:
     from seqlaw.paper.reproduce import Reproduction
@@ -31,18 +19,18 @@ def report(result: Reproduction, figure: Path) -> str:
     """The page, with its pictures inside."""
     sections = [
         _opening(result),
-        picture(pictures.data_address(figure), _caption(result), "The six panels"),
+        picture(figure.read_bytes(), _caption(result), "The six panels"),
         f"<h2>The {'ten ' if len(result.slopes) == 10 else ''}slopes</h2>",
         _slopes(result),
         _agreement(result),
         _verdicts(result),
         _conditions(result),
-        _longer(),
+        further.longer(),
         "<h2>Beyond the paper's panels</h2>",
-        _noise(result),
-        _schedules(result),
-        _terms(result),
-        _common(result),
+        further.noise(result),
+        further.schedules(result),
+        further.terms(result),
+        further.common(result),
         _colophon(result),
     ]
     return page("Linear RNN scaling laws, reproduced", sections)
@@ -54,7 +42,7 @@ def _opening(result: Reproduction) -> str:
         "exact": "No trajectory was sampled: variances are expectations in closed form for each sketch.",
         "equivalent": "Nothing was sampled: every number is a deterministic equivalent.",
     }[result.rung]
-    letters = ", ".join(panel.name for panel in result.panels)
+    letters = ", ".join(f"({panel.name})" for panel in result.panels)
     named = "All six panels" if len(result.panels) == 6 else f"Of the six panels: {letters},"
     size = "a smaller grid than the paper's" if result.quick else "the paper's full grids"
     judged = [abs(row.z) for row in result.slopes if row.z is not None]
@@ -67,10 +55,11 @@ def _opening(result: Reproduction) -> str:
         )
     return (
         "<h1>Linear RNN scaling laws: the experiments, reproduced</h1>"
-        f"<p>{named} on {size}. {how} "
-        "As in the paper, each student is tested on sequences of the length that it was trained on, "
-        "unless a section says otherwise.</p>"
-        f'<p class="verdict"><strong>{verdict}</strong></p>'
+        + prose(
+            f"{named} on {size}. {how} As in the paper, each student is tested on sequences of the length "
+            "that it was trained on, unless a section says otherwise."
+        )
+        + f"<p class=verdict><strong>{typeset(verdict)}</strong></p>"
     )
 
 
@@ -108,27 +97,30 @@ def _slopes(result: Reproduction) -> str:
     )
     if result.replicates > 1:
         note += f" Replicates: the whole experiment with {result.replicates} seeds."
-    guides = "".join(
-        f"<li>Regime {regime}, {QUANTITIES[quantity]}: <code>{escape(formula)}</code></li>"
-        for (regime, quantity), formula in FORMULAS.items()
-    )
-    return (
-        table(header, body, words=2, rules={rule} - {0, None}, far=far)
-        + f'<p class="small">{note}</p><details class="small"><summary>The guides</summary><ul>{guides}</ul>'
-        "<p>Var of Regime II is not scaled. The others are known up to a factor: the mean ratio of measured "
-        "to guide is 1, except for the bias of Regime II, which is 1 at its middle point.</p></details>"
-    )
+    return table(header, body, words=2, rules={rule} - {0, None}, far=far) + prose(note, "small")
 
 
 def _agreement(result: Reproduction) -> str:
+    """Measured over guide beside what the guides are."""
+    guides = bullets(
+        f"Regime {regime}, {QUANTITIES[quantity]}: {formula}"
+        for (regime, quantity), formula in FORMULAS.items()
+    )
+    scales = prose(
+        "Var of Regime II is not scaled. The others are known up to a factor: the mean ratio of measured to "
+        "guide is 1, except for the bias of Regime II, which is 1 at its middle point.",
+        "small",
+    )
+    right = "<h2>The guides</h2>" + guides + scales
     if not result.agreement:
-        return ""
+        return right
     clipped = f"{result.clipping:.1%} of the rows" if result.clipping else "none of the rows"
-    return (
+    left = (
         "<h2>Measured over guide, Regime II</h2>"
         + table(["", "Here: mean [least, largest]", "Paper"], ratio_cells(result.agreement))
-        + f"<p>The safeguard clipped the step size in {clipped} (paper: in none).</p>"
+        + prose(f"The safeguard clipped the step size in {clipped} (paper: in none).", "small")
     )
+    return beside(left, right)
 
 
 def _verdicts(result: Reproduction) -> str:
@@ -141,9 +133,7 @@ def _verdicts(result: Reproduction) -> str:
         name = f"{NAMES[row.quantity]} against {row.against}, Regime {row.regime}"
         if row.z is not None:
             digits = 3 if row.spread > 0.001 else 4
-            text = (
-                f"{name}: {row.slope:.{digits}f} here, {row.paper_slope:.3f} in the paper (z = {row.z:+.1f})."
-            )
+            text = f"{name}: {row.slope:.{digits}f}, paper {row.paper_slope:.3f} (z = {row.z:+.1f})."
             if abs(row.z) > 2:
                 text += f" Repeating the experiment moves this slope by {row.spread:g} only."
             (agree if abs(row.z) <= 2 else differ).append(text)
@@ -161,157 +151,89 @@ def _verdicts(result: Reproduction) -> str:
             f"The paper's variance slopes come from few data sets. Repeating the whole experiment moves them "
             f"by {reach} (one standard deviation), so their second digit is not reproducible."
         )
-    parts = ["<h2>What agrees, and what does not</h2>"]
-    for title, items in (("Agrees", agree), ("Differs, or needs care", differ)):
-        if items:
-            parts.append(
-                f"<h3>{title}</h3><ul>{''.join(f'<li>{words_of(item)}</li>' for item in items)}</ul>"
-            )
-    return "".join(parts) if len(parts) > 1 else ""
+    columns = [
+        f"<h3>{title}</h3>{bullets(items)}"
+        for title, items in (("Agrees", agree), ("Differs, or needs care", differ))
+        if items
+    ]
+    return f"<h2>What agrees, and what does not</h2>{beside(*columns)}" if columns else ""
 
 
-_SIGNS = {"<=": "≤", ">=": "≥", ">~": "≳", "alpha": "α", "theta": "θ", "gamma": "γ", "||": "‖", "^-": "^−"}
-_SIGNS |= {"C_rho": "C_ρ"}
+_UNNAMED = {
+    "ambient": "constant C_amb, not named",
+    "unsaturated": "constant c, not named",
+    "horizon": "constant of ≳, not named",
+    "step size": "constant c_γ, not named; here with ‖G‖ = 1, then with its order h_1",
+    "samples": "constant of ≳, not named",
+    "trajectories": "constant of ≳, not named",
+}
 
 
 def _conditions(result: Reproduction) -> str:
-    """Conditions down, panels across: the range of value over needed, without and with the scales."""
+    """A mark for each condition that names its constants, the range of value over needed for the others."""
+    named = named_conditions(result.panels)
+    first = next(iter(named.values()))
+    marks = [
+        [name, *(f"{_mark(found[name])} {'holds' if found[name] else 'fails'}" for found in named.values())]
+        for name in first
+    ]
+    wrong = {
+        (row, 1 + k) for k, one in enumerate(named.values()) for row, n in enumerate(first) if not one[n]
+    }
     names = [panel.name for panel in result.panels]
-    cells: dict[tuple[str, str], dict[str, str]] = {}
+    cells: dict[tuple[str, bool], dict[str, tuple[str, bool]]] = {}
     for one in result.conditions:
-        name = one["condition"]
-        for ascii_sign, sign in _SIGNS.items():
-            name = name.replace(ascii_sign, sign)
-        cells.setdefault((name, ""), {})[one["panel"]] = span(one["ratio_low"], one["ratio_high"])
-        if one["scaled_low"] is not None:
-            scaled = span(one["scaled_low"], one["scaled_high"])
-            cells.setdefault((name, "… with c_ξ and c_0"), {})[one["panel"]] = scaled
-    first = {name: place for place, (name, scales) in enumerate(cells) if not scales}
-    order = sorted(cells, key=lambda key: (first[key[0]], key[1]))
-    body = [[key[1] or key[0], *(cells[key].get(panel, "") for panel in names)] for key in order]
-    return (
-        "<h2>The theorem's conditions</h2><p>Conditions whose constants the theorem leaves unnamed, as "
-        "ratios of value to need at constant one, over the points of each panel. A ratio on the wrong "
-        "side of one means that the experiment runs outside what the theorem promises at that constant, "
-        "not that it fails.</p>" + table(["Condition", *(f"({name})" for name in names)], body)
-    )
-
-
-def _longer() -> str:
-    views = longer_or_more()
-    lines = []
-    for regime, view in views.items():
-        for tested, (low, high) in view.best.items():
-            where = "at its own length" if tested == "own" else f"at length {tested}"
-            lines.append([regime, where, f"{low}" if low == high else f"{low} to {high}"])
-    return (
-        "<h2>Longer or more?</h2><p>The same tokens as a few long or many short trajectories. The paper "
-        "scores a student on sequences of its own training length, so its curves in P change the test along "
-        "with the training. With the test held fixed the answer turns round in both regimes here: in Regime "
-        "I longer sequences win; in Regime II, at this horizon, shorter ones, because a strong start excites "
-        "directions that long trajectories starve, and gradient descent learns them sooner.</p>"
-        + picture(
-            pictures.as_data(pictures.draw_tradeoffs(views)),
-            "Equivalent rung; M = 128, d = 1024, block decay with L = 30000 and γ = 0.1.",
-            "Reducible risk along P at a fixed number of tokens",
-        )
-        + table(["Regime", "Tested", "Best P (within 1 %)"], lines, words=2)
-    )
-
-
-def _noise(result: Reproduction) -> str:
-    checks = noise_checks(result.series)
-    if not checks:
-        return ""
-    body = []
-    for check in checks:
-        series = check.measured.curve.series
-        exact, guide = check.over_exact, check.over_finite_filter
-        body.append(
-            [
-                series.regime,
-                f"along {series.against}",
-                f"{exact.mean():.3f} [{exact.min():.3f}, {exact.max():.3f}]",
-                f"{guide.mean():.3f} [{guide.min():.3f}, {guide.max():.3f}]",
-                f"{np.median(check.error):.3f}" if np.isfinite(check.error).all() else "–",
-            ]
-        )
-    return (
-        "<h3>The variance, predicted without its lagged scores and with them</h3><p>The paper's "
-        "finite-filter guide leaves out the covariances of scores at different positions. The exact rung "
-        "keeps them, in closed form. Points of a sweep share their data, so they stray together.</p>"
-        + picture(pictures.as_data(pictures.draw_noise(checks)), "", "Sampled variance over its predictions")
-        + table(["Regime", "Sweep", "Over exact", "Over guide", "Error of a point"], body, words=2)
-    )
-
-
-def _schedules(result: Reproduction) -> str:
-    curves = schedule_curves(result.panels)
-    if not curves:
-        return ""
-    block = {curve.panel.name: curve for curve in curves if curve.name == "block decay"}
-    body = []
-    for curve in curves:
-        ratio = curve.y / block[curve.panel.name].y
-        body.append(
-            [
-                f"({curve.panel.name}) {QUANTITIES[curve.series.quantity]}",
-                curve.name,
-                f"{curve.sum_over_R:.2f} R",
-                f"{curve.slope:.3f}",
-                span(float(ratio.min()), float(ratio.max())),
-            ]
-        )
-    return (
-        "<h3>The theorem's schedule next to the experiments'</h3><p>The theorem is about warm-up, stable, "
-        "decay (WSD); the experiments use block decay. At the same R their steps sum to 0.77 R and 2.0 R, "
-        "so they train for different times. Matched in the sum of steps they are the same to the eye: "
-        "the sum, not R, is what the filters see.</p>"
-        + picture(
-            pictures.as_data(pictures.draw_schedules(curves)),
-            "Equivalent rung. In the legend: slopes.",
-            "Bias and variance under both schedules",
-        )
-        + table(["Panel", "Schedule", "Sum of steps", "Slope in R", "Over block decay"], body, words=2)
-    )
-
-
-def _terms(result: Reproduction) -> str:
-    checks = term_checks(result.rows, result.panels)
-    if not checks:
-        return ""
-    lines = [
-        *([name, *(f"{check.terms[name]:.4g}" for check in checks)] for name in TERMS),
-        ["sum of the five", *(f"{check.total:.10g}" for check in checks)],
-        ["risk of the trained B_L", *(f"{check.loss:.10g}" for check in checks)],
-        ["largest gap over the reducible risk", *(f"{check.worst:.1e}" for check in checks)],
-        ["mean |cross| / √(bias · variance)", *(f"{check.cross_share:.2f}" for check in checks)],
-    ]
-    return (
-        "<h3>The risk itself, and its five terms</h3><p>Means at the point where the sweeps meet. The risk "
-        "of the trained student is computed from its weights, without the split; the largest gap is over all "
-        "data sets and points.</p>"
-        + table(["", *(check.panel.title for check in checks)], lines, rules={len(TERMS)})
-    )
-
-
-def _common(result: Reproduction) -> str:
-    tests = common_tests(result.panels)
-    if not tests:
-        return ""
-    header = ["Series", "own length (paper)", *(f"at {length}" for length in COMMON)]
+        for scales in (False, True):
+            kind = "scaled" if scales else "ratio"
+            fails = one["scaled_fails" if scales else "fails"]
+            if fails is not None:
+                text = span(one[f"{kind}_low"], one[f"{kind}_high"])
+                line = cells.setdefault((one["condition"], scales), {})
+                line[one["panel"]] = f"{text}\n{_mark(not fails)} {_extent(fails, one['points'])}", fails > 0
+    order = {name: place for place, (name, scales) in enumerate(cells) if not scales}
+    lines = sorted(cells, key=lambda key: (order[key[0]], key[1]))
     body = [
-        [f"({test.panel.name}) {QUANTITIES[test.series.quantity]} against P"]
-        + [f"{slope + 0:.3f}".replace("-0.000", "0.000") for slope in test.slopes.values()]
-        for test in tests
+        [
+            "… with the scales c_ξ and c_0" if scales else f"{name}\n{_UNNAMED[name.partition(':')[0]]}",
+            *(cells[name, scales].get(panel, ("", False))[0] for panel in names),
+        ]
+        for name, scales in lines
     ]
+    far = {
+        (row, 1 + column)
+        for row, key in enumerate(lines)
+        for column, panel in enumerate(names)
+        if cells[key].get(panel, ("", False))[1]
+    }
     return (
-        "<h3>The curves in P, tested at a common length</h3><p>Slopes of the same series when every student "
-        "of the series faces the same test. Approximation does not depend on the training length at all "
-        "then; what falls with P in the paper's panels is in good part the test getting easier.</p>"
-        + table(header, body)
-        + '<p class="small">Equivalent rung.</p>'
+        "<h2>The theorem's conditions</h2>"
+        + beside(
+            "<h3>With every constant named</h3>"
+            + table(["Condition", *(f"Regime {regime}" for regime in named)], marks, far=wrong),
+            "<h3>With constants that the theorem leaves unnamed</h3>"
+            + prose(
+                "Below: value over need at the points of each panel, with every unnamed constant taken as "
+                "one. The conditions are orders of magnitude, so each is given twice, without and with the "
+                "scales c_ξ and c_0 of the teacher."
+            )
+            + prose(
+                "✓ holds: every point is on the right side of one. ✗ fails: no point is; ✗ fails at k of n: "
+                "k of its n points are not. Such an experiment is outside what the theorem promises at that "
+                "constant; another may cover it. Empty: the condition plays no part in that panel."
+            ),
+        )
+        + table(["Condition", *(f"({name})" for name in names)], body, far=far)
     )
+
+
+def _mark(holds: bool) -> str:
+    return "✓" if holds else "✗"
+
+
+def _extent(fails: int, points: int) -> str:
+    if not fails:
+        return "holds"
+    return "fails" if fails == points else f"fails at {fails} of {points}"
 
 
 def _colophon(result: Reproduction) -> str:
@@ -319,15 +241,14 @@ def _colophon(result: Reproduction) -> str:
     facts = {
         "rung": result.rung,
         "grid": document["grid"],
-        "panels": ", ".join(panel.name for panel in result.panels),
+        "panels": " ".join(f"({panel.name})" for panel in result.panels),
         "seed": f"{result.seed}"
         + (f" to {result.seed + result.replicates - 1}" if result.replicates > 1 else ""),
         **document["versions"],
     }
-    return (
-        "<h2>How this page was made</h2>"
-        + table(["", ""], [[name, value] for name, value in facts.items()], words=2)
-        + '<p class="small">By <code>seqlaw reproduce</code>. The same seed and versions give the same bytes '
-        "on one type of processor. Numbers behind the page: <code>table.json</code> and "
-        "<code>rows.parquet</code>.</p>"
+    words = (
+        "<p>By <code>seqlaw reproduce</code>. The same seed and versions give the same bytes on one type of "
+        "processor. Numbers behind the page: <code>table.json</code> and <code>rows.parquet</code>.</p>"
     )
+    lines = [[name, value] for name, value in facts.items()]
+    return "<h2>How this page was made</h2>" + beside(words, table(["", ""], lines, words=2))

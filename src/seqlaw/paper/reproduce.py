@@ -5,21 +5,21 @@ from __future__ import annotations
 import importlib.metadata
 import platform
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import seqlaw
 from seqlaw.lab.engine import Notice
-from seqlaw.lab.run import Progress
+from seqlaw.lab.run import Progress, Summary
 from seqlaw.model.checks import InputError, whole
 from seqlaw.paper import table as tables
 from seqlaw.paper.curves import Row
 from seqlaw.paper.figure import draw_panels, save_all
 from seqlaw.paper.panels import Panel, paper_panels, quick_panels, select
 from seqlaw.paper.report import report
-from seqlaw.paper.run import measure, write_rows
+from seqlaw.paper.run import measure, tasks, work_left, workers, write_rows
 from seqlaw.paper.table import Agreement, Measured, SlopeRow
 from seqlaw.rungs.ask import RUNGS
 
@@ -79,7 +79,9 @@ def reproduce(
     overlay: Sequence[str] = (),
     seed: int = 0,
     jobs: int = 1,
+    announce: Callable[[float], None] = lambda seconds: None,
     progress: Progress = lambda summary, share: None,
+    step: Notice = lambda text: None,
     notice: Notice = lambda line: None,
 ) -> tuple[Reproduction, list[Path], float]:
     """Reproduce the paper's experiments in the folder `out`; returns the result, its files and the seconds.
@@ -87,6 +89,8 @@ def reproduce(
     `rung` replaces the sampled trajectories by their expectation (`exact`) or also the sketches by theirs
     (`equivalent`); `overlay` draws further rungs into the figure. `replicate` K runs the whole experiment
     with seeds seed … seed + K - 1 for the spread of each slope. What `out` has recorded is not run again.
+    `announce` gets the estimated seconds, `progress` each record of all the seeds together, `step` what
+    comes after them.
     """
     start = time.monotonic()
     for name, value in (("rung", rung), *(("overlay", other) for other in overlay)):
@@ -94,15 +98,29 @@ def reproduce(
             raise InputError(name, f"must be one of {', '.join(RUNGS)}", value)
     seed, replicate, folder = whole("seed", seed, least=0), whole("replicate", replicate), Path(out)
     chosen = select(quick_panels() if quick else paper_panels(), panels)
-    how: dict[str, Any] = {"folder": folder, "jobs": whole("jobs", jobs), "progress": progress}
+    jobs = whole("jobs", jobs)
     rungs = list(dict.fromkeys([rung, *overlay, "equivalent"]))
-    rows, _ = measure(chosen, rungs, seed=seed, notice=notice, **how)
-    series = {name: tables.measured(rows, chosen, name) for name in rungs}
-    again = [series[rung]]
-    for k in range(1, replicate):
-        more, _ = measure(chosen, [rung], seed=seed + k, notice=notice, **how)
-        again.append(tables.measured(more, chosen, rung))
-        rows = rows + more
+    runs = [(seed, rungs), *((seed + k, [rung]) for k in range(1, replicate))]
+    works = [work_left(chosen, names, folder=folder, seed=one) for one, names in runs]
+    counts = [len(tasks(chosen, names)) for _, names in runs]
+    announce(sum(work / workers(work, jobs) for work in works))
+    found: list[list[Row]] = []
+    ended: list[Summary] = []
+
+    def show(summary: Summary, share: float) -> None:
+        done = sum(works[: len(ended)]) + share * works[len(ended)]
+        progress(_together([*ended, summary], sum(counts)), done / sum(works) if any(works) else 1.0)
+
+    for one, names in runs:
+        rows, summary = measure(
+            chosen, names, folder=folder, seed=one, jobs=jobs, progress=show, notice=notice
+        )
+        found.append(rows)
+        ended.append(summary)
+    step("drawing the figure, writing the report")
+    series = {name: tables.measured(found[0], chosen, name) for name in rungs}
+    again = [series[rung], *(tables.measured(rows, chosen, rung) for rows in found[1:])]
+    rows = [row for rows in found for row in rows]
     result = Reproduction(
         rung=rung,
         seed=seed,
@@ -119,6 +137,17 @@ def reproduce(
         rows=rows,
     )
     return result, _write(result, folder), time.monotonic() - start
+
+
+def _together(parts: Sequence[Summary], tasks: int) -> Summary:
+    """Several measurements as one of `tasks` tasks."""
+    return Summary(
+        tasks=tasks,
+        done=sum(part.done for part in parts),
+        skipped=sum(part.skipped for part in parts),
+        failed=sum(part.failed for part in parts),
+        seconds=sum(part.seconds for part in parts),
+    )
 
 
 def _write(result: Reproduction, folder: Path) -> list[Path]:

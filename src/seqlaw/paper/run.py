@@ -103,6 +103,17 @@ def seconds(task: Task) -> float:
     return cost * (len({point["N"] for point in points}) if task["rung"] == "sampled" else 1)
 
 
+def work_left(panels: Sequence[Panel], rungs: Sequence[str], *, folder: Path, seed: int) -> float:
+    """About how many seconds on one core the tasks take that `folder` has no record of."""
+    done, _ = recorded(folder, version(panel_rows))
+    return sum(seconds(task) for task in tasks(panels, rungs) if key(task, seed) not in done)
+
+
+def workers(work: float, jobs: int) -> int:
+    """How many processes pay for so many seconds of work."""
+    return jobs if work > ALONE else 1
+
+
 def measure(
     panels: Sequence[Panel],
     rungs: Sequence[str],
@@ -118,14 +129,13 @@ def measure(
     What failed before is tried again; a task that fails now ends it with its reason.
     """
     wanted = tasks(panels, rungs)
-    done, _ = recorded(folder, version(panel_rows))
-    work = sum(seconds(task) for task in wanted if key(task, seed) not in done)
+    work = work_left(panels, rungs, folder=folder, seed=seed)
     summary = run(
         panel_rows,
         wanted,
         folder=folder,
         seed=seed,
-        jobs=jobs if work > ALONE else 1,
+        jobs=workers(work, jobs),
         cost=seconds,
         retry_failed=True,
         note="seqlaw reproduce",

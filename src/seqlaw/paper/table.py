@@ -15,7 +15,7 @@ import numpy as np
 from seqlaw.paper.curves import Curve, Row, curve, source
 from seqlaw.paper.guides import Guide, guide
 from seqlaw.paper.panels import QUANTITIES, Panel
-from seqlaw.rungs.rates import rates
+from seqlaw.rungs.rates import Condition, rates
 
 ROUNDING = 0.001 / math.sqrt(12)
 """Standard deviation of what three printed digits leave out."""
@@ -162,10 +162,13 @@ _CONDITIONS = {
 
 
 def conditions(panels: Sequence[Panel]) -> list[dict[str, Any]]:
-    """For each panel the theorem's conditions with unnamed constants: value over needed along its points."""
+    """For each panel the theorem's conditions with unnamed constants: value over needed along its points.
+
+    `fails` counts the points on the wrong side of one, `scaled_fails` with the scales c_ξ and c_0.
+    """
     table = []
     for panel in panels:
-        found: dict[str, list[Any]] = {}
+        found: dict[str, list[Condition]] = {}
         for setting in panel.settings:
             for condition in rates(setting).conditions:
                 if (
@@ -174,19 +177,36 @@ def conditions(panels: Sequence[Panel]) -> list[dict[str, Any]]:
                 ):
                     found.setdefault(condition.name, []).append(condition)
         for name, many in found.items():
+            ratios = [one.ratio for one in many]
             scaled = [one.ratio_scaled for one in many if one.ratio_scaled is not None]
+            sign = 1 if many[0].relation == "<=" else -1
             table.append(
                 {
                     "panel": panel.name,
                     "condition": name,
                     "relation": many[0].relation,
-                    "ratio_low": min(one.ratio for one in many),
-                    "ratio_high": max(one.ratio for one in many),
+                    "points": len(many),
+                    "ratio_low": min(ratios),
+                    "ratio_high": max(ratios),
+                    "fails": sum(sign * ratio > sign for ratio in ratios),
                     "scaled_low": min(scaled, default=None),
                     "scaled_high": max(scaled, default=None),
+                    "scaled_fails": sum(sign * ratio > sign for ratio in scaled) if scaled else None,
                 }
             )
     return table
+
+
+def named_conditions(panels: Sequence[Panel]) -> dict[str, dict[str, bool]]:
+    """By regime: the conditions that need no unnamed constant, and whether each holds at every point."""
+    found: dict[str, dict[str, bool]] = {}
+    for panel in panels:
+        mine = found.setdefault(panel.regime, {})
+        for setting in panel.settings:
+            for condition in rates(setting).conditions:
+                if condition.holds is not None:
+                    mine[condition.name] = mine.get(condition.name, True) and condition.holds
+    return found
 
 
 HEADER = ("Regime", "Quantity", "Slope", "± se", "Guide", "Paper", "Paper's guide", "z")

@@ -1,0 +1,256 @@
+"""The report of the reproduction: notation, the variance over its predictions, conditions, progress."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from seqlaw.cli.progress import WorkBar, seconds_left
+from seqlaw.lab.run import Summary
+from seqlaw.model.setting import Setting
+from seqlaw.paper.beyond import LONGER, SPREADS, TOKENS, longer_or_more, noise_checks
+from seqlaw.paper.further import longer
+from seqlaw.paper.page import beside, picture, table, typeset
+from seqlaw.paper.panels import TEACHERS, Panel, paper_panels, quick_panels
+from seqlaw.paper.reproduce import reproduce
+from seqlaw.paper.table import conditions, measured, named_conditions
+from seqlaw.planning.tradeoff import tradeoff
+from seqlaw.rungs.exact import exact_rows
+from seqlaw.rungs.sampled import sampled_rows
+
+ROOT = Path(__file__).parent.parent
+PANELS = paper_panels()
+
+# --- notation
+
+
+@pytest.mark.parametrize(
+    ("plain", "html"),
+    [
+        ("alpha > 1", "α &gt; 1"),
+        ("theta >= alpha - 2r", "θ ≥ α − 2<i>r</i>"),
+        ("NP >~ C_rho R M", "<i>NP</i> ≳ <i>C</i><sub>ρ</sub> <i>R</i> <i>M</i>"),
+        ("R <= c/M^-theta/P", "<i>R</i> ≤ <i>c</i>/<i>M</i><sup>−θ</sup>/<i>P</i>"),
+        ("gamma <= 1/(4||G||)", "γ ≤ 1/(4‖<i>G</i>‖)"),
+        ("c_0 kappa^{1-β_θ}", "<i>c</i><sub>0</sub> κ<sup>1−β<sub>θ</sub></sup>"),
+        ("tr(Ω_P)/(2NP)", "tr(Ω<sub><i>P</i></sub>)/(2<i>NP</i>)"),
+        ("(d) bias, d", "(d) bias, <i>d</i>"),
+        ("3.2e-15, 1e+08, -0.7", "3.2·10<sup>−15</sup>, 1·10<sup>8</sup>, −0.7"),
+        ("N = 4", "<i>N</i>\u00a0=\u00a04"),
+        ("warm-up, the paper's finite-filter, rhombus, Regime I & <b>", None),
+    ],
+)
+def test_notation_is_typeset(plain: str, html: str | None) -> None:
+    expected = plain.replace("&", "&amp;").replace("<b>", "&lt;b&gt;") if html is None else html
+    assert typeset(plain) == expected
+
+
+def test_small_print_of_a_cell_stands_below() -> None:
+    found = table(["", ""], [["x", "2\n✗ fails"]], far={(0, 1)})
+    assert "<td class=far>2<span class=mark>✗ fails</span></td>" in found
+    assert beside("a", "b") == '<div class="beside"><div>a</div><div>b</div></div>'
+
+
+def test_pictures_are_scaled_alike() -> None:
+    narrow, wide = (f'<svg viewBox="0 0 {w} 200">'.encode() for w in (309.6, 619.2))
+    assert 'style="width:50%"' in picture(narrow, "", "x")
+    assert 'style="width:100%"' in picture(wide, "", "x")
+
+
+# --- the variance over its predictions
+
+
+def variance_rows(panel: Panel, seeds: int, factors: Any) -> list[dict[str, Any]]:
+    """Rows of a panel whose sampled variance is `factors(seed, sketch, repetition, point)` times exact."""
+    rows = []
+    for seed in range(seeds):
+        for sketch in range(2):
+            for point in range(len(panel.settings)):
+                place = {"panel": panel.name, "seed": seed, "sketch": sketch, "point": point}
+                exact = (1 + seed) * (2 + sketch) / (1 + point)
+                rows.append(place | {"rung": "exact", "variance": exact, "finite_filter_variance": exact / 2})
+                for k in range(2):
+                    value = exact * factors(seed, sketch, k, point)
+                    rows.append(place | {"rung": "sampled", "repetition": k, "variance": value})
+    return rows
+
+
+def test_a_data_set_is_the_independent_unit() -> None:
+    """Every data set off by a factor of its own, at all points: the curve's error is that of the factors."""
+    panel = PANELS["f"]
+    rng = np.random.default_rng(3)
+    factor = {(i, j, k): float(rng.normal(1, 0.2)) for i in range(3) for j in range(2) for k in range(2)}
+    rows = variance_rows(panel, 3, lambda *place: factor[place[:3]])
+    each = np.array(list(factor.values()))
+    checks = noise_checks(rows, measured([row for row in rows if row["seed"] == 0], [panel], "sampled"))
+    assert [check.measured.curve.series.against for check in checks] == ["N", "P", "R"]
+    for check in checks:
+        points = len(check.measured.curve.series.settings)
+        np.testing.assert_allclose(check.over_exact, np.outer(each, np.ones(points)), rtol=1e-12)
+        np.testing.assert_allclose(check.over_finite_filter, 2 * check.over_exact, rtol=1e-12)
+        assert check.mean == pytest.approx(each.mean(), rel=1e-12)
+        assert check.mean_error == pytest.approx(each.std(ddof=1) / np.sqrt(12), rel=1e-9)
+        against = check.measured.curve.series.against
+        assert check.expected_error == pytest.approx(SPREADS["II", against] / np.sqrt(12), rel=1e-12)
+
+
+def test_ratios_keep_the_order_of_the_points() -> None:
+    panel = PANELS["f"]
+    rows = variance_rows(panel, 1, lambda seed, sketch, k, point: 1 + point)
+    for check in noise_checks(rows, measured(rows, [panel], "sampled")):
+        places = [1 + panel.settings.index(setting) for setting in check.measured.curve.series.settings]
+        np.testing.assert_allclose(check.over_exact, np.tile(places, (4, 1)), rtol=1e-12)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "sets"), [("c", 40), ("f", 60)])
+def test_the_spread_of_a_data_set(name: str, sets: int) -> None:
+    """Against SPREADS: a standard deviation of n numbers is off by 1/√(2n), three times that is allowed."""
+    panel = quick_panels()[name]
+    rows = [
+        row | {"panel": name, "seed": 5}
+        for make in (exact_rows, sampled_rows)
+        for row in make(panel.settings, sketches=list(range(sets)), seed=5)
+    ]
+    for check in noise_checks(rows, measured(rows, [panel], "sampled")):
+        series = check.measured.curve.series
+        spread = check.over_exact.mean(axis=1).std(ddof=1)
+        assert spread == pytest.approx(SPREADS[series.regime, series.against], rel=3 / np.sqrt(2 * sets))
+
+
+# --- conditions
+
+
+def test_points_that_break_a_condition_are_counted() -> None:
+    """Written out from the theorem, at constant one and with the scales (h_1 of P for the size of G)."""
+    found = {
+        (one["panel"], one["condition"].partition(":")[0]): one for one in conditions(list(PANELS.values()))
+    }
+    settings = PANELS["f"].settings
+    short = [s.N < s.schedule.horizon * s.M for s in settings]
+    assert (found["f", "trajectories"]["fails"], found["f", "trajectories"]["points"]) == (sum(short), 19)
+    for name in "bcef":
+        over = scaled = 0
+        for s in PANELS[name].settings:
+            t, R = s.teacher, s.schedule.horizon
+            over += R * (s.M**-t.alpha + s.M**-t.theta / s.P) > 1
+            scaled += R * (t.c_xi * s.M**-t.alpha + t.c_0 * s.M**-t.theta / s.P) > 1
+        one = found[name, "unsaturated"]
+        assert (one["fails"], one["scaled_fails"]) == (over, scaled), name
+    assert all(one["scaled_fails"] is None for (_, name), one in found.items() if name == "ambient")
+
+
+def test_named_conditions_hold_in_both_regimes() -> None:
+    found = named_conditions(list(PANELS.values()))
+    assert list(found) == ["I", "II"]
+    assert all(all(one.values()) and len(one) == 7 for one in found.values())
+
+
+# --- the page
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> str:
+    out = tmp_path_factory.mktemp("report")
+    reproduce(out, rung="equivalent")
+    return re.sub(r"base64,[^\"]*", "", (out / "report.html").read_text(encoding="utf-8"))
+
+
+def test_the_page_has_no_raw_notation(page: str) -> None:
+    text = re.sub(r"<style>.*?</style>|<[^>]*>", "", page, flags=re.DOTALL)
+    for raw in ("&gt;=", "&lt;=", "&gt;~", "||", "^", "_", "alpha", "theta", "gamma", "kappa", "rho"):
+        assert raw not in text.replace("results_", ""), raw
+
+
+def test_failing_conditions_are_marked_in_words(page: str) -> None:
+    assert "✓ holds" in page
+    assert "✗ fails at 16 of 19" in page  # N ≳ RM in panel (f)
+    assert "✗ fails<" in page  # R unsaturated in panel (f), at every point
+    assert page.count("not named") >= 6
+
+
+def test_the_caption_says_which_budget() -> None:
+    text = re.sub(r"<[^>]*>", "", longer()).replace("\u00a0", " ")
+    assert f"{TOKENS:,} tokens" in text
+    for name in ("M", "d"):
+        assert f"{name} = {LONGER[name]}" in text
+    assert "16,777,216 tokens" in text
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "The same 16.8 million tokens" in readme  # what the caption says of it
+    assert "(M = 128, d = 1024, 30000 steps of the block" in readme
+    for regime, ours in longer_or_more().items():
+        theirs = tradeoff(Setting(teacher=TEACHERS[regime], N=1, P=2, **LONGER), 2**24)
+        ratios = [one.reducible / other.reducible for one, other in zip(ours.rows, theirs.rows, strict=True)]
+        assert 1 < min(ratios) <= max(ratios) < 1.005
+
+
+# --- progress
+
+
+def test_time_left_follows_the_work_and_not_the_number_of_tasks() -> None:
+    """Costs of 10, 10, 1, 1, … seconds, taken as half of what they are: exact after the first record."""
+    costs = [20.0, 20.0] + [2.0] * 10
+    for done in range(1, len(costs)):
+        elapsed, share = sum(costs[:done]), sum(costs[:done]) / sum(costs)
+        assert seconds_left(elapsed, share, None) == pytest.approx(sum(costs) - elapsed)
+        left = seconds_left(elapsed, share, sum(costs) / 2)
+        assert left is not None
+        # The estimate made before weighs as much as a twentieth of the work.
+        assert 0.9 <= left / (sum(costs) - elapsed) <= 1
+    assert seconds_left(0.0, 0.0, None) is None
+    assert seconds_left(0.0, 0.0, 30.0, since=10.0) == pytest.approx(20.0)
+    assert seconds_left(1.0, 0.5, None, since=100.0) == 0.0
+
+
+def test_a_bar_without_a_terminal_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
+    bar = WorkBar(None)
+    bar.expect(10.0)
+    bar.progress(Summary(tasks=2, done=1, skipped=0, failed=0, seconds=1.0), 0.5)
+    bar.step("writing")
+    assert capsys.readouterr() == ("", "")
+
+
+def test_progress_of_replicates_is_one(tmp_path: Path) -> None:
+    seen: list[tuple[Summary, float]] = []
+    steps: list[str] = []
+    how: dict[str, Any] = {"rung": "exact", "panels": ["a"], "quick": True, "replicate": 3}
+    reproduce(tmp_path, **how, progress=lambda *now: seen.append(now), step=steps.append)
+    shares = [share for _, share in seen]
+    assert shares == sorted(shares)
+    assert (shares[0], shares[-1]) == (0.0, 1.0)
+    ended = [now.done + now.skipped for now, _ in seen]
+    assert ended == sorted(ended)
+    assert {now.tasks for now, _ in seen} == {ended[-1]} == {4 + 3 + 3}  # the first has the equivalent too
+    assert steps == ["drawing the figure, writing the report"]
+    seen.clear()
+    reproduce(tmp_path, **how, progress=lambda *now: seen.append(now))
+    assert {share for _, share in seen} == {1.0}  # all is recorded
+
+
+def test_a_terminal_sees_the_steps(tmp_path: Path) -> None:
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "COLUMNS": "100", "TERM": "xterm"}
+    line = [sys.executable, "-m", "seqlaw", "reproduce", "--rung", "equivalent", "--panels", "a", "--json"]
+    line += ["--out", str(tmp_path)]
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(line, env=environment, stdout=subprocess.PIPE, stderr=theirs)
+    os.close(theirs)
+    shown = b""
+    try:
+        while part := os.read(ours, 65536):
+            shown += part
+    except OSError:  # the other end of a terminal closes with an error
+        pass
+    os.close(ours)
+    output, _ = process.communicate()
+    assert process.returncode == 0
+    assert "drawing the figure, writing the report" in shown.decode()
+    assert json.loads(output)["command"] == "reproduce"
