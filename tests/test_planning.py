@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from seqlaw import PRESETS, WSD, BlockDecay, Constant, InputError, Setting, Teacher
+from seqlaw.planning.budget import Budget, Search
 from seqlaw.planning.corollary import corollary, risk_exponent
-from seqlaw.planning.finite import Budget, Search, finite_plan
+from seqlaw.planning.finite import finite_plan
 from seqlaw.planning.plan import plan
 from seqlaw.planning.program import SETTINGS, program
 from seqlaw.planning.tradeoff import tradeoff

@@ -10,7 +10,7 @@ from seqlaw.model.checks import positive, whole
 from seqlaw.model.schedule import WSD, Schedule
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import Modes, Teacher
-from seqlaw.planning.finite import Budget
+from seqlaw.planning.budget import Budget
 from seqlaw.planning.plan import Plan, plan
 from seqlaw.planning.tradeoff import OWN, Tradeoff, split_lengths, tradeoff
 

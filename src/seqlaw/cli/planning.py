@@ -27,8 +27,8 @@ from seqlaw.model.checks import InputError, positive, whole
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import LONGEST, PRESETS
 from seqlaw.planning import plan as planning
+from seqlaw.planning.budget import Budget
 from seqlaw.planning.corollary import SIZES
-from seqlaw.planning.finite import Budget
 from seqlaw.planning.program import SETTINGS, Program
 from seqlaw.planning.tradeoff import OWN, split_lengths
 from seqlaw.planning.tradeoff import tradeoff as split_tokens

@@ -9,8 +9,9 @@ from seqlaw.model.assumptions import teacher_flags
 from seqlaw.model.checks import InputError
 from seqlaw.model.schedule import WSD, Explicit, Schedule
 from seqlaw.model.teacher import Modes, Teacher
+from seqlaw.planning.budget import Budget, Search
 from seqlaw.planning.corollary import Corollary, corollary
-from seqlaw.planning.finite import Budget, FinitePlan, Search, finite_plan
+from seqlaw.planning.finite import FinitePlan, finite_plan
 from seqlaw.planning.program import SETTINGS, Program, program
 from seqlaw.rungs.equivalent import equivalent_risk
 from seqlaw.rungs.sampled import sampled_risk
