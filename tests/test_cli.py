@@ -151,6 +151,9 @@ def test_plan(fields, tmp_path):
     finite = answer["finite"]
     assert set(finite) >= {"M", "N", "P", "L", "compute", "tokens", "terms", "flat"}
     assert finite["compute"] == finite["N"] * finite["P"] * finite["M"] ** 2 * finite["L"] <= 1e9
+    assert answer["inputs"]["budget"]["min_P"] == 1
+    floored = fields("plan", "--compute", "1e9", "--tokens", "1e6", "-d", 256, "--min-P", finite["P"] + 100)
+    assert floored["finite"]["P"] >= finite["P"] + 100 == floored["inputs"]["budget"]["min_P"]
     in_flops = fields("plan", "--compute", "4e9", "--tokens", "1e6", "-d", 256, "--flops")
     assert in_flops["finite"]["M"] == finite["M"]
     assert in_flops["flops"]["factor"] == 4
@@ -230,6 +233,8 @@ def test_teacher_files(fields, run, tmp_path):
         ("plan --compute 5", "--compute must allow"),
         ("plan --tokens 1", "--tokens must allow"),
         ("plan --max-P 1", "--max-P must allow"),
+        ("plan --min-P 20 --max-P 10", "--min-P must be at most max_P = 10, got 20"),
+        ("plan --min-P 1e10", "--min-P must be at most the tokens"),
         ("plan --max-L 2", "--max-L must allow"),
         ("risk -R 0.05", "-R/--horizon asks for 1 steps"),
         ("risk --rung sampled -P 1e12", "-P/--length with N = 4096"),

@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import math
+import re
 
 import numpy as np
 import pytest
@@ -168,6 +169,64 @@ def test_larger_budgets_against_brute_force(t, compute, tokens, tested):
     s = search(t, compute, tokens, d=64, schedule=Constant(gamma=1.0, L=10), tested=tested)
     value, _ = brute_force(search(t, compute, tokens, d=64, schedule=s.schedule, tested=tested), 1)
     assert finite_plan(s).best.reducible == pytest.approx(value, rel=1e-6)
+
+
+def floored_optimum(t, compute, tokens, floor, tested):
+    """By enumeration, P from the floor up and N counted here."""
+    schedule = Constant(gamma=1.0, L=10)
+    settings = [
+        Setting(teacher=t, M=M, N=N, P=P, d=64, schedule=schedule.with_steps(L), eval_length=tested)
+        for M in range(1, math.isqrt(compute) + 1)
+        for P in range(floor, tokens + 1)
+        for L in range(1, compute // (M**2 * P) + 1)
+        if (N := min(tokens // P, compute // (M**2 * P * L))) >= 1
+    ]
+    return min(risk.reducible for risk in equivalent_risks(settings))
+
+
+@pytest.mark.parametrize(
+    ("t", "compute", "tokens", "floor", "tested"),
+    [(ONE, 150, 60, 7, None), (TWO, 150, 100, 9, 5), (TWO, 600, 40, 40, 5)],
+)
+def test_a_floor_under_the_length_against_brute_force(t, compute, tokens, floor, tested):
+    """Each floor is above the best free length, so it binds; the last leaves a single length."""
+    schedule = Constant(gamma=1.0, L=10)
+    free = finite_plan(search(t, compute, tokens, d=64, schedule=schedule, tested=tested))
+    held = finite_plan(search(t, compute, tokens, d=64, schedule=schedule, tested=tested, min_P=floor))
+    assert free.best.P < floor <= held.best.P
+    assert held.best.reducible == pytest.approx(floored_optimum(t, compute, tokens, floor, tested), rel=1e-9)
+
+
+def test_everything_in_a_plan_keeps_to_the_floor():
+    s = search(TWO, 1e14, 1e8, tested=512, min_P=48)
+    answer = finite_plan(s)
+    assert answer.best.P == 48  # without a floor the best length is 2
+    assert all(point.P >= 48 for point in (*answer.isoflop, *answer.by_length))
+    assert len(answer.isoflop) >= 6
+    assert answer.flat["P"][0] == 48
+    others = random_allocations(s, np.random.default_rng(1), 200)
+    risks = equivalent_risks([s.setting(t) for t in others])
+    assert answer.best.reducible <= min(risk.reducible for risk in risks) * (1 + 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [
+        ({"min_P": 0}, "min_P must be at least 1, got 0"),
+        ({"min_P": 2.5}, "min_P must be a whole number"),
+        ({"min_P": 20, "max_P": 10}, "min_P must be at most max_P = 10, got 20"),
+        ({"min_P": 2000}, "min_P must be at most the tokens, 1000, got 2000"),
+        ({"min_P": 500}, "min_P must leave compute for M = 1, N = 1 and the schedule's least 6 steps"),
+    ],
+)
+def test_a_floor_that_nothing_reaches_is_refused(limits, words):
+    with pytest.raises(InputError, match=re.escape(words)):
+        finite_plan(search(TWO, 1000, 1000, **limits))
+
+
+def test_the_note_says_that_the_floor_binds():
+    answer = plan(TWO, Budget(compute=1e12, tokens=1e8, min_P=48), eval_length=512, confirm=False)
+    assert any("48, is the least that is allowed" in note for note in answer.notes)
 
 
 SETTINGS_20 = [

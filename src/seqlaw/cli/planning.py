@@ -118,6 +118,9 @@ def plan(
     max_N: Annotated[str | None, typer.Option("--max-N", help="Most trajectories.", metavar="INT")] = None,
     max_P: Annotated[str | None, typer.Option("--max-P", help="Longest trajectory.", metavar="INT")] = None,
     max_L: Annotated[str | None, typer.Option("--max-L", help="Most steps.", metavar="INT")] = None,
+    min_P: Annotated[
+        str, typer.Option("--min-P", help="Shortest trajectory (below 2 means 2).", metavar="INT")
+    ] = "1",
     confirm: Annotated[
         bool | None,
         typer.Option("--confirm/--no-confirm", help="Sample the optimum.  [default: where data are few]"),
@@ -140,6 +143,7 @@ def plan(
         max_N=_ceiling("max_N", max_N),
         max_P=_ceiling("max_P", max_P),
         max_L=_ceiling("max_L", max_L),
+        min_P=size("min_P", min_P),
     )
     teacher = options.build_teacher()
     schedule = options.build_kind()

@@ -10,8 +10,11 @@ import dataclasses
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
-from seqlaw.model.checks import InputError, positive, whole
+import numpy as np
+
+from seqlaw.model.checks import Array, InputError, positive, whole
 from seqlaw.model.schedule import Schedule
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import LONGEST, Modes, Teacher
@@ -24,7 +27,7 @@ _LARGEST_L = 10**18
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """Ceilings: compute N·P·M²·L ≤ C, tokens N·P ≤ T, and optionally each size."""
+    """Ceilings: compute N·P·M²·L ≤ C, tokens N·P ≤ T, and optionally each size; a floor under P if wanted."""
 
     compute: float
     tokens: float
@@ -32,6 +35,7 @@ class Budget:
     max_N: float = math.inf
     max_P: float = math.inf
     max_L: float = math.inf
+    min_P: float = 1
 
     def __post_init__(self) -> None:
         for name in ("compute", "tokens"):
@@ -40,6 +44,14 @@ class Budget:
         for name in ("max_M", "max_N", "max_P", "max_L"):
             if getattr(self, name) != math.inf:
                 object.__setattr__(self, name, whole(name, getattr(self, name)))
+        object.__setattr__(self, "min_P", whole("min_P", self.min_P, most=LONGEST))
+        if self.min_P > self.max_P:
+            raise InputError("min_P", f"must be at most max_P = {self.max_P}", self.min_P)
+
+    @property
+    def shortest(self) -> int:
+        """The least length that is considered: at P = 1 a student sees initial states only."""
+        return max(2, int(self.min_P))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +89,7 @@ class Search:
         """The largest N that the budgets allow, 0 where none."""
         M, P, L = triple
         budget = self.budget
-        if M > budget.max_M or P > budget.max_P or L > budget.max_L:
+        if M > budget.max_M or not budget.min_P <= P <= budget.max_P or L > budget.max_L:
             return 0
         return min(int(budget.tokens) // P, int(budget.compute) // (P * M**2 * L), _whole(budget.max_N))
 
@@ -128,9 +140,31 @@ def _whole(value: float) -> int:
     return 10**40 if value == math.inf else int(value)
 
 
-def limits(search: Search) -> tuple[Triple, Triple]:
-    """The least and the largest (M, P, L) of any feasible allocation, or an error that says why none."""
-    budget, least_L = search.budget, _shortest(search.schedule)
+@dataclass(frozen=True, kw_only=True)
+class Box:
+    """The least and the largest (M, P, L) of any feasible allocation."""
+
+    low: Triple
+    high: Triple
+
+    @cached_property
+    def logs(self) -> Array:
+        """Both corners in logarithms, 2 × 3."""
+        return np.asarray(np.log(np.array([self.low, self.high], dtype=float)))
+
+    def integers(self, logs: Iterable[float]) -> Triple:
+        """The nearest whole sizes inside, from logarithms."""
+        sizes = (round(math.exp(u)) for u in np.clip(np.array(list(logs)), *self.logs))
+        M, P, L = (min(max(x, a), b) for x, a, b in zip(sizes, self.low, self.high, strict=True))
+        return M, P, L
+
+    def holds(self, triple: Triple) -> bool:
+        return all(a <= x <= b for x, a, b in zip(triple, self.low, self.high, strict=True))
+
+
+def limits(search: Search) -> Box:
+    """The box of all feasible allocations, or an error that says why there is none."""
+    budget, least_L, least_P = search.budget, _shortest(search.schedule), search.budget.shortest
     d = search.teacher.d if isinstance(search.teacher, Modes) else search.d
     assert d is not None
     if budget.tokens < 2:
@@ -139,14 +173,19 @@ def limits(search: Search) -> tuple[Triple, Triple]:
         raise InputError("max_P", "must allow trajectories of length 2", budget.max_P)
     if budget.max_L < least_L:
         raise InputError("max_L", f"must allow the schedule's least {least_L} steps", budget.max_L)
-    room = int(budget.compute) // (2 * least_L)
-    if room < 1:
+    tokens, compute = int(budget.tokens), int(budget.compute)
+    if compute < 2 * least_L:
         rule = f"must allow M = 1, N = 1, P = 2 and the schedule's least {least_L} steps"
         raise InputError("compute", rule, budget.compute)
-    top_M = int(min(math.isqrt(room), budget.max_M, d))
-    top_P = int(min(budget.tokens, room * 2, budget.max_P, LONGEST))
-    top_L = int(min(int(budget.compute) // 2, budget.max_L, _LARGEST_L))
-    return (1, 2, least_L), (top_M, top_P, top_L)
+    if least_P > tokens:
+        raise InputError("min_P", f"must be at most the tokens, {budget.tokens:g}", budget.min_P)
+    if least_P * least_L > compute:
+        rule = f"must leave compute for M = 1, N = 1 and the schedule's least {least_L} steps"
+        raise InputError("min_P", rule, budget.min_P)
+    top_M = int(min(math.isqrt(compute // (least_P * least_L)), budget.max_M, d))
+    top_P = int(min(tokens, compute // least_L, budget.max_P, LONGEST))
+    top_L = int(min(compute // least_P, budget.max_L, _LARGEST_L))
+    return Box(low=(1, least_P, least_L), high=(top_M, top_P, top_L))
 
 
 def _shortest(schedule: Schedule) -> int:

@@ -9,15 +9,14 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
-from seqlaw.model.checks import Array, InputError
+from seqlaw.model.checks import InputError
 from seqlaw.planning.budget import Allocation as Allocation
+from seqlaw.planning.budget import Box, Search, Triple, limits
 from seqlaw.planning.budget import Budget as Budget
-from seqlaw.planning.budget import Search, Triple, limits
 from seqlaw.rungs.equivalent import equivalent_risks
 from seqlaw.rungs.terms import Risk
 
@@ -46,19 +45,18 @@ class FinitePlan:
 
 def finite_plan(search: Search) -> FinitePlan:
     """The optimum, its profile along each size, and its terms from the accurate sums."""
-    low, high = limits(search)
-    bounds = np.log(np.array([low, high], dtype=float))
-    if _count(search, high) <= 3000:
-        search.look(_all(search, low, high))
+    box = limits(search)
+    if _count(search, box) <= 3000:
+        search.look(_all(search, box))
     else:
-        search.look(_grid(bounds))
+        search.look(_grid(box))
         starts = sorted(search.seen, key=search.relaxed)[:2]
-        _descend(search, starts, bounds, frozen=[None] * len(starts), finest=2e-3, rounds=80)
-        _polish(search, min(search.seen, key=search.relaxed), low, high)
+        _descend(search, starts, box, frozen=[None] * len(starts), finest=2e-3, rounds=80)
+        _polish(search, min(search.seen, key=search.relaxed), box)
     if not search.seen:
-        raise InputError("compute", "leaves no allocation under these ceilings", search.budget.compute)
-    profiles = _profiles(search, search.best(), bounds)
-    _polish(search, search.best(), low, high)  # a profile may have passed closer to the optimum
+        raise InputError("compute", "leaves no allocation under these limits", search.budget.compute)
+    profiles = _profiles(search, search.best(), box)
+    _polish(search, search.best(), box)  # a profile may have passed closer to the optimum
     # The search took quick sums, right to 1e-4: the accurate ones decide between the best few.
     finalists = sorted(search.seen, key=search.value)[:12]
     risks = dict(zip(finalists, equivalent_risks([search.setting(t) for t in finalists]), strict=True))
@@ -81,25 +79,19 @@ def _best_by(size: str, allocations: list[Allocation]) -> tuple[Allocation, ...]
     return tuple(best.values())
 
 
-def _grid(bounds: Array) -> list[Triple]:
-    axes = [np.linspace(bounds[0, k], bounds[1, k], n) for k, n in enumerate((11, 9, 11))]
-    return [_integers(x, bounds) for x in itertools.product(*axes)]
+def _grid(box: Box) -> list[Triple]:
+    axes = [np.linspace(box.logs[0, k], box.logs[1, k], n) for k, n in enumerate((11, 9, 11))]
+    return [box.integers(x) for x in itertools.product(*axes)]
 
 
-def _integers(x: Iterable[float], bounds: Array) -> Triple:
-    clipped = np.clip(np.array(list(x)), bounds[0], bounds[1])
-    M, P, L = (max(1, round(math.exp(u))) for u in clipped)
-    low = [round(math.exp(u)) for u in bounds[0]]
-    return max(M, low[0]), max(P, low[1]), max(L, low[2])
-
-
-def _count(search: Search, high: Triple) -> float:
+def _count(search: Search, box: Box) -> float:
     """An upper bound on the number of feasible (M, P, L): Σ_M Σ_P C/(P M²)."""
-    return search.budget.compute * 1.65 * (1 + math.log(high[1]))
+    low, high = box.low[1], box.high[1]
+    return search.budget.compute * 1.65 * (1 / low + math.log(high / low))
 
 
-def _all(search: Search, low: Triple, high: Triple) -> list[Triple]:
-    C = int(search.budget.compute)
+def _all(search: Search, box: Box) -> list[Triple]:
+    C, low, high = int(search.budget.compute), box.low, box.high
     return [
         (M, P, L)
         for M in range(low[0], high[0] + 1)
@@ -111,7 +103,7 @@ def _all(search: Search, low: Triple, high: Triple) -> list[Triple]:
 def _descend(
     search: Search,
     starts: list[Triple],
-    bounds: Array,
+    box: Box,
     *,
     frozen: list[int | None],
     finest: float,
@@ -120,7 +112,7 @@ def _descend(
     """Pattern searches side by side, so that each round is one batch; `frozen` holds one size fixed."""
     points = list(starts)
     # From a grid cell down; a profile starts where the optimum is already near.
-    width = float((bounds[1] - bounds[0]).max()) / 10
+    width = float((box.logs[1] - box.logs[0]).max()) / 10
     steps = [width / 2 if axis is None else min(width / 2, 0.5) for axis in frozen]
     for _ in range(rounds):
         moves: list[list[Triple]] = [[] for _ in points]
@@ -128,7 +120,7 @@ def _descend(
             if step >= finest:
                 allowed = _MOVES if axis is None else _MOVES[_MOVES[:, axis] == 0]
                 here = np.array([math.log(size) for size in point])
-                candidates = [_integers(here + step * move, bounds) for move in allowed]
+                candidates = [box.integers(here + step * move) for move in allowed]
                 # Rounding must not move the frozen size.
                 moves[k] = [t for t in candidates if axis is None or t[axis] == point[axis]]
         if not any(moves):
@@ -144,7 +136,7 @@ def _descend(
     return points
 
 
-def _polish(search: Search, start: Triple, low: Triple, high: Triple) -> None:
+def _polish(search: Search, start: Triple, box: Box) -> None:
     """Neighbouring integers until none is better, with the P or L that spends the budgets at nearby N."""
     best = start
     budget = search.budget
@@ -158,10 +150,10 @@ def _polish(search: Search, start: Triple, low: Triple, high: Triple) -> None:
         for m in _around(M, 2):
             room = min(int(budget.tokens), int(budget.compute) // (max(m, 1) ** 2 * L))  # tokens
             for p in {*_around(P, round(0.2 * P) + 2 if packed else 2), *(room // n for n in counts)}:
-                if low[0] <= m <= high[0] and low[1] <= p <= high[1]:
+                if box.holds((m, p, box.low[2])):
                     deep = int(budget.compute) // (p * m**2)
                     steps = {*([] if packed else _around(L, 2)), *(deep // n for n in counts)}
-                    near += [(m, p, count) for count in steps if low[2] <= count <= high[2]]
+                    near += [(m, p, count) for count in steps if box.holds((m, p, count))]
         search.look(near)
         before, best = best, search.best()
         if search.value(best) > search.value(before) * (1 - 1e-7):
@@ -173,33 +165,34 @@ def _around(size: int, reach: int) -> list[int]:
     return list(range(size - reach, size + reach + 1)) if size < 500 else [size]
 
 
-def _profiles(search: Search, best: Triple, bounds: Array) -> list[list[Triple]]:
+def _profiles(search: Search, best: Triple, box: Box) -> list[list[Triple]]:
     """For each of M, P, L: the best allocations with that size at several multiples of its optimum."""
     starts: list[Triple] = []
     frozen: list[int | None] = []
+    low, high = box.logs
     for axis in range(3):
         for factor in (*_FACTORS[axis], *(1 / f for f in _FACTORS[axis])):
             x = np.log(np.array(best, dtype=float))
-            x[axis] = np.clip(x[axis] + math.log(factor), bounds[0, axis], bounds[1, axis])
+            x[axis] = np.clip(x[axis] + math.log(factor), low[axis], high[axis])
             # Stay inside the compute: what a larger size takes, the others give back.
             spent = float(np.array([2.0, 1.0, 1.0]) @ x) - math.log(max(search.budget.compute, 1.0))
             others = [k for k in (2, 1, 0) if k != axis]
             for k in others:
                 if spent > 0:
-                    give = min(spent / (2.0 if k == 0 else 1.0), x[k] - bounds[0, k])
+                    give = min(spent / (2.0 if k == 0 else 1.0), x[k] - low[k])
                     x[k] -= give
                     spent -= give * (2.0 if k == 0 else 1.0)
-            triple = _integers(x, bounds)
+            triple = box.integers(x)
             if triple[axis] != best[axis]:
                 starts.append(triple)
                 frozen.append(axis)
     search.look(starts)
-    ends = _descend(search, starts, bounds, frozen=frozen, finest=0.08, rounds=6)
-    ends = _spend(search, ends, frozen, bounds)
+    ends = _descend(search, starts, box, frozen=frozen, finest=0.08, rounds=6)
+    ends = _spend(search, ends, frozen, box)
     return [[best, *(t for t, a in zip(ends, frozen, strict=True) if a == axis)] for axis in range(3)]
 
 
-def _spend(search: Search, ends: list[Triple], frozen: list[int | None], bounds: Array) -> list[Triple]:
+def _spend(search: Search, ends: list[Triple], frozen: list[int | None], box: Box) -> list[Triple]:
     """Each allocation with P or L drawn out to what whole numbers of trajectories leave of the compute."""
     choices: list[list[Triple]] = []
     for (M, P, L), axis in zip(ends, frozen, strict=True):
@@ -207,10 +200,9 @@ def _spend(search: Search, ends: list[Triple], frozen: list[int | None], bounds:
         deep = int(search.budget.compute) // (P * M**2)
         N = max(1, search.trajectories((M, P, L)))
         near = [(M, P, L)]
-        near += [(M, room // n, L) for n in (N, N + 1) if axis != 1 and room // n >= 2]
+        near += [(M, room // n, L) for n in (N, N + 1) if axis != 1]
         near += [(M, P, deep // n) for n in (N, N + 1) if axis != 2]
-        low, high = np.exp(bounds[0]) * (1 - 1e-9), np.exp(bounds[1]) * (1 + 1e-9)
-        choices.append([t for t in near if all(low[k] <= t[k] <= high[k] for k in range(3))])
+        choices.append([t for t in near if box.holds(t)])
     search.look(itertools.chain.from_iterable(choices))
     return [
         min((t for t in near if t in search.seen), key=search.value, default=end)
