@@ -9,7 +9,7 @@ import typer
 from seqlaw.advice.advise import advise
 from seqlaw.advice.held_out import HeldOut, held_out
 from seqlaw.cli.options import Json, Plot, Seed, size
-from seqlaw.cli.output import print_flags, print_json, print_table
+from seqlaw.cli.output import print_flags, print_json, print_table, print_text
 from seqlaw.measuring.exponents import LAWS
 from seqlaw.measuring.measure import Measurement
 from seqlaw.measuring.measure import measure as measure_sequences
@@ -67,7 +67,7 @@ def measure(
     if compared is not None:
         _print_held_out(compared)
     for sentence in advice.words:
-        print(sentence)
+        print_text(sentence)
     print_flags(found.flags)
 
 

@@ -22,7 +22,7 @@ from seqlaw.cli.options import (
     size,
     takes,
 )
-from seqlaw.cli.output import merge_flags, number, print_flags, print_json, print_table
+from seqlaw.cli.output import merge_flags, print_flags, print_json, print_table, print_text
 from seqlaw.model.checks import InputError, positive, whole
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import LONGEST, PRESETS
@@ -63,22 +63,16 @@ def rates(options: SettingOptions, json: Json = False) -> None:
         [
             (
                 c.name,
-                c.value,
-                c.needed,
-                c.ratio,
-                "" if c.ratio_scaled is None else number(c.ratio_scaled),
-                _holds(c.holds),
+                *("" if x is None else f"{x:.4g}" for x in (c.value, c.needed, c.ratio, c.ratio_scaled)),
+                {True: "yes", False: "NO", None: "?"}[c.holds],
             )
             for c in answer.conditions
         ],
-        header=("condition", "value", "needed", "ratio", "with scales", "holds"),
+        header=("condition", "value", "needed", "ratio", "scaled", "holds"),
     )
-    print(answer.statement)
+    print_text("?: up to a constant that the theorem does not name; scaled: the ratio with c_xi and c_0.")
+    print_text(answer.statement)
     print_flags(answer.flags)
-
-
-def _holds(holds: bool | None) -> str:
-    return {True: "yes", False: "NO", None: "up to a constant"}[holds]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -230,15 +224,15 @@ def _program_fields(result: Program | None, K: float) -> dict[str, Any] | None:
 def _print_plan(answer: planning.Plan) -> None:
     best, risk = answer.finite.best, answer.finite.risk
     tested = "its own length" if answer.eval_length is None else f"length {answer.eval_length}"
+    print(f"Regime {answer.regime}, d = {answer.d:g}, tested at {tested}")
     print_table(
         [
             (s, f"{getattr(best, s):,}", *(f"{x:.3g}" for x in answer.finite.flat[s]))
             for s in ("M", "N", "P", "L")
         ],
         header=("size", "best", "1 % from", "to"),
-        title=f"Regime {answer.regime}: least risk with {best.tokens:.3g} of {answer.budget.tokens:.3g} "
-        f"tokens and {best.compute:.3g} of {answer.budget.compute:.3g} compute, d = {answer.d:g}, "
-        f"tested at {tested}",
+        title=f"Least risk with {best.tokens:.3g} of {answer.budget.tokens:.3g} tokens "
+        f"and {best.compute:.3g} of {answer.budget.compute:.3g} compute",
     )
     others = [(p.P, p.reducible / best.reducible, p.M, p.N, p.L) for p in answer.finite.by_length]
     print_table(others, header=("if P were", "risk over the best", "M", "N", "L"))
@@ -256,7 +250,7 @@ def _print_plan(answer: planning.Plan) -> None:
             title=f"Rates in powers of K = gamma C = {answer.K:.3g}; T = K^{answer.tau:.3g}, {answer.phase}",
         )
     for note in answer.notes:
-        print(f"- {note}")
+        print_text(note, lead="- ")
     print_flags(answer.flags)
 
 

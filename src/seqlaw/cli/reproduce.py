@@ -12,6 +12,9 @@ from seqlaw.cli.options import Jobs, Json, Seed, jobs_or_all
 from seqlaw.cli.output import print_json, print_table
 from seqlaw.rungs.ask import RUNGS
 
+_SHORT = {"Paper's guide": "its guide", "Replicates' mean": "replicates"}
+"""Headers of the report that are wider than what stands under them."""
+
 
 def reproduce(
     out: Annotated[
@@ -68,7 +71,8 @@ def reproduce(
         print_json("reproduce", inputs, result.document() | rest)
         return
     header, body = grid(result.slopes)
-    header, body = ["Slope of", *header[2:]], [[f"{line[0]:<3}{line[1]}", *line[2:]] for line in body]
+    header = ["Slope of", *(_SHORT.get(name, name) for name in header[2:])]
+    body = [[f"{line[0]:<3}{line[1]}", *line[2:]] for line in body]
     print_table(body, header=header, title=f"Log–log slopes, {rung} rung, seed {seed}")
     if result.agreement:
         print_table(
