@@ -106,7 +106,12 @@ def plan(
     ] = None,
     modes: Annotated[
         str | None,
-        typer.Option("--modes", "-d", help="Latent dimensions.  [default: inf]", metavar="INT|inf"),
+        typer.Option(
+            "--modes",
+            "-d",
+            help="Latent dimensions d.  [default: inf, so that d never limits M]",
+            metavar="INT|inf",
+        ),
     ] = None,
     max_M: Annotated[str | None, typer.Option("--max-M", help="Widest student.", metavar="INT")] = None,
     max_N: Annotated[str | None, typer.Option("--max-N", help="Most trajectories.", metavar="INT")] = None,
