@@ -257,6 +257,27 @@ def test_bad_input_is_one_line_and_exit_code_two(run, arguments, words):
     assert words in err
 
 
+@pytest.mark.parametrize(
+    ("library", "extra", "command"),
+    [
+        ("matplotlib", "plot", "tradeoff --plot x.png --points 2"),
+        ("uvicorn", "web", "explore --no-open"),
+        ("pandas", "lab", "fit rows.csv --x M --y approx"),
+        ("zarr", "measure", "measure states.zarr"),
+    ],
+)
+def test_a_missing_extra_is_one_line_that_serves_an_index_and_a_checkout(
+    run, monkeypatch, tmp_path, library, extra, command
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "states.zarr").mkdir()
+    monkeypatch.setitem(sys.modules, library, None)
+    code, out, err = run(*command.split())
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert f" needs {library}: pip install 'seqlaw[{extra}]' " in err
+    assert f"(from a checkout: pip install '.[{extra}]')" in err
+
+
 def test_broken_teacher_files(run, tmp_path):
     empty, renamed, still = tmp_path / "empty.npz", tmp_path / "renamed.npz", tmp_path / "still.npz"
     empty.write_bytes(b"")

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from seqlaw.model.checks import InputError, whole
+from seqlaw.model.checks import InputError, needs, whole
 
 
 def explore(
@@ -37,9 +37,7 @@ def explore(
 
         app = create_app(hosts=None if allow_remote else {*LOOPBACK, host.lower()}, results=results)
     except ImportError as error:
-        raise InputError(
-            "seqlaw explore", "needs the extra web: pip install 'seqlaw[web]'", f"no {error.name}"
-        ) from None
+        raise InputError("seqlaw explore", needs(error.name or "fastapi", "web"), "none") from None
     if results is not None:
         from seqlaw.web.panels import check_results
 
