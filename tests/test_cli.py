@@ -214,7 +214,7 @@ def test_teacher_files(fields, run, tmp_path):
         ("risk -R -1", "-R/--horizon must be positive"),
         ("risk --gamma 0", "--gamma must be positive"),
         ("risk --schedule line", "--schedule must be one of wsd, block, constant, cosine"),
-        ("risk --schedule block --warmup 0.2", "--warmup goes with --schedule wsd only"),
+        ("risk --schedule block --warmup 0.2", "--warmup goes with the wsd schedule only"),
         ("risk -d inf --rung exact", "-d/--modes must be finite on this rung"),
         ("risk -d inf --theta 1.0 --alpha 1.2", "-d/--modes = inf needs alpha > 1 and theta > 1"),
         ("risk --seed -1", "--seed must be at least 0"),

@@ -23,7 +23,7 @@ from seqlaw.cli.options import (
     takes,
 )
 from seqlaw.cli.output import merge_flags, print_flags, print_json, print_table, print_text
-from seqlaw.model.checks import InputError, positive, whole
+from seqlaw.model.checks import positive, whole
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import LONGEST, PRESETS
 from seqlaw.planning import plan as planning
@@ -80,14 +80,6 @@ class PlanOptions(KindOptions, TeacherOptions):
     """A teacher and the kind of schedule; its length is what the plan chooses."""
 
 
-def _budget_number(field: str, text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        raise InputError(field, "must be a number", text) from None
-    return positive(field, value)
-
-
 def _ceiling(field: str, text: str | None) -> float:
     return math.inf if text is None else size(field, text)
 
@@ -136,8 +128,8 @@ def plan(
         check_path(plot)
     unit = planning.FLOPS_PER_UNIT if flops else 1
     budget = Budget(
-        compute=_budget_number("compute", compute) / unit,
-        tokens=_budget_number("tokens", tokens),
+        compute=positive("compute", compute) / unit,
+        tokens=positive("tokens", tokens),
         max_M=_ceiling("max_M", max_M),
         max_N=_ceiling("max_N", max_N),
         max_P=_ceiling("max_P", max_P),
@@ -297,7 +289,7 @@ def tradeoff(
         d=modes_or_default(options.modes, teacher),
         schedule=options.build_schedule(),
     )
-    budget = whole("tokens", _budget_number("tokens", tokens), least=2)
+    budget = whole("tokens", positive("tokens", tokens), least=2)
     common = [int(size("test", text)) for text in test or ("16", "4096")]
     most = whole("longest", size("longest", longest), least=2, most=LONGEST)
     lengths = split_lengths(budget, whole("points", points, least=2, most=1000), most=most)

@@ -9,7 +9,7 @@ import typer
 from seqlaw.cli.options import Jobs, Json, Plot, Seed, SettingOptions, jobs_or_all, size, takes
 from seqlaw.cli.output import merge_flags, print_flags, print_json, print_table, progress_bar
 from seqlaw.fit import fit_power_law
-from seqlaw.model.checks import InputError
+from seqlaw.model.checks import real
 from seqlaw.plot import check_path
 from seqlaw.rungs import ask
 from seqlaw.rungs.rows import columns, with_sums
@@ -149,15 +149,9 @@ def curve(
 
 
 def spaced(along: str, start: str, stop: str, points: int) -> list[float]:
-    """The values of `ask.spaced` between two numbers as they were typed."""
-    if along != "R":
-        return ask.spaced(along, size("from", start), size("to", stop), points)
-    try:
-        return ask.spaced(along, float(start), float(stop), points)
-    except ValueError as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError("from", "and --to must be numbers", f"{start}, {stop}") from None
+    """The values of `ask.spaced` between two numbers as they were typed: sizes are whole, R is not."""
+    number = real if along == "R" else size
+    return ask.spaced(along, number("from", start), number("to", stop), points)
 
 
 def _slope(along: str, name: str, rows: list[dict[str, float]]) -> dict[str, float] | None:
