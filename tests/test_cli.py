@@ -1,6 +1,7 @@
 """The command line as a user meets it: fields, one-line errors, exit codes."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -298,6 +299,19 @@ def test_version_and_help(run):
     code, out, _ = run("plan", "--help")
     assert code == 0
     assert "Example: seqlaw plan" in out
+
+
+def test_help_is_readable_at_80_columns(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    root = run("--help")[1]
+    listed = root.split("Commands:\n")[1].splitlines()
+    assert not any(line.endswith("...") for line in listed)  # each sentence is whole
+    assert "Example: seqlaw" in root
+    for command in (line.split()[0] for line in listed):
+        text = run(command, "--help")[1]
+        assert f"Example: seqlaw {command}" in text
+        assert max(map(len, text.splitlines())) <= 80
+        assert not re.search(r"--\S+ <(str|list)", text)  # what kind of word is said
 
 
 def test_as_a_process():

@@ -14,7 +14,7 @@ from seqlaw.model.checks import InputError, needs, whole
 
 
 def explore(
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="Address to listen on.", metavar="ADDRESS")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.")] = 8765,
     no_open: Annotated[bool, typer.Option("--no-open", help="Do not open a browser.")] = False,
     allow_remote: Annotated[
@@ -24,7 +24,9 @@ def explore(
         str | None, typer.Option(help="A folder of `seqlaw reproduce` for the six panels.", metavar="DIR")
     ] = None,
 ) -> None:
-    """See the law move: sliders for the teacher and the sizes, and the curves that follow them.
+    """See the law move in a browser.
+
+    Sliders for the teacher and the sizes, and the curves that follow them.
 
     Example: seqlaw explore --port 0
     """

@@ -110,7 +110,7 @@ class TeacherOptions:
 class KindOptions:
     """Which kind of schedule."""
 
-    schedule: Annotated[str, typer.Option(help="wsd, block, constant or cosine.")] = "wsd"
+    schedule: Annotated[str, typer.Option(help="wsd, block, constant or cosine.", metavar="NAME")] = "wsd"
     gamma: Annotated[float, typer.Option(help="Peak step size.")] = 0.1
     warmup: Annotated[float | None, typer.Option(help="wsd: warm-up fraction.  [default: 0.1]")] = None
     decay: Annotated[float | None, typer.Option(help="wsd: decay fraction.  [default: 0.2]")] = None

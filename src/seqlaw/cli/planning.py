@@ -120,7 +120,7 @@ def plan(
     json: Json = False,
     plot: Plot = None,
 ) -> None:
-    """The allocation of a budget: the corollary, the rates' optimum, and the finite-size optimum.
+    """The best allocation of a budget, beside the paper's corollary.
 
     Example: seqlaw plan --compute 1e18 --tokens 1e10 --eval-length 4096
     """
@@ -274,7 +274,9 @@ def tradeoff(
     json: Json = False,
     plot: Plot = None,
 ) -> None:
-    """Longer or more: the risk along P at N·P = T, tested at the own length and at common lengths.
+    """Longer or more: the risk along P at a fixed number of tokens.
+
+    Each student is tested at its own training length, as in the paper, and at common lengths.
 
     Example: seqlaw tradeoff --schedule block -L 30000 --plot longer-or-more.png
     """

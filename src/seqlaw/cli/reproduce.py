@@ -18,10 +18,13 @@ _SHORT = {"Paper's guide": "its guide", "Replicates' mean": "replicates"}
 
 def reproduce(
     out: Annotated[
-        str, typer.Option(help="Folder of the results; what it holds is not run again.")
+        str, typer.Option(help="Folder of the results; what it holds is not run again.", metavar="DIR")
     ] = "results/paper",
     rung: Annotated[
-        str, typer.Option(help="sampled as in the paper; exact and equivalent sample no trajectories.")
+        str,
+        typer.Option(
+            help="sampled as in the paper; exact and equivalent sample no trajectories.", metavar="NAME"
+        ),
     ] = "sampled",
     panels: Annotated[str, typer.Option(help="Letters of the panels.", metavar="LETTERS")] = "abcdef",
     quick: Annotated[bool, typer.Option("--quick", help="A smaller grid, in seconds.")] = False,
@@ -30,13 +33,16 @@ def reproduce(
         typer.Option(help="Repeat the whole experiment K times for the spread of each slope.", metavar="K"),
     ] = 1,
     overlay: Annotated[
-        list[str] | None, typer.Option(help=f"Another rung to draw in: {', '.join(RUNGS)}; repeatable.")
+        list[str] | None,
+        typer.Option(help=f"Another rung to draw in: {', '.join(RUNGS)}; repeatable.", metavar="NAME"),
     ] = None,
     seed: Seed = 0,
     jobs: Jobs = None,
     json: Json = False,
 ) -> None:
-    """The paper's experiments: figure, slope table, rows and a report, resumably.
+    """The paper's six panels and ten slopes, with a report.
+
+    Interrupted, the same command goes on where it was.
 
     Example: seqlaw reproduce --out results/paper
     """

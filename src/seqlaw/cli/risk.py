@@ -15,7 +15,7 @@ from seqlaw.rungs import ask
 from seqlaw.rungs.rows import columns, with_sums
 from seqlaw.rungs.terms import TERMS
 
-Rung = Annotated[str, typer.Option(help=f"One of {', '.join(ask.RUNGS)}.")]
+Rung = Annotated[str, typer.Option(help=f"One of {', '.join(ask.RUNGS)}.", metavar="NAME")]
 Sketches = Annotated[int, typer.Option(help="Sketches to average over (random rungs).")]
 Repetitions = Annotated[int, typer.Option(help="Data sets a sketch (sampled rung).")]
 SUMS = ("reducible", "total")
@@ -78,7 +78,9 @@ def _uncertainty(error: float | None, accuracy: str | None) -> str:
 @takes(SettingOptions)
 def curve(
     options: SettingOptions,
-    along: Annotated[str, typer.Option(help=f"The size to vary: {', '.join(ask.AXES)}.")] = "P",
+    along: Annotated[
+        str, typer.Option(help=f"The size to vary: {', '.join(ask.AXES)}.", metavar="SIZE")
+    ] = "P",
     start: Annotated[str, typer.Option("--from", help="First value.", metavar="NUMBER")] = "2",
     stop: Annotated[str, typer.Option("--to", help="Last value.", metavar="NUMBER")] = "4096",
     points: Annotated[int, typer.Option(help="How many values, evenly spaced in the logarithm.")] = 12,
@@ -90,7 +92,7 @@ def curve(
     json: Json = False,
     plot: Plot = None,
 ) -> None:
-    """The terms along one size, with the slope of each on logarithmic axes.
+    """The terms along one size, with the log–log slope of each.
 
     Example: seqlaw curve --along M --from 12 --to 512 --teacher regime1
     """
