@@ -315,6 +315,46 @@ def test_the_optimum_is_flat_where_it_says():
     assert len(curve) >= 6
 
 
+def least_risk(s, best, held, value):
+    """The least reducible risk with one size held, over a fine grid of the others (P is at its floor, 2)."""
+    C, T = s.budget.compute, s.budget.tokens
+    near = np.exp(np.linspace(-0.9, 0.9, 91))
+    widths = [value] if held == "M" else sorted({max(1, round(best.M * f)) for f in near[::3]})
+    steps = [value] if held == "L" else [round(best.L * f) for f in np.exp(np.linspace(-1.2, 1.2, 81))]
+    settings, counts = [], []
+    for M, P, L in itertools.product(widths, (2, 3), steps):
+        N = min(T / P, C / (P * M**2 * L))
+        if held == "N":
+            if not value <= N < 1.3 * value:  # where much compute is left over, more of it could be used
+                continue
+            N = value
+        settings.append(
+            Setting(
+                teacher=s.teacher, M=M, N=1, P=P, d=s.d, eval_length=s.eval_length,
+                schedule=s.schedule.with_steps(L),
+            )
+        )  # fmt: skip
+        counts.append(N)
+    risks = equivalent_risks(settings, quick=True)
+    return min(risk.approx + risk.bias + risk.variance / N for risk, N in zip(risks, counts, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("t", "compute", "tokens", "eval_length", "edges"),
+    [(TWO, 1e14, 1e6, 256, {}), (ONE, 1e12, 1e4, None, {"N": (1.0, 0.0)})],  # the second has no more tokens
+)
+def test_the_flat_ranges_end_where_the_risk_is_one_percent_more(t, compute, tokens, eval_length, edges):
+    s = search(t, compute, tokens, tested=eval_length)
+    answer = finite_plan(s)
+    assert answer.best.P == answer.flat["P"][0] == 2
+    for size in "MLN":
+        wanted = edges.get(size, (1.0, 1.0))
+        for end, percent in zip(answer.flat[size], wanted, strict=True):
+            more = 100 * (least_risk(s, answer.best, size, round(end)) / answer.best.reducible - 1)
+            # The grid above is 2 to 4 % wide and M whole: a tenth or two of a percent of risk either way.
+            assert more == pytest.approx(percent, abs=0.25), (size, end)
+
+
 def test_the_isoflop_curve_is_smooth_up_to_a_ceiling():
     """M cannot pass d = 256: the last widths are as well optimised as the others, and none stands twice."""
     curve = finite_plan(search(TWO, 1e15, 1e8, d=256)).isoflop

@@ -95,17 +95,18 @@ class Search:
 
     def relaxed(self, triple: Triple) -> float:
         """The reducible risk at the largest real N ≥ 1."""
-        if self.trajectories(triple) < 1:
-            return math.inf
         M, P, L = triple
-        N = min(self.budget.tokens / P, self.budget.compute / (P * M**2 * L), self.budget.max_N)
-        fixed, variance = self.seen[triple]
-        return fixed + variance / N
+        return self.at(
+            min(self.budget.tokens / P, self.budget.compute / (P * M**2 * L), self.budget.max_N), triple
+        )
 
     def value(self, triple: Triple) -> float:
         """The reducible risk at the largest whole N."""
-        N = self.trajectories(triple)
-        if N < 1:
+        return self.at(self.trajectories(triple), triple)
+
+    def at(self, N: float, triple: Triple) -> float:
+        """The reducible risk with N trajectories, infinite where the budgets do not allow them."""
+        if not 1 <= math.floor(N) <= self.trajectories(triple):
             return math.inf
         fixed, variance = self.seen[triple]
         return fixed + variance / N

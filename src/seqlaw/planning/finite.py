@@ -9,7 +9,9 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -25,8 +27,11 @@ _MOVES = np.array(
     [*itertools.product((-1, 0, 1), repeat=3), (1, 0, -2), (-1, 0, 2), (1, -2, 0), (-1, 2, 0)], dtype=float
 )
 _MOVES = _MOVES[np.any(_MOVES != 0, axis=1)]
-# Where the profiles of M, P and L are taken, on both sides of the optimum; P is often nearly free.
-_FACTORS = ((1.25, 2.5, 15.0), (2.0, 15.0, 1e3), (1.25, 2.5, 15.0))
+# Where the profiles of M, P, L and N are taken, on both sides of the optimum; P and N are often nearly free.
+_FACTORS = ((1.25, 2.5, 15.0), (2.0, 15.0, 1e3), (1.25, 2.5, 15.0), (1.3, 2.0, 15.0))
+
+Point = tuple[int, Triple, float]
+"""A point of a profile: the size that is held, the best (M, P, L) with it, and its risk."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,11 +56,11 @@ def finite_plan(search: Search) -> FinitePlan:
     else:
         search.look(_grid(box))
         starts = sorted(search.seen, key=search.relaxed)[:2]
-        _descend(search, starts, box, frozen=[None] * len(starts), finest=2e-3, rounds=80)
+        _descend(search, starts, box, finest=2e-3, rounds=80)
         _polish(search, min(search.seen, key=search.relaxed), box)
     if not search.seen:
         raise InputError("compute", "leaves no allocation under these limits", search.budget.compute)
-    profiles = _profiles(search, search.best(), box)
+    profiles = [_profile(search, search.best(), box, axis) for axis in range(4)]
     _polish(search, search.best(), box)  # a profile may have passed closer to the optimum
     # The search took quick sums, right to 1e-4: the accurate ones decide between the best few.
     finalists = sorted(search.seen, key=search.value)[:12]
@@ -64,9 +69,9 @@ def finite_plan(search: Search) -> FinitePlan:
     return FinitePlan(
         best=dataclasses.replace(search.allocation(best), reducible=risks[best].reducible),
         risk=risks[best],
-        isoflop=_best_by("M", [search.allocation(t) for t in {best, *profiles[0]}]),
-        by_length=_best_by("P", [search.allocation(t) for t in {best, *profiles[1]}]),
-        flat=_flat(search, best, profiles),
+        isoflop=_best_by("M", [search.allocation(t) for t in {best, *(t for _, t, _ in profiles[0])}]),
+        by_length=_best_by("P", [search.allocation(t) for t in {best, *(t for _, t, _ in profiles[1])}]),
+        flat={name: flat_range(profiles["MPLN".index(name)]) for name in "MNPL"},
     )
 
 
@@ -105,35 +110,51 @@ def _descend(
     starts: list[Triple],
     box: Box,
     *,
-    frozen: list[int | None],
     finest: float,
     rounds: int,
+    step: float = math.inf,
+    frozen: int | None = None,
+    counts: Sequence[int] = (),
 ) -> list[Triple]:
-    """Pattern searches side by side, so that each round is one batch; `frozen` holds one size fixed."""
+    """Pattern searches side by side, so that each round is one batch.
+
+    `frozen` holds one of M, P, L fixed; `counts` holds N, one for each start, by cutting every candidate to
+    the steps that so many trajectories leave.
+    """
     points = list(starts)
-    # From a grid cell down; a profile starts where the optimum is already near.
-    width = float((box.logs[1] - box.logs[0]).max()) / 10
-    steps = [width / 2 if axis is None else min(width / 2, 0.5) for axis in frozen]
+    values: list[Callable[[Triple], float]] = [partial(search.at, N) for N in counts]
+    values = values or [search.relaxed] * len(points)
+    # From half a grid cell down; a profile starts where the optimum is already near, with a smaller `step`.
+    steps = [min(step, float((box.logs[1] - box.logs[0]).max()) / 20)] * len(points)
+    allowed = _MOVES if frozen is None else _MOVES[_MOVES[:, frozen] == 0]
     for _ in range(rounds):
         moves: list[list[Triple]] = [[] for _ in points]
-        for k, (point, step, axis) in enumerate(zip(points, steps, frozen, strict=True)):
-            if step >= finest:
-                allowed = _MOVES if axis is None else _MOVES[_MOVES[:, axis] == 0]
+        for k, point in enumerate(points):
+            if steps[k] >= finest:
                 here = np.array([math.log(size) for size in point])
-                candidates = [box.integers(here + step * move) for move in allowed]
-                # Rounding must not move the frozen size.
-                moves[k] = [t for t in candidates if axis is None or t[axis] == point[axis]]
+                candidates = [box.integers(here + steps[k] * move) for move in allowed]
+                if counts:
+                    candidates = [(M, P, min(L, _steps(search, M, P, counts[k]))) for M, P, L in candidates]
+                # Rounding must not move the frozen size, nor the cut leave the box.
+                moves[k] = [
+                    t for t in candidates if box.holds(t) and (frozen is None or t[frozen] == point[frozen])
+                ]
         if not any(moves):
             break
         search.look(itertools.chain.from_iterable(moves))
         for k, candidates in enumerate(moves):
-            best = min(candidates, key=search.relaxed, default=points[k])
+            best = min(candidates, key=values[k], default=points[k])
             # Near an optimum a step s gains about s² of the risk: less is wandering along a flat valley.
-            if search.relaxed(best) < search.relaxed(points[k]) * (1 - 1e-3 * steps[k] ** 2):
+            if values[k](best) < values[k](points[k]) * (1 - 1e-3 * steps[k] ** 2):
                 points[k] = best
             else:
                 steps[k] /= 2.5
     return points
+
+
+def _steps(search: Search, M: int, P: int, N: int) -> int:
+    """The most steps that the compute leaves."""
+    return int(search.budget.compute) // (N * P * M**2)
 
 
 def _polish(search: Search, start: Triple, box: Box) -> None:
@@ -165,37 +186,55 @@ def _around(size: int, reach: int) -> list[int]:
     return list(range(size - reach, size + reach + 1)) if size < 500 else [size]
 
 
-def _profiles(search: Search, best: Triple, box: Box) -> list[list[Triple]]:
-    """For each of M, P, L: the best allocations with that size at several multiples of its optimum."""
-    starts: list[Triple] = []
-    frozen: list[int | None] = []
+def _profile(search: Search, best: Triple, box: Box, axis: int) -> list[Point]:
+    """The optimum, then M, P, L or N held at multiples of it and about where the risk is 1 % more."""
+    sizes = (*best, search.trajectories(best))
+    centre = (sizes[axis], best, search.value(best) if axis == 3 else search.relaxed(best))
+    wide = [sizes[axis] * factor for f in _FACTORS[axis] for factor in (f, 1 / f)]
+    profile = [centre, *_held(search, best, box, axis, wide)]
+    return [*profile, *_held(search, best, box, axis, flat_range(profile))]
+
+
+def _held(search: Search, best: Triple, box: Box, axis: int, sizes: Iterable[float]) -> list[Point]:
+    """The best (M, P, L) with M, P, L or N at each of some sizes (those that differ from the optimum's)."""
     low, high = box.logs
-    for axis in range(3):
-        for factor in (*_FACTORS[axis], *(1 / f for f in _FACTORS[axis])):
-            x = np.log(np.array(best, dtype=float))
-            x[axis] = np.clip(x[axis] + math.log(factor), low[axis], high[axis])
-            # Stay inside the compute: what a larger size takes, the others give back.
-            spent = float(np.array([2.0, 1.0, 1.0]) @ x) - math.log(max(search.budget.compute, 1.0))
-            others = [k for k in (2, 1, 0) if k != axis]
-            for k in others:
-                if spent > 0:
-                    give = min(spent / (2.0 if k == 0 else 1.0), x[k] - low[k])
-                    x[k] -= give
-                    spent -= give * (2.0 if k == 0 else 1.0)
-            triple = box.integers(x)
-            if triple[axis] != best[axis]:
-                starts.append(triple)
-                frozen.append(axis)
+    starts: list[Triple] = []
+    held: list[int] = []
+    for target in sizes:
+        x = np.log(np.array(best, dtype=float))
+        N = 1
+        if axis < 3:
+            x[axis] = np.clip(math.log(target), low[axis], high[axis])
+        else:
+            N = min(max(round(target), 1), search.trajectories(box.low))
+            x[1] = min(x[1], max(low[1], math.log(search.budget.tokens / N)))
+        # Stay inside the compute: what a larger size takes, the others give back.
+        spent = float(np.array([2.0, 1.0, 1.0]) @ x) - math.log(max(search.budget.compute / N, 1.0))
+        for k in (2, 1, 0):
+            if k != axis and spent > 0:
+                give = min(spent / (2.0 if k == 0 else 1.0), x[k] - low[k])
+                x[k] -= give
+                spent -= give * (2.0 if k == 0 else 1.0)
+        triple = box.integers(x)
+        if axis == 3:
+            triple = (*triple[:2], max(box.low[2], min(triple[2], _steps(search, *triple[:2], N))))
+        size = N if axis == 3 else triple[axis]
+        if size != (*best, search.trajectories(best))[axis]:
+            starts.append(triple)
+            held.append(size)
     search.look(starts)
-    ends = _descend(search, starts, box, frozen=frozen, finest=0.08, rounds=6)
-    ends = _spend(search, ends, frozen, box)
-    return [[best, *(t for t, a in zip(ends, frozen, strict=True) if a == axis)] for axis in range(3)]
+    if axis == 3:
+        ends = _descend(search, starts, box, finest=0.03, rounds=12, step=0.3, counts=held)
+        return [(N, end, search.at(N, end)) for N, end in zip(held, ends, strict=True)]
+    ends = _descend(search, starts, box, finest=0.08, rounds=6, step=0.5, frozen=axis)
+    ends = _spend(search, ends, axis, box)
+    return [(size, end, search.relaxed(end)) for size, end in zip(held, ends, strict=True)]
 
 
-def _spend(search: Search, ends: list[Triple], frozen: list[int | None], box: Box) -> list[Triple]:
+def _spend(search: Search, ends: list[Triple], axis: int, box: Box) -> list[Triple]:
     """Each allocation with P or L drawn out to what whole numbers of trajectories leave of the compute."""
     choices: list[list[Triple]] = []
-    for (M, P, L), axis in zip(ends, frozen, strict=True):
+    for M, P, L in ends:
         room = min(int(search.budget.tokens), int(search.budget.compute) // (M**2 * L))
         deep = int(search.budget.compute) // (P * M**2)
         N = max(1, search.trajectories((M, P, L)))
@@ -210,31 +249,27 @@ def _spend(search: Search, ends: list[Triple], frozen: list[int | None], box: Bo
     ]
 
 
-def _flat(search: Search, best: Triple, profiles: list[list[Triple]]) -> dict[str, tuple[float, float]]:
-    """Where each profile crosses 1.01 of the best risk, by interpolation in logarithms."""
-    level = math.log(1.01 * search.relaxed(best))
-    flat: dict[str, tuple[float, float]] = {}
-    for axis, name in enumerate("MPL"):
-        points = {t for t in (best, *profiles[axis]) if search.relaxed(t) < math.inf}
-        flat[name] = _crossings(
-            sorted((t[axis], math.log(search.relaxed(t))) for t in points), best[axis], level
-        )
-    inside = [t for profile in profiles for t in profile if search.relaxed(t) <= math.exp(level)]
-    counts = [search.trajectories(t) for t in (best, *inside)]
-    return {"M": flat["M"], "N": (float(min(counts)), float(max(counts))), "P": flat["P"], "L": flat["L"]}
+def flat_range(profile: list[Point]) -> tuple[float, float]:
+    """The sizes at which a profile, which begins with the optimum, crosses 1.01 of the least risk.
 
-
-def _crossings(points: list[tuple[int, float]], centre: int, level: float) -> tuple[float, float]:
+    Between its points the excess is taken as a power of the distance in log size: quadratic at a smooth
+    optimum, linear where a budget or a floor makes a kink.
+    """
+    centre, _, least = profile[0]
     ends = []
     for side in (-1, 1):
-        path = [p for p in points if (p[0] - centre) * side >= 0]
-        path.sort(key=lambda p: abs(p[0] - centre))
-        end = float(centre)
-        for inner, outer in itertools.pairwise(path):
-            if outer[1] > level:
-                share = (level - inner[1]) / (outer[1] - inner[1])
-                end = math.exp(math.log(inner[0]) + share * (math.log(outer[0]) - math.log(inner[0])))
-                break
-            end = float(outer[0])
-        ends.append(end)
+        path = sorted(
+            (abs(math.log(size / centre)), max(risk / least - 1, 1e-9))
+            for size, _, risk in profile[1:]
+            if (size - centre) * side > 0 and risk < math.inf
+        )
+        beyond = next((k for k, (_, excess) in enumerate(path) if excess > 0.01), len(path))
+        if beyond == len(path):
+            reach = path[-1][0] if path else 0.0
+        else:
+            first = max(0, min(beyond - 1, len(path) - 2))
+            (near, below), (far, above) = path[first], path[min(first + 1, len(path) - 1)]
+            power = math.log(above / below) / math.log(far / near) if far > near and above > below else 2.0
+            reach = near * (0.01 / below) ** (1 / (power if beyond else min(max(power, 1.0), 2.0)))
+        ends.append(centre * math.exp(side * reach))
     return ends[0], ends[1]
