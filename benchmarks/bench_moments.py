@@ -12,7 +12,7 @@ from timing import best_times, report
 
 from seqlaw import PRESETS, gaussian_sketch
 from seqlaw.rungs.gram import gram_sums
-from seqlaw.rungs.kernel import NUMPY, compiled
+from seqlaw.rungs.kernel import NUMPY, Kernel, compiled
 from seqlaw.rungs.moments import cheaper_method, direct_cost, gram_cost, nested_moments, sample_moments
 from seqlaw.rungs.trajectories import block_rows, blocks, direct_sums
 
@@ -63,9 +63,9 @@ def direct_against_normals() -> None:
     modes, S = TEACHER.modes(d), gaussian_sketch(20, d)
     rng = np.random.default_rng(0)
 
-    def run(loops: object) -> None:
+    def run(loops: Kernel) -> None:
         for _, rows in blocks(0, N, d):
-            direct_sums(rng, modes, S, rows, (P,), loops)  # type: ignore[arg-type]
+            direct_sums(rng, modes, S, rows, (P,), loops)
 
     def bare() -> None:
         for _ in range(P + 1):

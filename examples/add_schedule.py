@@ -27,16 +27,8 @@ class Linear(Schedule):
     def total(self):
         return self.gamma * (self.L + 1) / 2
 
-    @property
-    def horizon(self):
-        return self.gamma * self.L
-
     def _log_residual(self, s):
         return sum_logs(lambda n: ramp_power_sums(self.L, n), self.gamma * s)
-
-    @classmethod
-    def from_horizon(cls, R, gamma, **shape):
-        return cls(gamma=gamma, L=round(R / gamma))
 
 
 def main() -> None:

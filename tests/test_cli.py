@@ -1,6 +1,7 @@
 """The command line as a user meets it: fields, one-line errors, exit codes."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -151,6 +152,9 @@ def test_plan(fields, tmp_path):
     finite = answer["finite"]
     assert set(finite) >= {"M", "N", "P", "L", "compute", "tokens", "terms", "flat"}
     assert finite["compute"] == finite["N"] * finite["P"] * finite["M"] ** 2 * finite["L"] <= 1e9
+    assert answer["inputs"]["budget"]["min_P"] == 1
+    floored = fields("plan", "--compute", "1e9", "--tokens", "1e6", "-d", 256, "--min-P", finite["P"] + 100)
+    assert floored["finite"]["P"] >= finite["P"] + 100 == floored["inputs"]["budget"]["min_P"]
     in_flops = fields("plan", "--compute", "4e9", "--tokens", "1e6", "-d", 256, "--flops")
     assert in_flops["finite"]["M"] == finite["M"]
     assert in_flops["flops"]["factor"] == 4
@@ -211,7 +215,7 @@ def test_teacher_files(fields, run, tmp_path):
         ("risk -R -1", "-R/--horizon must be positive"),
         ("risk --gamma 0", "--gamma must be positive"),
         ("risk --schedule line", "--schedule must be one of wsd, block, constant, cosine"),
-        ("risk --schedule block --warmup 0.2", "--warmup goes with --schedule wsd only"),
+        ("risk --schedule block --warmup 0.2", "--warmup goes with the wsd schedule only"),
         ("risk -d inf --rung exact", "-d/--modes must be finite on this rung"),
         ("risk -d inf --theta 1.0 --alpha 1.2", "-d/--modes = inf needs alpha > 1 and theta > 1"),
         ("risk --seed -1", "--seed must be at least 0"),
@@ -230,6 +234,8 @@ def test_teacher_files(fields, run, tmp_path):
         ("plan --compute 5", "--compute must allow"),
         ("plan --tokens 1", "--tokens must allow"),
         ("plan --max-P 1", "--max-P must allow"),
+        ("plan --min-P 20 --max-P 10", "--min-P must be at most max_P = 10, got 20"),
+        ("plan --min-P 1e10", "--min-P must be at most the tokens"),
         ("plan --max-L 2", "--max-L must allow"),
         ("risk -R 0.05", "-R/--horizon asks for 1 steps"),
         ("risk --rung sampled -P 1e12", "-P/--length with N = 4096"),
@@ -252,6 +258,27 @@ def test_bad_input_is_one_line_and_exit_code_two(run, arguments, words):
     assert words in err
 
 
+@pytest.mark.parametrize(
+    ("library", "extra", "command"),
+    [
+        ("matplotlib", "plot", "tradeoff --plot x.png --points 2"),
+        ("uvicorn", "web", "explore --no-open"),
+        ("pandas", "lab", "fit rows.csv --x M --y approx"),
+        ("zarr", "measure", "measure states.zarr"),
+    ],
+)
+def test_a_missing_extra_is_one_line_that_serves_an_index_and_a_checkout(
+    run, monkeypatch, tmp_path, library, extra, command
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "states.zarr").mkdir()
+    monkeypatch.setitem(sys.modules, library, None)
+    code, out, err = run(*command.split())
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert f" needs {library}: pip install 'seqlaw[{extra}]' " in err
+    assert f"(from a checkout: pip install '.[{extra}]')" in err
+
+
 def test_broken_teacher_files(run, tmp_path):
     empty, renamed, still = tmp_path / "empty.npz", tmp_path / "renamed.npz", tmp_path / "still.npz"
     empty.write_bytes(b"")
@@ -272,6 +299,19 @@ def test_version_and_help(run):
     code, out, _ = run("plan", "--help")
     assert code == 0
     assert "Example: seqlaw plan" in out
+
+
+def test_help_is_readable_at_80_columns(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    root = run("--help")[1]
+    listed = root.split("Commands:\n")[1].splitlines()
+    assert not any(line.endswith("...") for line in listed)  # each sentence is whole
+    assert "Example: seqlaw" in root
+    for command in (line.split()[0] for line in listed):
+        text = run(command, "--help")[1]
+        assert f"Example: seqlaw {command}" in text
+        assert max(map(len, text.splitlines())) <= 80
+        assert not re.search(r"--\S+ <(str|list)", text)  # what kind of word is said
 
 
 def test_as_a_process():

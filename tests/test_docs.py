@@ -1,5 +1,6 @@
 """Every command and code block of the README and of docs/ is run, but for those marked with a reason."""
 
+import math
 import os
 import re
 import subprocess
@@ -24,13 +25,47 @@ def run(arguments, folder):
         arguments, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=240
     )
     assert done.returncode == 0, f"{arguments[-1]}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def words(text):
+    """Words as they are, numbers as numbers: their last digits may differ on another processor."""
+    found = []
+    for word in text.split():
+        try:
+            found.append(float(word.replace(",", "")))
+        except ValueError:
+            found.append(word)
+    return found
+
+
+def same(shown, printed):
+    if isinstance(shown, float) and isinstance(printed, float):
+        return math.isclose(shown, printed, rel_tol=0.02)
+    return shown == printed
+
+
+def check_output(shown, printed):
+    """What a page shows is what its command prints, in order; a line of … stands for what is left out."""
+    left = words(printed)
+    for k, part in enumerate(re.split(r"^…$", shown, flags=re.MULTILINE)):
+        wanted = words(part)
+        starts = range(len(left) - len(wanted) + 1)[: None if k else 1]  # the first part opens the output
+        start = next((n for n in starts if all(map(same, wanted, left[n:]))), None)
+        assert start is not None, f"not printed:\n{part}\nbut\n{printed}"
+        left = left[start + len(wanted) :]
+    assert not left or shown.rstrip().endswith("…"), f"printed too: {left}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_page(page, tmp_path):
     """All blocks of a page in order, in one folder: what a block writes is there for the next."""
+    printed = None  # by the commands of the block before
     for block in blocks(page):
         kind, body = block["kind"], block["body"]
+        if kind == "text" and printed is not None:
+            check_output(body, printed)
+        printed = None
         if block["reason"] or kind not in ("python", "console", "toml"):
             continue
         if kind == "toml":  # the first line names the file: `# grid.toml`
@@ -41,8 +76,7 @@ def test_page(page, tmp_path):
         else:
             commands = [line[2:] for line in body.splitlines() if line.startswith("$ ")]
             assert commands, body
-            for command in commands:
-                run(["bash", "-c", command], tmp_path)
+            printed = "".join(run(["bash", "-c", command], tmp_path) for command in commands)
 
 
 def test_marks_are_few_and_have_reasons():

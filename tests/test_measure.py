@@ -357,11 +357,37 @@ def test_advice_says_which_way_and_at_which_test_length(found):
     words = " ".join(advise(found, tokens=1e5, eval_length=512).words)
     assert "regime II" in words
     assert "fewer, longer sequences win" in words  # at the own length, as in the paper
-    assert "disagree" in words
+    assert "disagree" not in words  # at width 8 the rung cannot tell most lengths apart at 512
     regime2 = " ".join(advise(PRESETS["regime2"], tokens=1e5, eval_length=512, d=256).words)
     assert "Tested at length 512, more, shorter sequences win" in regime2
+    assert "disagree" in regime2
     regime1 = " ".join(advise(PRESETS["regime1"], tokens=1e5, eval_length=512, d=256).words)
     assert "Tested at length 512, fewer, longer sequences win" in regime1
+
+
+def test_advice_calls_nothing_a_win_that_the_rung_cannot_tell_apart():
+    """Regime I near convergence, tested at 64: the splits differ by 2 %, and by less than 1/M at width 16."""
+    late = WSD(gamma=0.1, L=10**8)
+    for M, d in ((128, 1024), (16, 64)):
+        advice = advise(PRESETS["regime1"], tokens=2**24, eval_length=64, schedule=late, M=M, d=d)
+        risks = [row.reducible for row in advice.tradeoff.curve("64")]
+        ratio = max(risks) / min(risks)
+        assert 1 < ratio < 1 + max(0.02, 1 / M)
+        told = next(sentence for sentence in advice.words if "Tested at length 64" in sentence)
+        assert "no difference worth having" in told
+        assert "win" not in told
+        assert f"{ratio:.3f} times" in told
+        assert f"good to about {100 / M:.2g} %" in told
+
+
+def test_advice_gives_the_whole_range_that_is_as_good():
+    advice = advise(PRESETS["regime2"], tokens=1e6, M=16, d=64)
+    curve = advice.tradeoff.curve("own")
+    least = min(row.reducible for row in curve)
+    near = [row.P for row in curve if row.reducible <= least * (1 + 1 / 16)]
+    assert len(near) > 2
+    assert f"P from {min(near):,} to {max(near):,}" in advice.words[0]
+    assert "best to within 6.2 %" in advice.words[0]
 
 
 def test_advice_with_compute_gives_an_allocation(found):

@@ -3,13 +3,15 @@
 import dataclasses
 import itertools
 import math
+import re
 
 import numpy as np
 import pytest
 
 from seqlaw import PRESETS, WSD, BlockDecay, Constant, InputError, Setting, Teacher
+from seqlaw.planning.budget import Budget, Search
 from seqlaw.planning.corollary import corollary, risk_exponent
-from seqlaw.planning.finite import Budget, Search, finite_plan
+from seqlaw.planning.finite import finite_plan
 from seqlaw.planning.plan import plan
 from seqlaw.planning.program import SETTINGS, program
 from seqlaw.planning.tradeoff import tradeoff
@@ -169,6 +171,64 @@ def test_larger_budgets_against_brute_force(t, compute, tokens, tested):
     assert finite_plan(s).best.reducible == pytest.approx(value, rel=1e-6)
 
 
+def floored_optimum(t, compute, tokens, floor, tested):
+    """By enumeration, P from the floor up and N counted here."""
+    schedule = Constant(gamma=1.0, L=10)
+    settings = [
+        Setting(teacher=t, M=M, N=N, P=P, d=64, schedule=schedule.with_steps(L), eval_length=tested)
+        for M in range(1, math.isqrt(compute) + 1)
+        for P in range(floor, tokens + 1)
+        for L in range(1, compute // (M**2 * P) + 1)
+        if (N := min(tokens // P, compute // (M**2 * P * L))) >= 1
+    ]
+    return min(risk.reducible for risk in equivalent_risks(settings))
+
+
+@pytest.mark.parametrize(
+    ("t", "compute", "tokens", "floor", "tested"),
+    [(ONE, 150, 60, 7, None), (TWO, 150, 100, 9, 5), (TWO, 600, 40, 40, 5)],
+)
+def test_a_floor_under_the_length_against_brute_force(t, compute, tokens, floor, tested):
+    """Each floor is above the best free length, so it binds; the last leaves a single length."""
+    schedule = Constant(gamma=1.0, L=10)
+    free = finite_plan(search(t, compute, tokens, d=64, schedule=schedule, tested=tested))
+    held = finite_plan(search(t, compute, tokens, d=64, schedule=schedule, tested=tested, min_P=floor))
+    assert free.best.P < floor <= held.best.P
+    assert held.best.reducible == pytest.approx(floored_optimum(t, compute, tokens, floor, tested), rel=1e-9)
+
+
+def test_everything_in_a_plan_keeps_to_the_floor():
+    s = search(TWO, 1e14, 1e8, tested=512, min_P=48)
+    answer = finite_plan(s)
+    assert answer.best.P == 48  # without a floor the best length is 2
+    assert all(point.P >= 48 for point in (*answer.isoflop, *answer.by_length))
+    assert len(answer.isoflop) >= 6
+    assert answer.flat["P"][0] == 48
+    others = random_allocations(s, np.random.default_rng(1), 200)
+    risks = equivalent_risks([s.setting(t) for t in others])
+    assert answer.best.reducible <= min(risk.reducible for risk in risks) * (1 + 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [
+        ({"min_P": 0}, "min_P must be at least 1, got 0"),
+        ({"min_P": 2.5}, "min_P must be a whole number"),
+        ({"min_P": 20, "max_P": 10}, "min_P must be at most max_P = 10, got 20"),
+        ({"min_P": 2000}, "min_P must be at most the tokens, 1000, got 2000"),
+        ({"min_P": 500}, "min_P must leave compute for M = 1, N = 1 and the schedule's least 6 steps"),
+    ],
+)
+def test_a_floor_that_nothing_reaches_is_refused(limits, words):
+    with pytest.raises(InputError, match=re.escape(words)):
+        finite_plan(search(TWO, 1000, 1000, **limits))
+
+
+def test_the_note_says_that_the_floor_binds():
+    answer = plan(TWO, Budget(compute=1e12, tokens=1e8, min_P=48), eval_length=512, confirm=False)
+    assert any("48, is the least that is allowed" in note for note in answer.notes)
+
+
 SETTINGS_20 = [
     (t, 10.0**c, 10.0**k, tested)
     for t in (ONE, TWO)
@@ -253,6 +313,46 @@ def test_the_optimum_is_flat_where_it_says():
     curve = {point.M: point.reducible for point in answer.isoflop}
     assert min(curve.values()) == curve[answer.best.M]
     assert len(curve) >= 6
+
+
+def least_risk(s, best, held, value):
+    """The least reducible risk with one size held, over a fine grid of the others (P is at its floor, 2)."""
+    C, T = s.budget.compute, s.budget.tokens
+    near = np.exp(np.linspace(-0.9, 0.9, 91))
+    widths = [value] if held == "M" else sorted({max(1, round(best.M * f)) for f in near[::3]})
+    steps = [value] if held == "L" else [round(best.L * f) for f in np.exp(np.linspace(-1.2, 1.2, 81))]
+    settings, counts = [], []
+    for M, P, L in itertools.product(widths, (2, 3), steps):
+        N = min(T / P, C / (P * M**2 * L))
+        if held == "N":
+            if not value <= N < 1.3 * value:  # where much compute is left over, more of it could be used
+                continue
+            N = value
+        settings.append(
+            Setting(
+                teacher=s.teacher, M=M, N=1, P=P, d=s.d, eval_length=s.eval_length,
+                schedule=s.schedule.with_steps(L),
+            )
+        )  # fmt: skip
+        counts.append(N)
+    risks = equivalent_risks(settings, quick=True)
+    return min(risk.approx + risk.bias + risk.variance / N for risk, N in zip(risks, counts, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("t", "compute", "tokens", "eval_length", "edges"),
+    [(TWO, 1e14, 1e6, 256, {}), (ONE, 1e12, 1e4, None, {"N": (1.0, 0.0)})],  # the second has no more tokens
+)
+def test_the_flat_ranges_end_where_the_risk_is_one_percent_more(t, compute, tokens, eval_length, edges):
+    s = search(t, compute, tokens, tested=eval_length)
+    answer = finite_plan(s)
+    assert answer.best.P == answer.flat["P"][0] == 2
+    for size in "MLN":
+        wanted = edges.get(size, (1.0, 1.0))
+        for end, percent in zip(answer.flat[size], wanted, strict=True):
+            more = 100 * (least_risk(s, answer.best, size, round(end)) / answer.best.reducible - 1)
+            # The grid above is 2 to 4 % wide and M whole: a tenth or two of a percent of risk either way.
+            assert more == pytest.approx(percent, abs=0.25), (size, end)
 
 
 def test_the_isoflop_curve_is_smooth_up_to_a_ceiling():

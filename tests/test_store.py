@@ -9,7 +9,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -146,10 +146,10 @@ def filled(path: Path) -> None:
     ],
 )
 def test_a_file_that_is_not_a_sound_store_is_refused_and_left_alone(
-    tmp_path: Path, spoil: object, message: str
+    tmp_path: Path, spoil: Callable[[Path], None], message: str
 ) -> None:
     path = tmp_path / FILE
-    spoil(path)  # type: ignore[operator]
+    spoil(path)
     before = path.read_bytes()
     for use in (lambda: opened(tmp_path), lambda: list(read(tmp_path))):
         with pytest.raises(StoreError, match=message) as caught:

@@ -144,7 +144,7 @@ def test_infinity_is_for_the_equivalent_rung() -> None:
         ({"schedules": [{"kind": "linear", "L": 9}]}, "sweep: schedules.kind must be one of wsd, block"),
         ({"schedules": [{"L": 9, "R": 1}]}, "sweep: schedules must have L or R, and not both"),
         ({"schedules": [{}]}, "sweep: schedules must have L or R, and not both"),
-        ({"schedules": [{"kind": "block", "L": 9, "decay": 0.1}]}, "sweep: schedules.decay goes with kind"),
+        ({"schedules": [{"kind": "block", "L": 9, "decay": 0.1}]}, "sweep: schedules.decay goes with the"),
         ({"schedules": [{"L": 4, "warmup": 0.9}]}, "sweep: WSD.warmup must be below"),
         ({"schedules": [{"R": -3}]}, "sweep: schedules.R must be positive, got -3"),
         ({"eval_lengths": [0]}, "sweep: eval_lengths must be at least 1, got 0"),

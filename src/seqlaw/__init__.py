@@ -23,8 +23,9 @@ from seqlaw.model.sketch import (
     sketched_problems,
 )
 from seqlaw.model.teacher import PRESETS, Modes, Teacher, full_state_loss
+from seqlaw.planning.budget import Allocation, Budget
 from seqlaw.planning.corollary import corollary
-from seqlaw.planning.finite import Allocation, Budget, FinitePlan
+from seqlaw.planning.finite import FinitePlan
 from seqlaw.planning.plan import Plan, plan
 from seqlaw.planning.program import program
 from seqlaw.planning.tradeoff import Tradeoff, tradeoff

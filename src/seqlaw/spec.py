@@ -48,16 +48,17 @@ def make_schedule(
     R: float | None = None,
     warmup: float | None = None,
     decay: float | None = None,
+    where: str = "schedule",
 ) -> Schedule:
-    """The schedule of a name, its steps L or its horizon R, and (wsd) its fractions."""
+    """The schedule of a name, its steps L or its horizon R, and (wsd) its fractions; errors name `where`."""
     if kind not in SCHEDULES:
-        raise InputError("schedule.kind", f"must be one of {', '.join(SCHEDULES)}", kind)
+        raise InputError(f"{where}.kind", f"must be one of {', '.join(SCHEDULES)}", kind)
     if (L is None) == (R is None):
-        raise InputError("schedule.L", "or R must be given, and not both", {"L": L, "R": R})
+        raise InputError(f"{where}.L", "or R must be given, and not both", {"L": L, "R": R})
     shape = {name: value for name, value in (("warmup", warmup), ("decay", decay)) if value is not None}
     if shape and kind != "wsd":
         name, value = next(iter(shape.items()))
-        raise InputError(f"schedule.{name}", "goes with the kind wsd only", value)
+        raise InputError(f"{where}.{name}", "goes with the wsd schedule only", value)
     if R is not None:
         return SCHEDULES[kind].reaching(R, gamma, **shape)
     make: Callable[..., Schedule] = SCHEDULES[kind]

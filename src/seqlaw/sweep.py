@@ -19,12 +19,12 @@ from seqlaw.lab.table import Table
 from seqlaw.model.checks import InputError, positive, whole
 from seqlaw.model.schedule import SCHEDULES, Schedule
 from seqlaw.model.setting import Setting
-from seqlaw.model.teacher import LONGEST, Teacher
+from seqlaw.model.teacher import LONGEST, Modes, Teacher
 from seqlaw.rungs import ask
 from seqlaw.rungs.moments import cheaper_method, direct_cost, gram_cost
 from seqlaw.rungs.rows import Row, columns, with_sums
 from seqlaw.rungs.terms import TERMS
-from seqlaw.spec import load_teacher, load_toml, read
+from seqlaw.spec import load_teacher, load_toml, make_schedule, read
 
 _STRICT = {"extra": "forbid"}  # to pydantic, which reads the dataclasses: an unknown field is an error
 OWN = "own"
@@ -60,8 +60,6 @@ class Schedules:
     __pydantic_config__ = _STRICT
 
     def __post_init__(self) -> None:
-        if self.kind not in SCHEDULES:
-            raise InputError("schedules.kind", f"must be one of {', '.join(SCHEDULES)}", self.kind)
         if (self.L is None) == (self.R is None):
             raise InputError("schedules", "must have L or R, and not both", {"L": self.L, "R": self.R})
         for name in ("L", "R", "gamma", "warmup", "decay"):
@@ -75,13 +73,9 @@ class Schedules:
         named = {name: getattr(self, name) for name in ("L", "R", "gamma", "warmup", "decay")}
         return {name: values for name, values in named.items() if values is not None}
 
-    def build(self, L: int | None = None, R: float | None = None, **shape: float) -> Schedule:
+    def build(self, **point: float) -> Schedule:
         """One schedule of the grid."""
-        if self.kind != "wsd" and len(shape) > 1:
-            name = next(name for name in shape if name != "gamma")
-            raise InputError(f"schedules.{name}", "goes with kind = 'wsd' only", shape[name])
-        make: Callable[..., Schedule] = SCHEDULES[self.kind]
-        return make(L=L, **shape) if R is None else SCHEDULES[self.kind].reaching(R, **shape)
+        return make_schedule(self.kind, **point, where="schedules")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,8 +161,8 @@ def _size(name: str, value: Any, most: int | None) -> float:
     return whole(name, value, most=most)
 
 
-def _teacher(source: Teacher | str) -> Teacher:
-    teacher = source if isinstance(source, Teacher) else load_teacher(source)
+def _teacher(source: Teacher | Modes | str) -> Teacher:
+    teacher = load_teacher(source) if isinstance(source, str) else source
     if not isinstance(teacher, Teacher):
         raise InputError("teachers", "must be power laws (a preset or six numbers)", source)
     return teacher
@@ -183,9 +177,9 @@ def load_sweep(source: Sweep | Mapping[str, Any] | str | Path) -> Sweep:
     """A sweep from a TOML file or its tables; an error names the file, the field, the rule and the value."""
     if isinstance(source, Sweep):
         return source
-    file = isinstance(source, (str, Path))
-    where = Path(source).name if file else "sweep"  # type: ignore[arg-type]
-    data = load_toml(source) if file else source  # type: ignore[arg-type]
+    where, data = "sweep", source
+    if isinstance(source, (str, Path)):
+        where, data = Path(source).name, load_toml(source)
     try:
         return read(Sweep, data, where="")
     except InputError as error:
@@ -213,15 +207,15 @@ def risk_rows(task: Task, seed: int) -> list[Row]:
 def task_of(setting: Setting) -> Task:
     """The parameters of a setting as one flat dict, which `setting_of` reads back."""
     sizes = {name: getattr(setting, name) for name in ("M", "d", "N", "P")}
-    teacher = asdict(_teacher(setting.teacher))  # type: ignore[arg-type]
+    teacher = asdict(_teacher(setting.teacher))
     return teacher | sizes | _schedule_columns(setting.schedule) | {"eval_length": setting.test_length}
 
 
 def setting_of(task: Task) -> Setting:
     """The setting that a task's parameters describe."""
     teacher = Teacher(**{f.name: task[f.name] for f in fields(Teacher)})
-    kind = SCHEDULES[task["schedule"]]
-    schedule = kind(**{f.name: task[f.name] for f in fields(kind)})  # type: ignore[arg-type]
+    kind: Any = SCHEDULES[task["schedule"]]
+    schedule: Schedule = kind(**{f.name: task[f.name] for f in fields(kind)})
     sizes = {name: task[name] for name in ("M", "N", "P", "d", "eval_length")}
     return Setting(teacher=teacher, schedule=schedule, **sizes)
 

@@ -10,12 +10,11 @@ from seqlaw.model.checks import positive, whole
 from seqlaw.model.schedule import WSD, Schedule
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import Modes, Teacher
-from seqlaw.planning.finite import Budget
+from seqlaw.planning.budget import Budget
 from seqlaw.planning.plan import Plan, plan
 from seqlaw.planning.tradeoff import OWN, Tradeoff, split_lengths, tradeoff
 
 _MODES = 1024  # of a power-law teacher, unless told otherwise
-_MATTERS = 1.02  # ratio of worst to best risk below which the split is called indifferent
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -74,7 +73,7 @@ def advise(
         eval_lengths=() if eval_length is None else (eval_length,),
     )
     words += [_sentence(curves, name, M) for name in curves.best]
-    words += _turns(curves)
+    words += _turns(curves, M)
     if planned is not None:
         best = planned.finite.best
         words.append(
@@ -97,45 +96,59 @@ def _trust(measurement: Measurement) -> list[str]:
     ]
 
 
-def _sentence(curves: Tradeoff, name: str, M: int) -> str:
-    """One test length: which split wins, by how much."""
+def _margin(M: int) -> float:
+    """A relative difference of risks that is not worth having: the rung's stated accuracy, at least 2 %."""
+    return max(0.02, 1 / M)
+
+
+def _best(curves: Tradeoff, name: str, M: int) -> tuple[int, int]:
+    """The shortest and the longest P whose risk is the least one, as far as the rung can tell."""
     curve = curves.curve(name)
-    least = min(row.reducible for row in curve)
-    worst = max(curve, key=lambda row: row.reducible)
-    low, high = curves.best[name]
+    level = min(row.reducible for row in curve) * (1 + _margin(M))
+    near = [row.P for row in curve if row.reducible <= level]
+    return min(near), max(near)
+
+
+def _sentence(curves: Tradeoff, name: str, M: int) -> str:
+    """One test length: which split wins, by how much, and whether that is worth having."""
+    curve = curves.curve(name)
+    best, worst = (choose(curve, key=lambda row: row.reducible) for choose in (min, max))
     where = (
         "Tested at the training length, as in the paper,"
         if name == OWN
         else f"Tested at length {int(name):,},"
     )
-    ratio = worst.reducible / least if least > 0 else 1.0
+    ratio = worst.reducible / best.reducible if best.reducible > 0 else 1.0
     tokens = f"{curves.tokens:,} tokens and width {M}"
-    if ratio < _MATTERS:
-        within = f"{max(100 * (ratio - 1), 0.1):.1f} %"
-        return f"{where} the split of {tokens} hardly matters: any P is within {within} of the best."
-    span = f"P = {low:,}" if low == high else f"P from {low:,} to {high:,}"
+    if ratio <= 1 + _margin(M):
+        return (
+            f"{where} there is no difference worth having at {tokens}: the worst split, P = {worst.P:,}, has "
+            f"{ratio:.3f} times the reducible risk of the best, P = {best.P:,} (such a prediction is good to "
+            f"about {100 / M:.2g} %)."
+        )
+    low, high = _best(curves, name, M)
     shortest, longest = min(row.P for row in curve), max(row.P for row in curve)
-    if low == shortest and high < longest:
-        kind = "more, shorter sequences win"
-    elif high == longest and low > shortest:
-        kind = "fewer, longer sequences win"
-    else:
-        kind = "a middle length wins"
-    counts = (
-        f"N = {curves.tokens // low:,}"
-        if low == high
-        else f"N = {curves.tokens // high:,} to {curves.tokens // low:,}"
-    )
+    kinds = {
+        (True, False): "more, shorter sequences win",
+        (False, True): "fewer, longer sequences win",
+        (False, False): "a middle length wins",
+        (True, True): "both ends win over the middle",
+    }
+    span, counts = f"P = {low:,}", f"N = {curves.tokens // low:,}"
+    if low < high:
+        span = f"P from {low:,} to {high:,}"
+        counts = f"N = {curves.tokens // high:,} to {curves.tokens // low:,}"
     return (
-        f"{where} {kind} at {tokens}: {span} ({counts}) is best, and P = {worst.P:,} has "
-        f"{ratio:.3g} times its reducible risk."
+        f"{where} {kinds[low == shortest, high == longest]} at {tokens}: {span} ({counts}) is best to within "
+        f"{100 * _margin(M):.2g} %, and P = {worst.P:,} has {ratio:.3g} times the reducible risk."
     )
 
 
-def _turns(curves: Tradeoff) -> list[str]:
+def _turns(curves: Tradeoff, M: int) -> list[str]:
     """Say so when the two tests disagree."""
-    own = curves.best[OWN]
-    for name, best in curves.best.items():
+    own = _best(curves, OWN, M)
+    for name in curves.best:
+        best = _best(curves, name, M)
         if name != OWN and (best[0] > own[1] or own[0] > best[1]):
             return [
                 "The two tests disagree because a longer training length is also an easier test: "

@@ -16,7 +16,9 @@ from seqlaw.model.sketch import SingularProblem
 
 app = typer.Typer(
     name="seqlaw",
-    help="Linear RNN scaling laws: at your budget, longer sequences or more of them?",
+    help="Linear RNN scaling laws: at your budget, longer sequences or more of them?\n\n"
+    "Example: seqlaw tradeoff --tokens 1e7\n\n"
+    "Each command has an example in its own help: seqlaw COMMAND --help",
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},

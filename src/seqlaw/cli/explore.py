@@ -10,11 +10,11 @@ from typing import Annotated
 
 import typer
 
-from seqlaw.model.checks import InputError, whole
+from seqlaw.model.checks import InputError, needs, whole
 
 
 def explore(
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="Address to listen on.", metavar="ADDRESS")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.")] = 8765,
     no_open: Annotated[bool, typer.Option("--no-open", help="Do not open a browser.")] = False,
     allow_remote: Annotated[
@@ -24,7 +24,9 @@ def explore(
         str | None, typer.Option(help="A folder of `seqlaw reproduce` for the six panels.", metavar="DIR")
     ] = None,
 ) -> None:
-    """See the law move: sliders for the teacher and the sizes, and the curves that follow them.
+    """See the law move in a browser.
+
+    Sliders for the teacher and the sizes, and the curves that follow them.
 
     Example: seqlaw explore --port 0
     """
@@ -37,9 +39,7 @@ def explore(
 
         app = create_app(hosts=None if allow_remote else {*LOOPBACK, host.lower()}, results=results)
     except ImportError as error:
-        raise InputError(
-            "seqlaw explore", "needs the extra web: pip install 'seqlaw[web]'", f"no {error.name}"
-        ) from None
+        raise InputError("seqlaw explore", needs(error.name or "fastapi", "web"), "none") from None
     if results is not None:
         from seqlaw.web.panels import check_results
 

@@ -21,14 +21,21 @@ from seqlaw.sweep import export as export_rows
 from seqlaw.sweep import sweep as run_sweep
 
 Software = Annotated[
-    str | None, typer.Option(help="Rows of this version of the software, or `all`.  [default: the last]")
+    str | None,
+    typer.Option(
+        help="Rows of this version of the software, or `all`.  [default: the last]", metavar="VERSION"
+    ),
 ]
 
 
 def sweep(
     file: Annotated[str, typer.Argument(metavar="FILE.toml", help="What to run: see docs/sweeps.md.")],
-    out: Annotated[str, typer.Option(help="Folder of the results; what it holds is not run again.")],
-    engine: Annotated[str, typer.Option(help="local, or dask for a cluster that you run.")] = "local",
+    out: Annotated[
+        str, typer.Option(help="Folder of the results; what it holds is not run again.", metavar="DIR")
+    ],
+    engine: Annotated[
+        str, typer.Option(help="local, or dask for a cluster that you run.", metavar="NAME")
+    ] = "local",
     scheduler: Annotated[
         str | None, typer.Option(help="Address or scheduler file of the cluster.", metavar="ADDRESS|FILE")
     ] = None,
@@ -37,7 +44,9 @@ def sweep(
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try failed tasks again.")] = False,
     json: Json = False,
 ) -> None:
-    """Run a grid of questions, resumably: the same command again does only what is missing.
+    """Run a grid of questions, resumably.
+
+    The same command again does only what is missing.
 
     Example: seqlaw sweep grid.toml --out results --jobs 4
     """
@@ -122,7 +131,7 @@ def fit(
     level: Annotated[float, typer.Option(help="Confidence of the interval.")] = 0.95,
     json: Json = False,
 ) -> None:
-    """The log–log slope between two columns, with its standard error and interval.
+    """The log–log slope between two columns, with its interval.
 
     Example: seqlaw fit rows.parquet --x M --y approx --where regime=I
     """

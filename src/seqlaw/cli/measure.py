@@ -9,7 +9,7 @@ import typer
 from seqlaw.advice.advise import advise
 from seqlaw.advice.held_out import HeldOut, held_out
 from seqlaw.cli.options import Json, Plot, Seed, size
-from seqlaw.cli.output import print_flags, print_json, print_table
+from seqlaw.cli.output import print_flags, print_json, print_table, print_text
 from seqlaw.measuring.exponents import LAWS
 from seqlaw.measuring.measure import Measurement
 from seqlaw.measuring.measure import measure as measure_sequences
@@ -38,9 +38,9 @@ def measure(
 
     Example: seqlaw measure states.npy --tokens 1e8 --eval-length 512
     """
-    budgets = {
-        "tokens": None if tokens is None else _amount("tokens", tokens),
-        "compute": None if compute is None else _amount("compute", compute),
+    budgets: dict[str, Any] = {
+        "tokens": None if tokens is None else positive("tokens", tokens),
+        "compute": None if compute is None else positive("compute", compute),
         "eval_length": None if eval_length is None else int(size("eval_length", eval_length)),
     }
     if compute is not None and tokens is None:
@@ -50,7 +50,7 @@ def measure(
 
         check_path(plot)
     found = measure_sequences(file, centre=centre, seed=seed)
-    advice = advise(found, **budgets)  # type: ignore[arg-type]
+    advice = advise(found, **budgets)
     compared = held_out(file, seed=seed) if check else None
     if plot is not None:
         from seqlaw.plot import draw_spectra
@@ -67,17 +67,8 @@ def measure(
     if compared is not None:
         _print_held_out(compared)
     for sentence in advice.words:
-        print(sentence)
+        print_text(sentence)
     print_flags(found.flags)
-
-
-def _amount(field: str, text: str) -> float:
-    try:
-        return positive(field, float(text))
-    except ValueError as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(field, "must be a number", text) from None
 
 
 def _fields(found: Measurement, words: tuple[str, ...], compared: HeldOut | None) -> dict[str, Any]:

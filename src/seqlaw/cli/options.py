@@ -14,11 +14,11 @@ from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
-from seqlaw.model.checks import InputError, real, whole
-from seqlaw.model.schedule import SCHEDULES, Schedule
+from seqlaw.model.checks import InputError, whole
+from seqlaw.model.schedule import Schedule
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import Modes, Teacher
-from seqlaw.spec import load_teacher
+from seqlaw.spec import load_teacher, make_schedule
 
 OPTIONS = {
     "M": "-M/--width",
@@ -27,6 +27,7 @@ OPTIONS = {
     "d": "-d/--modes",
     "L": "-L/--steps",
     "R": "-R/--horizon",
+    "kind": "--schedule",
     "file": "FILE",
     "X": "FILE",
 }
@@ -109,27 +110,14 @@ class TeacherOptions:
 class KindOptions:
     """Which kind of schedule."""
 
-    schedule: Annotated[str, typer.Option(help="wsd, block, constant or cosine.")] = "wsd"
+    schedule: Annotated[str, typer.Option(help="wsd, block, constant or cosine.", metavar="NAME")] = "wsd"
     gamma: Annotated[float, typer.Option(help="Peak step size.")] = 0.1
     warmup: Annotated[float | None, typer.Option(help="wsd: warm-up fraction.  [default: 0.1]")] = None
     decay: Annotated[float | None, typer.Option(help="wsd: decay fraction.  [default: 0.2]")] = None
 
-    def schedule_kind(self) -> tuple[type[Schedule], dict[str, float]]:
-        """The class, and the fractions that were given."""
-        if self.schedule not in SCHEDULES:
-            raise InputError("schedule", f"must be one of {', '.join(SCHEDULES)}", self.schedule)
-        shape = {name: getattr(self, name) for name in ("warmup", "decay")}
-        shape = {name: value for name, value in shape.items() if value is not None}
-        if shape and self.schedule != "wsd":
-            name, value = next(iter(shape.items()))
-            raise InputError(name, "goes with --schedule wsd only", value)
-        return SCHEDULES[self.schedule], shape
-
-    def build_kind(self) -> Schedule:
-        """The schedule with some number of steps: a plan chooses them."""
-        kind, shape = self.schedule_kind()
-        make: Callable[..., Schedule] = kind
-        return make(gamma=self.gamma, L=10**6, **shape)
+    def build_kind(self, L: float | None = 10**6, R: float | None = None) -> Schedule:
+        """The schedule with L steps or horizon R; a plan chooses its own L."""
+        return make_schedule(self.schedule, gamma=self.gamma, L=L, R=R, warmup=self.warmup, decay=self.decay)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,13 +132,11 @@ class ScheduleOptions(KindOptions):
     )
 
     def build_schedule(self) -> Schedule:
-        kind, shape = self.schedule_kind()
-        if self.horizon is not None:
-            if self.steps is not None:
-                raise InputError("R", "cannot be given together with -L/--steps", self.horizon)
-            return kind.reaching(real("R", self.horizon), self.gamma, **shape)
-        make: Callable[..., Schedule] = kind
-        return make(gamma=self.gamma, L=size("L", self.steps or "30000"), **shape)
+        if self.horizon is None:
+            return self.build_kind(L=size("L", self.steps or "30000"))
+        if self.steps is not None:
+            raise InputError("R", "cannot be given together with -L/--steps", self.horizon)
+        return self.build_kind(L=None, R=self.horizon)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,7 +195,7 @@ def takes(options: type[Any]) -> Callable[[F], Callable[..., Any]]:
             record = options(**{p.name: values.pop(p.name) for p in shared})
             return command(record, **values)
 
-        wrapper.__signature__ = inspect.Signature([*own, *shared])  # type: ignore[attr-defined]
+        wrapper.__signature__ = inspect.Signature([*own, *shared])  # type: ignore[attr-defined]  # read by typer
         wrapper.__annotations__ = {p.name: p.annotation for p in [*own, *shared]}
         del wrapper.__wrapped__  # typer would look through it
         return wrapper

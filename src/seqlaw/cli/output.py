@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -13,6 +15,9 @@ import numpy as np
 import seqlaw
 from seqlaw.rungs.terms import merge_flags as merge_flags
 from seqlaw.spec import plain
+
+WIDTH = 100
+"""Columns that a person's output keeps to."""
 
 
 def print_json(command: str, inputs: Mapping[str, Any], result: Mapping[str, Any]) -> None:
@@ -29,29 +34,41 @@ def print_json(command: str, inputs: Mapping[str, Any], result: Mapping[str, Any
     print(json.dumps(body, indent=2, allow_nan=False))
 
 
+def print_text(text: str, *, lead: str = "") -> None:
+    """A sentence, folded to the terminal or to 100 columns; `lead` marks its first line, spaces the rest."""
+    width = max(40, min(WIDTH, shutil.get_terminal_size((WIDTH, 24)).columns))
+    print(
+        textwrap.fill(
+            text,
+            width,
+            initial_indent=lead,
+            subsequent_indent=" " * len(lead),
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+    )
+
+
 def print_table(rows: Iterable[Sequence[Any]], *, header: Sequence[str] = (), title: str = "") -> None:
-    """Aligned columns; the first column is words, the rest are numbers."""
+    """Aligned columns, within 100 if numbers allow; the first column is words, the rest are numbers."""
     from rich.box import SIMPLE
     from rich.console import Console
     from rich.measure import Measurement
     from rich.table import Table
 
     if title:
-        print(title)  # on its own line: a title inside the table would be folded to the table's width
+        print_text(title)  # a title inside the table would be folded to the table's width
     table = Table(box=SIMPLE, show_header=bool(header))
-    width = 0
     texts = [[number(cell) for cell in row] for row in rows]
-    for row in texts:
-        width = max(width, len(row))
-    for k in range(width):
+    for k in range(max(map(len, texts), default=0)):
         name = header[k] if k < len(header) else ""
-        table.add_column(name, justify="left" if k == 0 else "right", no_wrap=True)
+        table.add_column(name, justify="right" if k else "left", no_wrap=k > 0)
     for row in texts:
         table.add_row(*row)
     console = Console(highlight=False, markup=False)
-    # A table keeps its shape in a pipe or a narrow window: the terminal may wrap, rich must not cut.
-    wide = console.options.update(max_width=10_000)
-    console.width = max(console.width, Measurement.get(console, wide, table).maximum)
+    needed = Measurement.get(console, console.options.update(max_width=10_000), table)
+    # In a pipe or a narrow window too: words may fold, numbers are never cut.
+    console.width = max(min(needed.maximum, WIDTH), needed.minimum)
     console.print(table)
 
 
@@ -63,9 +80,9 @@ def number(value: Any) -> str:
 
 
 def print_flags(flags: Iterable[str]) -> None:
-    """One line a flag; what is true of a rung everywhere is a note, not a warning."""
+    """One paragraph a flag; what is true of a rung everywhere is a note, not a warning."""
     for flag in flags:
-        print(f"{'note' if flag.startswith('cross:') else '!'} {flag}")
+        print_text(flag, lead="note " if flag.startswith("cross:") else "! ")
 
 
 @contextmanager

@@ -22,13 +22,13 @@ from seqlaw.cli.options import (
     size,
     takes,
 )
-from seqlaw.cli.output import merge_flags, number, print_flags, print_json, print_table
-from seqlaw.model.checks import InputError, positive, whole
+from seqlaw.cli.output import merge_flags, print_flags, print_json, print_table, print_text
+from seqlaw.model.checks import positive, whole
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import LONGEST, PRESETS
 from seqlaw.planning import plan as planning
+from seqlaw.planning.budget import Budget
 from seqlaw.planning.corollary import SIZES
-from seqlaw.planning.finite import Budget
 from seqlaw.planning.program import SETTINGS, Program
 from seqlaw.planning.tradeoff import OWN, split_lengths
 from seqlaw.planning.tradeoff import tradeoff as split_tokens
@@ -63,35 +63,21 @@ def rates(options: SettingOptions, json: Json = False) -> None:
         [
             (
                 c.name,
-                c.value,
-                c.needed,
-                c.ratio,
-                "" if c.ratio_scaled is None else number(c.ratio_scaled),
-                _holds(c.holds),
+                *("" if x is None else f"{x:.4g}" for x in (c.value, c.needed, c.ratio, c.ratio_scaled)),
+                {True: "yes", False: "NO", None: "?"}[c.holds],
             )
             for c in answer.conditions
         ],
-        header=("condition", "value", "needed", "ratio", "with scales", "holds"),
+        header=("condition", "value", "needed", "ratio", "scaled", "holds"),
     )
-    print(answer.statement)
+    print_text("?: up to a constant that the theorem does not name; scaled: the ratio with c_xi and c_0.")
+    print_text(answer.statement)
     print_flags(answer.flags)
-
-
-def _holds(holds: bool | None) -> str:
-    return {True: "yes", False: "NO", None: "up to a constant"}[holds]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PlanOptions(KindOptions, TeacherOptions):
     """A teacher and the kind of schedule; its length is what the plan chooses."""
-
-
-def _budget_number(field: str, text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        raise InputError(field, "must be a number", text) from None
-    return positive(field, value)
 
 
 def _ceiling(field: str, text: str | None) -> float:
@@ -112,12 +98,20 @@ def plan(
     ] = None,
     modes: Annotated[
         str | None,
-        typer.Option("--modes", "-d", help="Latent dimensions.  [default: inf]", metavar="INT|inf"),
+        typer.Option(
+            "--modes",
+            "-d",
+            help="Latent dimensions d.  [default: inf, so that d never limits M]",
+            metavar="INT|inf",
+        ),
     ] = None,
     max_M: Annotated[str | None, typer.Option("--max-M", help="Widest student.", metavar="INT")] = None,
     max_N: Annotated[str | None, typer.Option("--max-N", help="Most trajectories.", metavar="INT")] = None,
     max_P: Annotated[str | None, typer.Option("--max-P", help="Longest trajectory.", metavar="INT")] = None,
     max_L: Annotated[str | None, typer.Option("--max-L", help="Most steps.", metavar="INT")] = None,
+    min_P: Annotated[
+        str, typer.Option("--min-P", help="Shortest trajectory (below 2 means 2).", metavar="INT")
+    ] = "1",
     confirm: Annotated[
         bool | None,
         typer.Option("--confirm/--no-confirm", help="Sample the optimum.  [default: where data are few]"),
@@ -126,7 +120,7 @@ def plan(
     json: Json = False,
     plot: Plot = None,
 ) -> None:
-    """The allocation of a budget: the corollary, the rates' optimum, and the finite-size optimum.
+    """The best allocation of a budget, beside the paper's corollary.
 
     Example: seqlaw plan --compute 1e18 --tokens 1e10 --eval-length 4096
     """
@@ -134,12 +128,13 @@ def plan(
         check_path(plot)
     unit = planning.FLOPS_PER_UNIT if flops else 1
     budget = Budget(
-        compute=_budget_number("compute", compute) / unit,
-        tokens=_budget_number("tokens", tokens),
+        compute=positive("compute", compute) / unit,
+        tokens=positive("tokens", tokens),
         max_M=_ceiling("max_M", max_M),
         max_N=_ceiling("max_N", max_N),
         max_P=_ceiling("max_P", max_P),
         max_L=_ceiling("max_L", max_L),
+        min_P=size("min_P", min_P),
     )
     teacher = options.build_teacher()
     schedule = options.build_kind()
@@ -226,15 +221,15 @@ def _program_fields(result: Program | None, K: float) -> dict[str, Any] | None:
 def _print_plan(answer: planning.Plan) -> None:
     best, risk = answer.finite.best, answer.finite.risk
     tested = "its own length" if answer.eval_length is None else f"length {answer.eval_length}"
+    print(f"Regime {answer.regime}, d = {answer.d:g}, tested at {tested}")
     print_table(
         [
             (s, f"{getattr(best, s):,}", *(f"{x:.3g}" for x in answer.finite.flat[s]))
             for s in ("M", "N", "P", "L")
         ],
         header=("size", "best", "1 % from", "to"),
-        title=f"Regime {answer.regime}: least risk with {best.tokens:.3g} of {answer.budget.tokens:.3g} "
-        f"tokens and {best.compute:.3g} of {answer.budget.compute:.3g} compute, d = {answer.d:g}, "
-        f"tested at {tested}",
+        title=f"Least risk with {best.tokens:.3g} of {answer.budget.tokens:.3g} tokens "
+        f"and {best.compute:.3g} of {answer.budget.compute:.3g} compute",
     )
     others = [(p.P, p.reducible / best.reducible, p.M, p.N, p.L) for p in answer.finite.by_length]
     print_table(others, header=("if P were", "risk over the best", "M", "N", "L"))
@@ -252,7 +247,7 @@ def _print_plan(answer: planning.Plan) -> None:
             title=f"Rates in powers of K = gamma C = {answer.K:.3g}; T = K^{answer.tau:.3g}, {answer.phase}",
         )
     for note in answer.notes:
-        print(f"- {note}")
+        print_text(note, lead="- ")
     print_flags(answer.flags)
 
 
@@ -279,7 +274,9 @@ def tradeoff(
     json: Json = False,
     plot: Plot = None,
 ) -> None:
-    """Longer or more: the risk along P at N·P = T, tested at the own length and at common lengths.
+    """Longer or more: the risk along P at a fixed number of tokens.
+
+    Each student is tested at its own training length, as in the paper, and at common lengths.
 
     Example: seqlaw tradeoff --schedule block -L 30000 --plot longer-or-more.png
     """
@@ -294,7 +291,7 @@ def tradeoff(
         d=modes_or_default(options.modes, teacher),
         schedule=options.build_schedule(),
     )
-    budget = whole("tokens", _budget_number("tokens", tokens), least=2)
+    budget = whole("tokens", positive("tokens", tokens), least=2)
     common = [int(size("test", text)) for text in test or ("16", "4096")]
     most = whole("longest", size("longest", longest), least=2, most=LONGEST)
     lengths = split_lengths(budget, whole("points", points, least=2, most=1000), most=most)

@@ -12,13 +12,19 @@ from seqlaw.cli.output import print_json, print_table
 from seqlaw.cli.progress import work_bar
 from seqlaw.rungs.ask import RUNGS
 
+_SHORT = {"Paper's guide": "its guide", "Replicates' mean": "replicates"}
+"""Headers of the report that are wider than what stands under them."""
+
 
 def reproduce(
     out: Annotated[
-        str, typer.Option(help="Folder of the results; what it holds is not run again.")
+        str, typer.Option(help="Folder of the results; what it holds is not run again.", metavar="DIR")
     ] = "results/paper",
     rung: Annotated[
-        str, typer.Option(help="sampled as in the paper; exact and equivalent sample no trajectories.")
+        str,
+        typer.Option(
+            help="sampled as in the paper; exact and equivalent sample no trajectories.", metavar="NAME"
+        ),
     ] = "sampled",
     panels: Annotated[str, typer.Option(help="Letters of the panels.", metavar="LETTERS")] = "abcdef",
     quick: Annotated[bool, typer.Option("--quick", help="A smaller grid, in seconds.")] = False,
@@ -27,13 +33,16 @@ def reproduce(
         typer.Option(help="Repeat the whole experiment K times for the spread of each slope.", metavar="K"),
     ] = 1,
     overlay: Annotated[
-        list[str] | None, typer.Option(help=f"Another rung to draw in: {', '.join(RUNGS)}; repeatable.")
+        list[str] | None,
+        typer.Option(help=f"Another rung to draw in: {', '.join(RUNGS)}; repeatable.", metavar="NAME"),
     ] = None,
     seed: Seed = 0,
     jobs: Jobs = None,
     json: Json = False,
 ) -> None:
-    """The paper's experiments: figure, slope table, rows and a report, resumably.
+    """The paper's six panels and ten slopes, with a report.
+
+    Interrupted, the same command goes on where it was.
 
     Example: seqlaw reproduce --out results/paper
     """
@@ -70,7 +79,8 @@ def reproduce(
         print_json("reproduce", inputs, result.document() | rest)
         return
     header, body = grid(result.slopes)
-    header, body = ["Slope of", *header[2:]], [[f"{line[0]:<3}{line[1]}", *line[2:]] for line in body]
+    header = ["Slope of", *(_SHORT.get(name, name) for name in header[2:])]
+    body = [[f"{line[0]:<3}{line[1]}", *line[2:]] for line in body]
     print_table(body, header=header, title=f"Log–log slopes, {rung} rung, seed {seed}")
     if result.agreement:
         print_table(

@@ -9,13 +9,13 @@ import typer
 from seqlaw.cli.options import Jobs, Json, Plot, Seed, SettingOptions, jobs_or_all, size, takes
 from seqlaw.cli.output import merge_flags, print_flags, print_json, print_table, progress_bar
 from seqlaw.fit import fit_power_law
-from seqlaw.model.checks import InputError
+from seqlaw.model.checks import real
 from seqlaw.plot import check_path
 from seqlaw.rungs import ask
 from seqlaw.rungs.rows import columns, with_sums
 from seqlaw.rungs.terms import TERMS
 
-Rung = Annotated[str, typer.Option(help=f"One of {', '.join(ask.RUNGS)}.")]
+Rung = Annotated[str, typer.Option(help=f"One of {', '.join(ask.RUNGS)}.", metavar="NAME")]
 Sketches = Annotated[int, typer.Option(help="Sketches to average over (random rungs).")]
 Repetitions = Annotated[int, typer.Option(help="Data sets a sketch (sampled rung).")]
 SUMS = ("reducible", "total")
@@ -78,7 +78,9 @@ def _uncertainty(error: float | None, accuracy: str | None) -> str:
 @takes(SettingOptions)
 def curve(
     options: SettingOptions,
-    along: Annotated[str, typer.Option(help=f"The size to vary: {', '.join(ask.AXES)}.")] = "P",
+    along: Annotated[
+        str, typer.Option(help=f"The size to vary: {', '.join(ask.AXES)}.", metavar="SIZE")
+    ] = "P",
     start: Annotated[str, typer.Option("--from", help="First value.", metavar="NUMBER")] = "2",
     stop: Annotated[str, typer.Option("--to", help="Last value.", metavar="NUMBER")] = "4096",
     points: Annotated[int, typer.Option(help="How many values, evenly spaced in the logarithm.")] = 12,
@@ -90,7 +92,7 @@ def curve(
     json: Json = False,
     plot: Plot = None,
 ) -> None:
-    """The terms along one size, with the slope of each on logarithmic axes.
+    """The terms along one size, with the log–log slope of each.
 
     Example: seqlaw curve --along M --from 12 --to 512 --teacher regime1
     """
@@ -149,15 +151,9 @@ def curve(
 
 
 def spaced(along: str, start: str, stop: str, points: int) -> list[float]:
-    """The values of `ask.spaced` between two numbers as they were typed."""
-    if along != "R":
-        return ask.spaced(along, size("from", start), size("to", stop), points)
-    try:
-        return ask.spaced(along, float(start), float(stop), points)
-    except ValueError as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError("from", "and --to must be numbers", f"{start}, {stop}") from None
+    """The values of `ask.spaced` between two numbers as they were typed: sizes are whole, R is not."""
+    number = real if along == "R" else size
+    return ask.spaced(along, number("from", start), number("to", stop), points)
 
 
 def _slope(along: str, name: str, rows: list[dict[str, float]]) -> dict[str, float] | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from seqlaw.model.checks import needs
+
 
 class LabError(Exception):
     """Base of the lab's errors: nothing that was acknowledged is lost when one is raised."""
@@ -23,4 +25,4 @@ def library(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError:
-        raise LabError(f"this needs {name}: pip install 'seqlaw[lab]'") from None
+        raise LabError(f"this {needs(name, 'lab')}") from None

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlaw.model.checks import Array, InputError
+from seqlaw.model.checks import Array, InputError, needs
 
 BATCH = 2**21
 """Numbers in a batch: 16 MB of float64."""
@@ -84,7 +84,7 @@ def _open_zarr(path: Path) -> Any:
     try:
         import zarr
     except ModuleNotFoundError:
-        raise InputError("file", "needs the package zarr to be read", str(path)) from None
+        raise InputError("file", needs("zarr", "measure"), str(path)) from None
     found: Any = zarr.open(str(path), mode="r")
     return found if hasattr(found, "dtype") else found[_only(list(found.array_keys()), path)]
 

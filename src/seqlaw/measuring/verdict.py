@@ -69,7 +69,7 @@ def checks(tally: Tally, spectra: Spectra, fitted: Fit) -> tuple[Check, ...]:
             name="time-order",
             value=None if z != z else z,
             holds=None if z != z else abs(z) > _ORDER_Z,
-            words="lag-one autocovariance over that of shuffled sequences, in standard errors",
+            words="lag-one covariance, in standard errors above shuffled data",
         ),
         Check(
             name="signal",
@@ -81,32 +81,31 @@ def checks(tally: Tally, spectra: Spectra, fitted: Fit) -> tuple[Check, ...]:
             name="explained",
             value=spectra.explained,
             holds=None,
-            words="share of the next state's variance that a linear step explains",
+            words="share of the next state's variance a linear step explains",
         ),
         Check(
             name="symmetry",
             value=a.asymmetry,
             holds=a.asymmetry <= ASYMMETRY,
-            words="antisymmetric over symmetric part of the whitened transition, squared, noise taken off",
+            words="antisymmetric over symmetric part, squared, noise taken off",
         ),
         Check(
             name="commuting",
             value=a.off_diagonal,
             holds={"direct": True, "projected": None, "unknown": None, "neither": False}[fitted.seen],
-            words="squared transition between different principal directions, noise taken off; "
-            f"{LOOKS[fitted.seen]}",
+            words="squared transition across directions, noise taken off",
         ),
         Check(
             name="initial-alignment",
             value=a.initial,
             holds=None,
-            words="mean squared correlation of the first states between leading principal directions",
+            words="first states' squared correlation across directions",
         ),
         Check(
             name="order",
             value=a.order,
             holds=a.order > _LEAST_ORDER,
-            words="rank correlation of variance and transition over principal directions (the theory has 1)",
+            words="rank correlation of variance and transition (the theory has 1)",
         ),
         Check(
             name="tokens",

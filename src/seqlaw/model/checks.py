@@ -22,6 +22,11 @@ class InputError(ValueError):
         return (InputError, (self.field, self.rule, self.value))
 
 
+def needs(library: str, extra: str) -> str:
+    """What to do about a library that is not installed, in one line for every kind of installation."""
+    return f"needs {library}: pip install 'seqlaw[{extra}]' (from a checkout: pip install '.[{extra}]')"
+
+
 def real(field: str, value: Any) -> float:
     """A finite real number."""
     if isinstance(value, (bool, np.bool_)):

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -25,6 +26,16 @@ from seqlaw.model.checks import Array, InputError, positive
 LARGEST_STEP = 0.95
 """γ|s| beyond this is refused: the power series slows down, and past 1 a factor turns negative.
 The paper's safeguard keeps γ‖Ĝ‖ at or below ½."""
+
+MOST_STEPS = 10**18
+
+
+def steps_to(R: float, gamma: float) -> int:
+    """⌈R/γ⌉, forgiving the rounding of R = 0.3, γ = 0.1."""
+    steps = positive("R", R) / positive("gamma", gamma) * (1 - 1e-12)
+    if steps > MOST_STEPS:
+        raise InputError("R", f"must be at most {MOST_STEPS:g} times gamma", R)
+    return max(1, math.ceil(steps))
 
 
 class Schedule(ABC):
@@ -44,18 +55,19 @@ class Schedule(ABC):
         """Σ_t γ_t."""
 
     @property
-    @abstractmethod
     def horizon(self) -> float:
-        """The paper's effective horizon R."""
+        """The paper's effective horizon R: γL, unless the schedule says otherwise."""
+        return self.gamma * self.L
 
     @abstractmethod
     def _log_residual(self, s: NDArray[Any]) -> NDArray[Any]:
         """log ψ(s) for arguments that have been checked."""
 
     @classmethod
-    @abstractmethod
     def from_horizon(cls, R: float, gamma: float, **shape: float) -> Self:
         """The schedule with the fewest steps whose horizon reaches R."""
+        make: Callable[..., Self] = cls
+        return make(gamma=gamma, L=steps_to(R, gamma), **shape)
 
     def with_horizon(self, R: float) -> Self:
         """A schedule of the same kind, peak step and shape with the fewest steps that reach R."""

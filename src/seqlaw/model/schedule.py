@@ -14,25 +14,15 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import log1p
 
 from seqlaw.model.checks import Array, InputError, positive, real, vector, whole
-from seqlaw.model.filters import Schedule, ramp_power_sums, sum_logs
+from seqlaw.model.filters import MOST_STEPS, Schedule, ramp_power_sums, steps_to, sum_logs
 
 __all__ = ["SCHEDULES", "WSD", "BlockDecay", "Constant", "Cosine", "Explicit", "Schedule"]
-
-MOST_STEPS = 10**18
 
 
 def _check(schedule: Any, *, least: int) -> None:
     name = type(schedule).__name__
     object.__setattr__(schedule, "gamma", positive(f"{name}.gamma", schedule.gamma))
     object.__setattr__(schedule, "L", whole(f"{name}.L", schedule.L, least=least, most=MOST_STEPS))
-
-
-def _steps_to(R: float, gamma: float) -> int:
-    """⌈R/γ⌉, forgiving the rounding of R = 0.3, γ = 0.1."""
-    steps = positive("R", R) / positive("gamma", gamma) * (1 - 1e-12)
-    if steps > MOST_STEPS:
-        raise InputError("R", f"must be at most {MOST_STEPS:g} times gamma", R)
-    return max(1, math.ceil(steps))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,16 +43,8 @@ class Constant(Schedule):
     def total(self) -> float:
         return self.gamma * self.L
 
-    @property
-    def horizon(self) -> float:
-        return self.gamma * self.L
-
     def _log_residual(self, s: NDArray[Any]) -> NDArray[Any]:
         return np.asarray(self.L * log1p(-self.gamma * s))
-
-    @classmethod
-    def from_horizon(cls, R: float, gamma: float, **shape: float) -> Self:
-        return cls(gamma=gamma, L=_steps_to(R, gamma), **shape)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,16 +73,8 @@ class Cosine(Schedule):
     def total(self) -> float:
         return self.gamma * (self.L + 1) / 2
 
-    @property
-    def horizon(self) -> float:
-        return self.gamma * self.L
-
     def _log_residual(self, s: NDArray[Any]) -> NDArray[Any]:
         return sum_logs(self._power_sums, self.gamma * s)
-
-    @classmethod
-    def from_horizon(cls, R: float, gamma: float, **shape: float) -> Self:
-        return cls(gamma=gamma, L=_steps_to(R, gamma), **shape)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,16 +138,8 @@ class WSD(Schedule):
         ramp, flat, fall = self.warmup_end, self.stable_end - self.warmup_end, self.L - self.stable_end
         return self.gamma * ((ramp + 1) / 2 + flat + (1 - 1 / self.L) / math.expm1(math.log(self.L) / fall))
 
-    @property
-    def horizon(self) -> float:
-        return self.gamma * self.L
-
     def _log_residual(self, s: NDArray[Any]) -> NDArray[Any]:
         return sum_logs(self._power_sums, self.gamma * s)
-
-    @classmethod
-    def from_horizon(cls, R: float, gamma: float, **shape: float) -> Self:
-        return cls(gamma=gamma, L=_steps_to(R, gamma), **shape)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -223,7 +189,7 @@ class BlockDecay(Schedule):
     @classmethod
     def from_horizon(cls, R: float, gamma: float, **shape: float) -> Self:
         """The smallest L with γ⌊L/ln L⌋ ≥ R: R = 1200, γ = 0.1 gives the paper's L = 142397."""
-        wanted = _steps_to(R, gamma)
+        wanted = steps_to(R, gamma)
         if wanted <= 2:
             return cls(gamma=gamma, L=2, **shape)
         low, high = 3, 4  # L/ln L grows from L = 3 on
@@ -256,11 +222,11 @@ class Explicit(Schedule):
         object.__setattr__(self, "sizes", sizes)
 
     @property
-    def gamma(self) -> float:  # type: ignore[override]
+    def gamma(self) -> float:  # type: ignore[override]  # read off the array, not a field
         return float(self.sizes.max())
 
     @property
-    def L(self) -> int:  # type: ignore[override]
+    def L(self) -> int:  # type: ignore[override]  # as gamma
         return self.sizes.size
 
     def at(self, t: ArrayLike) -> Array:

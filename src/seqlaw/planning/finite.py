@@ -1,8 +1,7 @@
 """The finite-size optimum: integers (M, N, P, L) of least risk under the budgets, constants included.
 
-At fixed (M, P, L) the risk is approx + bias + variance₁/N, so N is as large as the budgets allow and the
-search is over three sizes, in logarithms and with N real: a grid, pattern searches from its best points. Then
-come the neighbouring integers, N among them.
+The search is over (M, P, L) (see `budget`), in logarithms and with N real: a grid, pattern searches from its
+best points. Then come the neighbouring integers, N among them.
 """
 
 from __future__ import annotations
@@ -10,67 +9,29 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from seqlaw.model.checks import Array, InputError, positive, whole
-from seqlaw.model.schedule import Schedule
-from seqlaw.model.setting import Setting
-from seqlaw.model.teacher import LONGEST, Modes, Teacher
+from seqlaw.model.checks import InputError
+from seqlaw.planning.budget import Allocation as Allocation
+from seqlaw.planning.budget import Box, Search, Triple, limits
+from seqlaw.planning.budget import Budget as Budget
 from seqlaw.rungs.equivalent import equivalent_risks
 from seqlaw.rungs.terms import Risk
 
-Triple = tuple[int, int, int]
-"""(M, P, L)."""
-_LARGEST_L = 10**18
 # Moves in units of the step along (log M, log P, log L): the cube, and along the edges of the budgets.
 _MOVES = np.array(
     [*itertools.product((-1, 0, 1), repeat=3), (1, 0, -2), (-1, 0, 2), (1, -2, 0), (-1, 2, 0)], dtype=float
 )
 _MOVES = _MOVES[np.any(_MOVES != 0, axis=1)]
-# Where the profiles of M, P and L are taken, on both sides of the optimum; P is often nearly free.
-_FACTORS = ((1.25, 2.5, 15.0), (2.0, 15.0, 1e3), (1.25, 2.5, 15.0))
+# Where the profiles of M, P, L and N are taken, on both sides of the optimum; P and N are often nearly free.
+_FACTORS = ((1.25, 2.5, 15.0), (2.0, 15.0, 1e3), (1.25, 2.5, 15.0), (1.3, 2.0, 15.0))
 
-
-@dataclass(frozen=True, kw_only=True)
-class Budget:
-    """Ceilings: compute N·P·M²·L ≤ C, tokens N·P ≤ T, and optionally each size."""
-
-    compute: float
-    tokens: float
-    max_M: float = math.inf
-    max_N: float = math.inf
-    max_P: float = math.inf
-    max_L: float = math.inf
-
-    def __post_init__(self) -> None:
-        for name in ("compute", "tokens"):
-            if positive(name, getattr(self, name)) > 1e32:
-                raise InputError(name, "must be at most 1e32", getattr(self, name))
-        for name in ("max_M", "max_N", "max_P", "max_L"):
-            if getattr(self, name) != math.inf:
-                object.__setattr__(self, name, whole(name, getattr(self, name)))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Allocation:
-    """Sizes, what they spend, and the risk that they reach."""
-
-    M: int
-    N: int
-    P: int
-    L: int
-    reducible: float
-
-    @property
-    def tokens(self) -> int:
-        return self.N * self.P
-
-    @property
-    def compute(self) -> int:
-        return self.N * self.P * self.M**2 * self.L
+Point = tuple[int, Triple, float]
+"""A point of a profile: the size that is held, the best (M, P, L) with it, and its risk."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,120 +48,20 @@ class FinitePlan:
     """The range of each size over which the risk, the other sizes chosen anew, stays within 1 %."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Search:
-    """The problem: which student, which budgets, tested where (None: at the training length)."""
-
-    teacher: Teacher | Modes
-    d: float | None
-    schedule: Schedule
-    budget: Budget
-    eval_length: int | None
-    seen: dict[Triple, tuple[float, float]] = dataclasses.field(default_factory=dict)
-    """approx + bias, and the variance of one trajectory, of every allocation looked at."""
-
-    def trajectories(self, triple: Triple) -> int:
-        """The largest N that the budgets allow, 0 where none."""
-        M, P, L = triple
-        budget = self.budget
-        if M > budget.max_M or P > budget.max_P or L > budget.max_L:
-            return 0
-        return min(int(budget.tokens) // P, int(budget.compute) // (P * M**2 * L), _whole(budget.max_N))
-
-    def relaxed(self, triple: Triple) -> float:
-        """The reducible risk at the largest real N ≥ 1."""
-        if self.trajectories(triple) < 1:
-            return math.inf
-        M, P, L = triple
-        N = min(self.budget.tokens / P, self.budget.compute / (P * M**2 * L), self.budget.max_N)
-        fixed, variance = self.seen[triple]
-        return fixed + variance / N
-
-    def value(self, triple: Triple) -> float:
-        """The reducible risk at the largest whole N."""
-        N = self.trajectories(triple)
-        if N < 1:
-            return math.inf
-        fixed, variance = self.seen[triple]
-        return fixed + variance / N
-
-    def best(self) -> Triple:
-        return min(self.seen, key=self.value)
-
-    def setting(self, triple: Triple, N: int | None = None) -> Setting:
-        M, P, L = triple
-        return Setting(
-            teacher=self.teacher,
-            M=M,
-            N=self.trajectories(triple) if N is None else N,
-            P=P,
-            d=self.d,
-            schedule=self.schedule.with_steps(L),
-            eval_length=self.eval_length,
-        )
-
-    def look(self, triples: Iterable[Triple]) -> None:
-        """Evaluate the allocations that the budgets allow and that are new, in one batch."""
-        new = [t for t in dict.fromkeys(triples) if t not in self.seen and self.trajectories(t) >= 1]
-        risks = equivalent_risks([self.setting(t, 1) for t in new], quick=True)
-        self.seen.update({t: (r.approx + r.bias, r.variance) for t, r in zip(new, risks, strict=True)})
-
-    def allocation(self, triple: Triple) -> Allocation:
-        M, P, L = triple
-        return Allocation(M=M, N=self.trajectories(triple), P=P, L=L, reducible=self.value(triple))
-
-
-def _whole(value: float) -> int:
-    return 10**40 if value == math.inf else int(value)
-
-
-def limits(search: Search) -> tuple[Triple, Triple]:
-    """The least and the largest (M, P, L) of any feasible allocation, or an error that says why none."""
-    budget, least_L = search.budget, _shortest(search.schedule)
-    d = search.teacher.d if isinstance(search.teacher, Modes) else search.d
-    assert d is not None
-    if budget.tokens < 2:
-        raise InputError("tokens", "must allow one trajectory of length 2", budget.tokens)
-    if budget.max_P < 2:
-        raise InputError("max_P", "must allow trajectories of length 2", budget.max_P)
-    if budget.max_L < least_L:
-        raise InputError("max_L", f"must allow the schedule's least {least_L} steps", budget.max_L)
-    room = int(budget.compute) // (2 * least_L)
-    if room < 1:
-        rule = f"must allow M = 1, N = 1, P = 2 and the schedule's least {least_L} steps"
-        raise InputError("compute", rule, budget.compute)
-    top_M = int(min(math.isqrt(room), budget.max_M, d))
-    top_P = int(min(budget.tokens, room * 2, budget.max_P, LONGEST))
-    top_L = int(min(int(budget.compute) // 2, budget.max_L, _LARGEST_L))
-    return (1, 2, least_L), (top_M, top_P, top_L)
-
-
-def _shortest(schedule: Schedule) -> int:
-    """The least number of steps that the schedule's phases allow."""
-    for L in range(1, 10**4):
-        try:
-            schedule.with_steps(L)
-        except InputError:
-            continue
-        return L
-    raise InputError("schedule", "must allow fewer than 10000 steps", schedule)
-
-
 def finite_plan(search: Search) -> FinitePlan:
     """The optimum, its profile along each size, and its terms from the accurate sums."""
-    low, high = limits(search)
-    bounds = np.log(np.array([low, high], dtype=float))
-    if _count(search, high) <= 3000:
-        search.look(_all(search, low, high))
+    box = limits(search)
+    if _count(search, box) <= 3000:
+        search.look(_all(search, box))
     else:
-        search.look(_grid(bounds))
+        search.look(_grid(box))
         starts = sorted(search.seen, key=search.relaxed)[:2]
-        _descend(search, starts, bounds, frozen=[None] * len(starts), finest=2e-3, rounds=80)
-        _polish(search, min(search.seen, key=search.relaxed), low, high)
+        _descend(search, starts, box, finest=2e-3, rounds=80)
+        _polish(search, min(search.seen, key=search.relaxed), box)
     if not search.seen:
-        raise InputError("compute", "leaves no allocation under these ceilings", search.budget.compute)
-    profiles = _profiles(search, search.best(), bounds)
-    _polish(search, search.best(), low, high)  # a profile may have passed closer to the optimum
+        raise InputError("compute", "leaves no allocation under these limits", search.budget.compute)
+    profiles = [_profile(search, search.best(), box, axis) for axis in range(4)]
+    _polish(search, search.best(), box)  # a profile may have passed closer to the optimum
     # The search took quick sums, right to 1e-4: the accurate ones decide between the best few.
     finalists = sorted(search.seen, key=search.value)[:12]
     risks = dict(zip(finalists, equivalent_risks([search.setting(t) for t in finalists]), strict=True))
@@ -208,9 +69,9 @@ def finite_plan(search: Search) -> FinitePlan:
     return FinitePlan(
         best=dataclasses.replace(search.allocation(best), reducible=risks[best].reducible),
         risk=risks[best],
-        isoflop=_best_by("M", [search.allocation(t) for t in {best, *profiles[0]}]),
-        by_length=_best_by("P", [search.allocation(t) for t in {best, *profiles[1]}]),
-        flat=_flat(search, best, profiles),
+        isoflop=_best_by("M", [search.allocation(t) for t in {best, *(t for _, t, _ in profiles[0])}]),
+        by_length=_best_by("P", [search.allocation(t) for t in {best, *(t for _, t, _ in profiles[1])}]),
+        flat={name: flat_range(profiles["MPLN".index(name)]) for name in "MNPL"},
     )
 
 
@@ -223,25 +84,19 @@ def _best_by(size: str, allocations: list[Allocation]) -> tuple[Allocation, ...]
     return tuple(best.values())
 
 
-def _grid(bounds: Array) -> list[Triple]:
-    axes = [np.linspace(bounds[0, k], bounds[1, k], n) for k, n in enumerate((11, 9, 11))]
-    return [_integers(x, bounds) for x in itertools.product(*axes)]
+def _grid(box: Box) -> list[Triple]:
+    axes = [np.linspace(box.logs[0, k], box.logs[1, k], n) for k, n in enumerate((11, 9, 11))]
+    return [box.integers(x) for x in itertools.product(*axes)]
 
 
-def _integers(x: Iterable[float], bounds: Array) -> Triple:
-    clipped = np.clip(np.array(list(x)), bounds[0], bounds[1])
-    M, P, L = (max(1, round(math.exp(u))) for u in clipped)
-    low = [round(math.exp(u)) for u in bounds[0]]
-    return max(M, low[0]), max(P, low[1]), max(L, low[2])
-
-
-def _count(search: Search, high: Triple) -> float:
+def _count(search: Search, box: Box) -> float:
     """An upper bound on the number of feasible (M, P, L): Σ_M Σ_P C/(P M²)."""
-    return search.budget.compute * 1.65 * (1 + math.log(high[1]))
+    low, high = box.low[1], box.high[1]
+    return search.budget.compute * 1.65 * (1 / low + math.log(high / low))
 
 
-def _all(search: Search, low: Triple, high: Triple) -> list[Triple]:
-    C = int(search.budget.compute)
+def _all(search: Search, box: Box) -> list[Triple]:
+    C, low, high = int(search.budget.compute), box.low, box.high
     return [
         (M, P, L)
         for M in range(low[0], high[0] + 1)
@@ -253,40 +108,56 @@ def _all(search: Search, low: Triple, high: Triple) -> list[Triple]:
 def _descend(
     search: Search,
     starts: list[Triple],
-    bounds: Array,
+    box: Box,
     *,
-    frozen: list[int | None],
     finest: float,
     rounds: int,
+    step: float = math.inf,
+    frozen: int | None = None,
+    counts: Sequence[int] = (),
 ) -> list[Triple]:
-    """Pattern searches side by side, so that each round is one batch; `frozen` holds one size fixed."""
+    """Pattern searches side by side, so that each round is one batch.
+
+    `frozen` holds one of M, P, L fixed; `counts` holds N, one for each start, by cutting every candidate to
+    the steps that so many trajectories leave.
+    """
     points = list(starts)
-    # From a grid cell down; a profile starts where the optimum is already near.
-    width = float((bounds[1] - bounds[0]).max()) / 10
-    steps = [width / 2 if axis is None else min(width / 2, 0.5) for axis in frozen]
+    values: list[Callable[[Triple], float]] = [partial(search.at, N) for N in counts]
+    values = values or [search.relaxed] * len(points)
+    # From half a grid cell down; a profile starts where the optimum is already near, with a smaller `step`.
+    steps = [min(step, float((box.logs[1] - box.logs[0]).max()) / 20)] * len(points)
+    allowed = _MOVES if frozen is None else _MOVES[_MOVES[:, frozen] == 0]
     for _ in range(rounds):
         moves: list[list[Triple]] = [[] for _ in points]
-        for k, (point, step, axis) in enumerate(zip(points, steps, frozen, strict=True)):
-            if step >= finest:
-                allowed = _MOVES if axis is None else _MOVES[_MOVES[:, axis] == 0]
+        for k, point in enumerate(points):
+            if steps[k] >= finest:
                 here = np.array([math.log(size) for size in point])
-                candidates = [_integers(here + step * move, bounds) for move in allowed]
-                # Rounding must not move the frozen size.
-                moves[k] = [t for t in candidates if axis is None or t[axis] == point[axis]]
+                candidates = [box.integers(here + steps[k] * move) for move in allowed]
+                if counts:
+                    candidates = [(M, P, min(L, _steps(search, M, P, counts[k]))) for M, P, L in candidates]
+                # Rounding must not move the frozen size, nor the cut leave the box.
+                moves[k] = [
+                    t for t in candidates if box.holds(t) and (frozen is None or t[frozen] == point[frozen])
+                ]
         if not any(moves):
             break
         search.look(itertools.chain.from_iterable(moves))
         for k, candidates in enumerate(moves):
-            best = min(candidates, key=search.relaxed, default=points[k])
+            best = min(candidates, key=values[k], default=points[k])
             # Near an optimum a step s gains about s² of the risk: less is wandering along a flat valley.
-            if search.relaxed(best) < search.relaxed(points[k]) * (1 - 1e-3 * steps[k] ** 2):
+            if values[k](best) < values[k](points[k]) * (1 - 1e-3 * steps[k] ** 2):
                 points[k] = best
             else:
                 steps[k] /= 2.5
     return points
 
 
-def _polish(search: Search, start: Triple, low: Triple, high: Triple) -> None:
+def _steps(search: Search, M: int, P: int, N: int) -> int:
+    """The most steps that the compute leaves."""
+    return int(search.budget.compute) // (N * P * M**2)
+
+
+def _polish(search: Search, start: Triple, box: Box) -> None:
     """Neighbouring integers until none is better, with the P or L that spends the budgets at nearby N."""
     best = start
     budget = search.budget
@@ -300,10 +171,10 @@ def _polish(search: Search, start: Triple, low: Triple, high: Triple) -> None:
         for m in _around(M, 2):
             room = min(int(budget.tokens), int(budget.compute) // (max(m, 1) ** 2 * L))  # tokens
             for p in {*_around(P, round(0.2 * P) + 2 if packed else 2), *(room // n for n in counts)}:
-                if low[0] <= m <= high[0] and low[1] <= p <= high[1]:
+                if box.holds((m, p, box.low[2])):
                     deep = int(budget.compute) // (p * m**2)
                     steps = {*([] if packed else _around(L, 2)), *(deep // n for n in counts)}
-                    near += [(m, p, count) for count in steps if low[2] <= count <= high[2]]
+                    near += [(m, p, count) for count in steps if box.holds((m, p, count))]
         search.look(near)
         before, best = best, search.best()
         if search.value(best) > search.value(before) * (1 - 1e-7):
@@ -315,44 +186,62 @@ def _around(size: int, reach: int) -> list[int]:
     return list(range(size - reach, size + reach + 1)) if size < 500 else [size]
 
 
-def _profiles(search: Search, best: Triple, bounds: Array) -> list[list[Triple]]:
-    """For each of M, P, L: the best allocations with that size at several multiples of its optimum."""
+def _profile(search: Search, best: Triple, box: Box, axis: int) -> list[Point]:
+    """The optimum, then M, P, L or N held at multiples of it and about where the risk is 1 % more."""
+    sizes = (*best, search.trajectories(best))
+    centre = (sizes[axis], best, search.value(best) if axis == 3 else search.relaxed(best))
+    wide = [sizes[axis] * factor for f in _FACTORS[axis] for factor in (f, 1 / f)]
+    profile = [centre, *_held(search, best, box, axis, wide)]
+    return [*profile, *_held(search, best, box, axis, flat_range(profile))]
+
+
+def _held(search: Search, best: Triple, box: Box, axis: int, sizes: Iterable[float]) -> list[Point]:
+    """The best (M, P, L) with M, P, L or N at each of some sizes (those that differ from the optimum's)."""
+    low, high = box.logs
     starts: list[Triple] = []
-    frozen: list[int | None] = []
-    for axis in range(3):
-        for factor in (*_FACTORS[axis], *(1 / f for f in _FACTORS[axis])):
-            x = np.log(np.array(best, dtype=float))
-            x[axis] = np.clip(x[axis] + math.log(factor), bounds[0, axis], bounds[1, axis])
-            # Stay inside the compute: what a larger size takes, the others give back.
-            spent = float(np.array([2.0, 1.0, 1.0]) @ x) - math.log(max(search.budget.compute, 1.0))
-            others = [k for k in (2, 1, 0) if k != axis]
-            for k in others:
-                if spent > 0:
-                    give = min(spent / (2.0 if k == 0 else 1.0), x[k] - bounds[0, k])
-                    x[k] -= give
-                    spent -= give * (2.0 if k == 0 else 1.0)
-            triple = _integers(x, bounds)
-            if triple[axis] != best[axis]:
-                starts.append(triple)
-                frozen.append(axis)
+    held: list[int] = []
+    for target in sizes:
+        x = np.log(np.array(best, dtype=float))
+        N = 1
+        if axis < 3:
+            x[axis] = np.clip(math.log(target), low[axis], high[axis])
+        else:
+            N = min(max(round(target), 1), search.trajectories(box.low))
+            x[1] = min(x[1], max(low[1], math.log(search.budget.tokens / N)))
+        # Stay inside the compute: what a larger size takes, the others give back.
+        spent = float(np.array([2.0, 1.0, 1.0]) @ x) - math.log(max(search.budget.compute / N, 1.0))
+        for k in (2, 1, 0):
+            if k != axis and spent > 0:
+                give = min(spent / (2.0 if k == 0 else 1.0), x[k] - low[k])
+                x[k] -= give
+                spent -= give * (2.0 if k == 0 else 1.0)
+        triple = box.integers(x)
+        if axis == 3:
+            triple = (*triple[:2], max(box.low[2], min(triple[2], _steps(search, *triple[:2], N))))
+        size = N if axis == 3 else triple[axis]
+        if size != (*best, search.trajectories(best))[axis]:
+            starts.append(triple)
+            held.append(size)
     search.look(starts)
-    ends = _descend(search, starts, bounds, frozen=frozen, finest=0.08, rounds=6)
-    ends = _spend(search, ends, frozen, bounds)
-    return [[best, *(t for t, a in zip(ends, frozen, strict=True) if a == axis)] for axis in range(3)]
+    if axis == 3:
+        ends = _descend(search, starts, box, finest=0.03, rounds=12, step=0.3, counts=held)
+        return [(N, end, search.at(N, end)) for N, end in zip(held, ends, strict=True)]
+    ends = _descend(search, starts, box, finest=0.08, rounds=6, step=0.5, frozen=axis)
+    ends = _spend(search, ends, axis, box)
+    return [(size, end, search.relaxed(end)) for size, end in zip(held, ends, strict=True)]
 
 
-def _spend(search: Search, ends: list[Triple], frozen: list[int | None], bounds: Array) -> list[Triple]:
+def _spend(search: Search, ends: list[Triple], axis: int, box: Box) -> list[Triple]:
     """Each allocation with P or L drawn out to what whole numbers of trajectories leave of the compute."""
     choices: list[list[Triple]] = []
-    for (M, P, L), axis in zip(ends, frozen, strict=True):
+    for M, P, L in ends:
         room = min(int(search.budget.tokens), int(search.budget.compute) // (M**2 * L))
         deep = int(search.budget.compute) // (P * M**2)
         N = max(1, search.trajectories((M, P, L)))
         near = [(M, P, L)]
-        near += [(M, room // n, L) for n in (N, N + 1) if axis != 1 and room // n >= 2]
+        near += [(M, room // n, L) for n in (N, N + 1) if axis != 1]
         near += [(M, P, deep // n) for n in (N, N + 1) if axis != 2]
-        low, high = np.exp(bounds[0]) * (1 - 1e-9), np.exp(bounds[1]) * (1 + 1e-9)
-        choices.append([t for t in near if all(low[k] <= t[k] <= high[k] for k in range(3))])
+        choices.append([t for t in near if box.holds(t)])
     search.look(itertools.chain.from_iterable(choices))
     return [
         min((t for t in near if t in search.seen), key=search.value, default=end)
@@ -360,31 +249,27 @@ def _spend(search: Search, ends: list[Triple], frozen: list[int | None], bounds:
     ]
 
 
-def _flat(search: Search, best: Triple, profiles: list[list[Triple]]) -> dict[str, tuple[float, float]]:
-    """Where each profile crosses 1.01 of the best risk, by interpolation in logarithms."""
-    level = math.log(1.01 * search.relaxed(best))
-    flat: dict[str, tuple[float, float]] = {}
-    for axis, name in enumerate("MPL"):
-        points = {t for t in (best, *profiles[axis]) if search.relaxed(t) < math.inf}
-        flat[name] = _crossings(
-            sorted((t[axis], math.log(search.relaxed(t))) for t in points), best[axis], level
-        )
-    inside = [t for profile in profiles for t in profile if search.relaxed(t) <= math.exp(level)]
-    counts = [search.trajectories(t) for t in (best, *inside)]
-    return {"M": flat["M"], "N": (float(min(counts)), float(max(counts))), "P": flat["P"], "L": flat["L"]}
+def flat_range(profile: list[Point]) -> tuple[float, float]:
+    """The sizes at which a profile, which begins with the optimum, crosses 1.01 of the least risk.
 
-
-def _crossings(points: list[tuple[int, float]], centre: int, level: float) -> tuple[float, float]:
+    Between its points the excess is taken as a power of the distance in log size: quadratic at a smooth
+    optimum, linear where a budget or a floor makes a kink.
+    """
+    centre, _, least = profile[0]
     ends = []
     for side in (-1, 1):
-        path = [p for p in points if (p[0] - centre) * side >= 0]
-        path.sort(key=lambda p: abs(p[0] - centre))
-        end = float(centre)
-        for inner, outer in itertools.pairwise(path):
-            if outer[1] > level:
-                share = (level - inner[1]) / (outer[1] - inner[1])
-                end = math.exp(math.log(inner[0]) + share * (math.log(outer[0]) - math.log(inner[0])))
-                break
-            end = float(outer[0])
-        ends.append(end)
+        path = sorted(
+            (abs(math.log(size / centre)), max(risk / least - 1, 1e-9))
+            for size, _, risk in profile[1:]
+            if (size - centre) * side > 0 and risk < math.inf
+        )
+        beyond = next((k for k, (_, excess) in enumerate(path) if excess > 0.01), len(path))
+        if beyond == len(path):
+            reach = path[-1][0] if path else 0.0
+        else:
+            first = max(0, min(beyond - 1, len(path) - 2))
+            (near, below), (far, above) = path[first], path[min(first + 1, len(path) - 1)]
+            power = math.log(above / below) / math.log(far / near) if far > near and above > below else 2.0
+            reach = near * (0.01 / below) ** (1 / (power if beyond else min(max(power, 1.0), 2.0)))
+        ends.append(centre * math.exp(side * reach))
     return ends[0], ends[1]

@@ -9,8 +9,9 @@ from seqlaw.model.assumptions import teacher_flags
 from seqlaw.model.checks import InputError
 from seqlaw.model.schedule import WSD, Explicit, Schedule
 from seqlaw.model.teacher import Modes, Teacher
+from seqlaw.planning.budget import Budget, Search
 from seqlaw.planning.corollary import Corollary, corollary
-from seqlaw.planning.finite import Budget, FinitePlan, Search, finite_plan
+from seqlaw.planning.finite import FinitePlan, finite_plan
 from seqlaw.planning.program import SETTINGS, Program, program
 from seqlaw.rungs.equivalent import equivalent_risk
 from seqlaw.rungs.sampled import sampled_risk
@@ -174,8 +175,9 @@ def finite_notes(
         notes.append(
             f"Longer or more hardly matters: any P from {low:.3g} to {high:.3g} is within 1 % of the best."
         )
-    elif best.P <= 2:
-        notes.append("More, shorter sequences win: the best length, 2, is the least that is considered.")
+    elif best.P <= budget.shortest:
+        least = "considered" if budget.min_P <= 2 else "allowed"
+        notes.append(f"More, shorter sequences win: the best length, {best.P}, is the least that is {least}.")
     elif best.N == 1:
         notes.append("Longer wins outright: one sequence takes all the tokens.")
     return notes

@@ -50,13 +50,13 @@ def compiled() -> Kernel | None:
     from numba import njit
 
     @njit(nogil=True)
-    def advance(rng, X, a, scale, scratch):  # type: ignore[no-untyped-def]
+    def advance(rng, X, a, scale, scratch):  # type: ignore[no-untyped-def]  # Numba infers its own
         for i in range(X.shape[0]):
             for j in range(X.shape[1]):
                 X[i, j] = X[i, j] * a[j] + rng.standard_normal() * scale[j]
 
     @njit(nogil=True)
-    def fill(rng, out):  # type: ignore[no-untyped-def]
+    def fill(rng, out):  # type: ignore[no-untyped-def]  # as above
         for i in range(out.size):
             out[i] = rng.standard_normal()
 

@@ -7,7 +7,7 @@ whole family. Each block is simulated directly or drawn as a Gram chain, whichev
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -168,7 +168,8 @@ def moments_of(data: ArrayLike | Iterable[ArrayLike], *, S: ArrayLike | None = N
 def _chunks(data: ArrayLike | Iterable[ArrayLike]) -> Iterator[Array]:
     """Checked three-dimensional pieces of bounded size."""
     whole_array = isinstance(data, np.ndarray) and data.ndim == 3 and data.dtype != object
-    for item in [data] if whole_array else data:  # type: ignore[union-attr]
+    items: Any = [data] if whole_array else data
+    for item in items:
         try:
             states = np.asarray(item)
             if states.dtype.kind not in "fiu":

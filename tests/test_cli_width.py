@@ -1,0 +1,99 @@
+"""What people read fits in 100 columns, in a pipe too."""
+
+import numpy as np
+import pytest
+
+from seqlaw import PRESETS, trajectories
+from seqlaw.cli import main
+from seqlaw.cli.output import WIDTH, print_table, print_text
+
+SMALL = "-M 16 -d 64 -N 256 -P 8 -L 500"
+COMMANDS = [
+    f"risk {SMALL}",
+    f"risk {SMALL} --rung sampled --eval-length 1000",
+    "risk -d inf -M 1e6 -N 1e12 -P 1e9 -L 1e12",
+    f"curve {SMALL} --along P --to 1e6 --points 4",
+    f"curve {SMALL} --along R --from 8 --to 4000 --points 4 --rung exact",
+    "rates",
+    "rates --teacher regime1 -M 1e6 -d inf -N 1e12 -P 1e9 -R 1e9",
+    "plan --compute 1e3 --tokens 1e3",
+    "tradeoff --test 16 --test 256 --test 4096 --points 4 --tokens 1e15",
+    "measure states.npy --tokens 1e6 --eval-length 512 --held-out",
+    "measure noise.npy --tokens 1e4",
+    "sweep grid.toml --out results --jobs 1",
+    "export results --to rows.csv",
+    "fit rows.csv --x M --y approx --offset",
+    "reproduce --rung equivalent --panels a --quick --jobs 1 --out paper",
+]
+GRID = """
+rung = "equivalent"
+[sizes]
+M = [4, 8, 16, 32]
+N = 8
+P = 8
+d = 64
+[[schedules]]
+kind = "wsd"
+L = 100
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("width")
+    np.save(folder / "states.npy", trajectories(PRESETS["regime2"].modes(32), 400, 16, seed=1))
+    np.save(folder / "noise.npy", np.random.default_rng(0).normal(size=(40, 6, 8)))
+    (folder / "grid.toml").write_text(GRID)
+    return folder
+
+
+@pytest.fixture
+def check(folder, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", str(WIDTH))
+    monkeypatch.chdir(folder)
+
+    def call(command):
+        with pytest.raises(SystemExit) as stop:
+            main(command.split())
+        out, err = capsys.readouterr()
+        assert (stop.value.code, err) == (0, ""), command
+        assert out
+        wide = [line for line in out.splitlines() if len(line) > WIDTH]
+        assert not wide, command
+
+    return call
+
+
+def test_no_line_of_any_command_is_wider(check):
+    """One test, since a sweep's rows are exported and then fitted; explore prints one short line."""
+    for command in COMMANDS:
+        check(command)
+
+
+@pytest.mark.slow
+def test_no_line_of_a_large_plan_is_wider(check):
+    check("plan --compute 1e24 --tokens 1e15 --teacher regime1 --eval-length 4096 --min-P 64")
+    check("measure states.npy --tokens 1e6 --compute 1e12 --eval-length 512")
+
+
+def test_a_table_folds_words_and_never_cuts_numbers(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "30")
+    numbers = [f"{k}.123456789" for k in range(12)]
+    print_table([("words " * 30, *numbers[:3])], header=("first", "a", "b", "c"))
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= WIDTH
+    assert out.count("words") == 30
+    print_table([("word", *numbers)])
+    assert capsys.readouterr().out.split() == ["word", *numbers]
+
+
+def test_sentences_fold_to_the_terminal_and_paths_stay_whole(capsys, monkeypatch):
+    path = "/" + "folder/" * 20
+    for columns, widest in (("60", 60), ("300", WIDTH)):
+        monkeypatch.setenv("COLUMNS", columns)
+        print_text("one two three " * 20, lead="- ")
+        lines = capsys.readouterr().out.splitlines()
+        assert widest - 6 < max(map(len, lines)) <= widest
+        assert all(line.startswith("- " if k == 0 else "  ") for k, line in enumerate(lines))
+        print_text(f"written to {path} just now")
+        assert path in capsys.readouterr().out
