@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 import seqlaw
 from seqlaw.cli import explore, main
 from seqlaw.model.checks import InputError
-from seqlaw.planning.finite import Budget
+from seqlaw.planning.budget import Budget
 from seqlaw.spec import read
 from seqlaw.web import copying, guard, panels, pool, schema
 from web_server import QUESTION, TEACHER, environment, explorer, load

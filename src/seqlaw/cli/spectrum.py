@@ -24,9 +24,11 @@ def spectrum(
     json: Json = False,
     plot: Plot = None,
 ) -> None:
-    """The averaged spectrum h_P: initialization, innovations, where they cross and how far training reaches.
+    """The averaged spectrum h_P and its two parts, mode by mode.
 
-    Example: seqlaw spectrum --teacher regime2 -P 64 --to 1e4
+    Initialization, innovations, where they cross (m_P) and how far training reaches (kappa).
+
+    Example: seqlaw spectrum --teacher regime2 -P 64 -d inf --to 1e4
     """
     if plot is not None:
         check_path(plot)

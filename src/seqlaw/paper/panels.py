@@ -183,7 +183,7 @@ def _population(
     axis = "L" if against == "R" else against
     values = grid.pop(axis)
     assert isinstance(values, list)
-    settings = tuple(_setting(regime, d=d, **(grid | {axis: value})) for value in values)  # type: ignore[arg-type]
+    settings = tuple(_setting(regime, d=d, **(grid | {axis: value})) for value in values)  # type: ignore[arg-type]  # int by now
     series = Series(regime=regime, quantity=quantity, against=against, settings=settings)
     return Panel(name=name, series=(series,), sketches=sketches)
 

@@ -12,6 +12,7 @@ from seqlaw.lab.grid import Task, key
 from seqlaw.lab.run import Progress, Summary, run
 from seqlaw.lab.store import read, recorded
 from seqlaw.lab.work import version
+from seqlaw.model.checks import needs
 from seqlaw.model.setting import Setting
 from seqlaw.paper.curves import Row, source
 from seqlaw.paper.panels import Panel
@@ -191,6 +192,6 @@ def write_rows(rows: Iterable[Row], path: Path) -> None:
         import pyarrow
         from pyarrow.parquet import write_table
     except ImportError:
-        raise EngineError("rows.parquet needs pyarrow: pip install 'seqlaw[lab]'") from None
+        raise EngineError(f"rows.parquet {needs('pyarrow', 'lab')}") from None
     schema = pyarrow.schema(list(COLUMNS.items()))
     write_table(pyarrow.Table.from_pylist(tidy(rows), schema=schema), path)

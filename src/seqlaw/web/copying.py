@@ -146,17 +146,14 @@ def copy_plan(body: PlanBody) -> dict[str, str]:
     """The allocation of a budget."""
     budget, schedule = body.budget, body.schedule.build()
     options = ["--compute", _number(budget.compute), "--tokens", _number(budget.tokens)]
-    for name in ("max_M", "max_N", "max_P", "max_L"):
-        if getattr(budget, name) != math.inf:
-            options += [f"--{name.replace('_', '-')}", _number(getattr(budget, name))]
+    bounds = {name: getattr(budget, name) for name in ("max_M", "max_N", "max_P", "max_L", "min_P")}
+    bounds = {name: value for name, value in bounds.items() if value not in (math.inf, 1)}
+    for name, value in bounds.items():
+        options += [f"--{name.replace('_', '-')}", _number(value)]
     if body.eval_length is not None:
         options += ["--eval-length", _number(body.eval_length)]
     options += ["-d", _number(body.d), *_teacher_options(body.teacher)]
-    given = {"compute": budget.compute, "tokens": budget.tokens} | {
-        name: getattr(budget, name)
-        for name in ("max_M", "max_N", "max_P", "max_L")
-        if getattr(budget, name) != math.inf
-    }
+    given = {"compute": budget.compute, "tokens": budget.tokens} | bounds
     spent = "Budget(" + ", ".join(f"{name}={value!r}" for name, value in given.items()) + ")"
     tested = "" if body.eval_length is None else f", eval_length={_number(body.eval_length)}"
     d = "math.inf" if body.d == math.inf else _number(body.d)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from seqlaw.fit import fit_power_law
-from seqlaw.model.checks import InputError
+from seqlaw.model.checks import InputError, needs
 from seqlaw.paper import curves
 from seqlaw.paper.panels import Panel, Series, paper_panels, quick_panels, select
 from seqlaw.rungs.equivalent import equivalent_risks
@@ -25,7 +25,7 @@ def check_results(folder: str) -> Path:
             "results", "must be a folder of `seqlaw reproduce` with rows.parquet and table.json", folder
         )
     if find_spec("pyarrow") is None:
-        raise InputError("results", "needs pyarrow: pip install 'seqlaw[lab]'", folder)
+        raise InputError("results", needs("pyarrow", "lab"), folder)
     return Path(folder)
 
 

@@ -16,7 +16,7 @@ from seqlaw.model.checks import InputError, whole
 from seqlaw.model.schedule import Schedule
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import Teacher
-from seqlaw.planning.finite import Budget
+from seqlaw.planning.budget import Budget
 from seqlaw.rungs.ask import spaced
 from seqlaw.spec import make_schedule
 
@@ -224,6 +224,7 @@ RANGES: dict[str, dict[str, dict[str, float]]] = {
         "max_N": _COUNT,
         "max_P": _COUNT,
         "max_L": _COUNT,
+        "min_P": _COUNT,
     },
     "ScheduleBody": {"gamma": _ABOVE_ZERO, "warmup": _FRACTION, "decay": _FRACTION, "R": _ABOVE_ZERO},
 }

@@ -15,7 +15,7 @@ from seqlaw.model.assumptions import setting_flags
 from seqlaw.model.checks import InputError
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import Teacher
-from seqlaw.planning.finite import Allocation
+from seqlaw.planning.budget import Allocation
 from seqlaw.planning.plan import Plan, plan
 from seqlaw.planning.tradeoff import split_lengths, tradeoff
 from seqlaw.rungs.ask import along, risks

@@ -39,6 +39,7 @@ for (const [size, high] of [["M", 1e6], ["N", 1e12], ["P", 1e9], ["L", 1e12]])
   FIELDS["max_" + size] = {
     symbol: size, words: "at most", low: 2, high, log: true, whole: true, right: "", placeholder: "no limit",
   };
+FIELDS.min_P = { symbol: "P", words: "at least", low: 2, high: 1e9, log: true, whole: true, left: "", placeholder: "no limit" };
 for (const axis of ["M", "N", "P", "R"]) {
   const whole = axis !== "R";
   FIELDS["from_" + axis] = { symbol: "", words: `from ${axis} =`, slider: false, whole };
@@ -52,7 +53,7 @@ const GROUPS = [
   { title: "Teacher", views: ALL, fields: ["alpha", "theta", "r", "rho", "c_xi", "c_0"] },
   { title: "Student and data", views: ALL, fields: ["M", "N", "P", "d", "eval_length"] },
   { title: "Training", views: ALL, fields: ["L", "R", "gamma", "warmup", "decay"] },
-  { title: "Ceilings", views: ["plan"], fields: ["max_M", "max_N", "max_P", "max_L"] },
+  { title: "Ceilings, and a floor", views: ["plan"], fields: ["max_M", "max_N", "max_P", "max_L", "min_P"] },
   {
     title: "Sampled points", views: ["curve"],
     fields: ["sample_points", "sketches", "repetitions", "seed"],

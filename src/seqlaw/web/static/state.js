@@ -11,7 +11,7 @@ export const DEFAULTS = {
   style: "stacked", scale: "linear",
   sample_points: "6", sketches: "3", repetitions: "1", seed: "0",
   tokens: "1e6", tests: "16, 4096",
-  compute: "1e15", budget_tokens: "1e8", max_M: "", max_N: "", max_P: "", max_L: "",
+  compute: "1e15", budget_tokens: "1e8", max_M: "", max_N: "", max_P: "", max_L: "", min_P: "",
 };
 
 export const VIEWS = [
@@ -77,7 +77,7 @@ export const bodies = {
   }),
   plan: () => {
     const budget = { compute: state.compute, tokens: state.budget_tokens };
-    for (const name of ["max_M", "max_N", "max_P", "max_L"])
+    for (const name of ["max_M", "max_N", "max_P", "max_L", "min_P"])
       if (orNull(state[name])) budget[name] = state[name];
     return {
       teacher: teacher(), schedule: schedule(false), budget, d: state.d.trim(),
