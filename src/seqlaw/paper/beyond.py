@@ -22,7 +22,8 @@ from seqlaw.planning.tradeoff import Tradeoff, tradeoff
 from seqlaw.rungs.equivalent import equivalent_risks
 from seqlaw.rungs.terms import TERMS
 
-TOKENS = 10**6
+TOKENS = 2**24
+"""As in the first figure of the README."""
 LONGER: dict[str, Any] = {"M": 128, "d": 1024, "schedule": BlockDecay(gamma=GAMMA, L=30000)}
 """The student of "longer or more", in both regimes."""
 COMMON = (4, 48, 4096)

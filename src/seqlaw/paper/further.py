@@ -46,9 +46,7 @@ def longer() -> str:
             pictures.as_svg(pictures.draw_tradeoffs(views)),
             f"Both regimes: {TOKENS:,} tokens at every point (N = {TOKENS:,}/P), M = {LONGER['M']}, "
             f"d = {LONGER['d']}, block decay with L = {schedule.L} and γ = {schedule.gamma}, which is "
-            f"R = {schedule.horizon:.0f}. Equivalent rung. The first figure of the README is Regime II with "
-            "the same M, d and schedule, but 16,777,216 tokens: another budget, with risks less than "
-            "half a percent lower, since the variance is small at both.",
+            f"R = {schedule.horizon:.0f}. Equivalent rung, as in the first figure of the README.",
             "Reducible risk along P at a fixed number of tokens",
         )
     )
