@@ -318,23 +318,24 @@ def test_the_optimum_is_flat_where_it_says():
 def least_risk(s, best, held, value):
     """The least reducible risk with one size held, over a fine grid of the others (P is at its floor, 2)."""
     C, T = s.budget.compute, s.budget.tokens
-    near = np.exp(np.linspace(-0.9, 0.9, 91))
-    widths = [value] if held == "M" else sorted({max(1, round(best.M * f)) for f in near[::2]})
-    steps = [value] if held == "L" else [round(best.L * f) for f in np.exp(np.linspace(-1.2, 1.2, 121))]
+    near = np.exp(np.linspace(-0.9, 0.9, 46))
     settings, counts = [], []
-    for M, P, L in itertools.product(widths, (2, 3), steps):
-        N = min(T / P, C / (P * M**2 * L))
-        if held == "N":
-            if not value <= N < 1.3 * value:  # where much compute is left over, more of it could be used
-                continue
-            N = value
-        settings.append(
-            Setting(
-                teacher=s.teacher, M=M, N=1, P=P, d=s.d, eval_length=s.eval_length,
-                schedule=s.schedule.with_steps(L),
-            )
-        )  # fmt: skip
-        counts.append(N)
+    widths = [value] if held == "M" else sorted({max(1, round(best.M * f)) for f in near})
+    for M, P in itertools.product(widths, (2, 3)):
+        steps = {value} if held == "L" else {round(best.L * f) for f in near}
+        if held == "N":  # no more steps than N leaves
+            most = int(C / (value * P * M**2))
+            steps = {min(L, most) for L in steps} | {int(share * most) for share in (1, 0.95, 0.9)}
+        for L in steps:
+            N = value if held == "N" else min(T / P, C / (P * M**2 * L))
+            if N * P <= T:
+                schedule = s.schedule.with_steps(L)
+                settings.append(
+                    Setting(
+                        teacher=s.teacher, M=M, N=1, P=P, d=s.d, eval_length=s.eval_length, schedule=schedule
+                    )
+                )
+                counts.append(N)
     risks = equivalent_risks(settings, quick=True)
     return min(risk.approx + risk.bias + risk.variance / N for risk, N in zip(risks, counts, strict=True))
 

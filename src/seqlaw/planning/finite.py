@@ -15,7 +15,7 @@ from functools import partial
 
 import numpy as np
 
-from seqlaw.model.checks import InputError
+from seqlaw.model.checks import Array, InputError
 from seqlaw.planning.budget import Allocation as Allocation
 from seqlaw.planning.budget import Box, Search, Triple, limits
 from seqlaw.planning.budget import Budget as Budget
@@ -28,8 +28,12 @@ _MOVES = np.array(
 )
 _MOVES = _MOVES[np.any(_MOVES != 0, axis=1)]
 # Where the profiles of M, P, L and N are taken, on both sides of the optimum; P and N are often nearly free.
-_FACTORS = ((1.25, 2.5, 15.0), (2.0, 15.0, 1e3), (1.25, 2.5, 15.0), (1.3, 2.0, 15.0))
+_FACTORS = ((1.25, 2.5, 15.0), (2.0, 15.0, 1e3), (1.25, 2.5), (1.3, 4.0))
 
+N_AXIS = 3
+"""Sizes are numbered M, P, L, N: the first three are a Triple."""
+Held = tuple[int, int] | None
+"""A size that a search holds: which, and at what."""
 Point = tuple[int, Triple, float]
 """A point of a profile: the size that is held, the best (M, P, L) with it, and its risk."""
 
@@ -45,7 +49,7 @@ class FinitePlan:
     by_length: tuple[Allocation, ...]
     """The best allocation at each of several lengths: what another P would cost."""
     flat: dict[str, tuple[float, float]]
-    """The range of each size over which the risk, the other sizes chosen anew, stays within 1 %."""
+    """The range of each size over which the risk, the other sizes chosen anew, stays within about 1 %."""
 
 
 def finite_plan(search: Search) -> FinitePlan:
@@ -56,11 +60,11 @@ def finite_plan(search: Search) -> FinitePlan:
     else:
         search.look(_grid(box))
         starts = sorted(search.seen, key=search.relaxed)[:2]
-        _descend(search, starts, box, finest=2e-3, rounds=80)
+        _descend(search, [(triple, None) for triple in starts], box, finest=4e-3, rounds=80)
         _polish(search, min(search.seen, key=search.relaxed), box)
     if not search.seen:
         raise InputError("compute", "leaves no allocation under these limits", search.budget.compute)
-    profiles = [_profile(search, search.best(), box, axis) for axis in range(4)]
+    profiles = _profiles(search, search.best(), box)
     _polish(search, search.best(), box)  # a profile may have passed closer to the optimum
     # The search took quick sums, right to 1e-4: the accurate ones decide between the best few.
     finalists = sorted(search.seen, key=search.value)[:12]
@@ -107,38 +111,29 @@ def _all(search: Search, box: Box) -> list[Triple]:
 
 def _descend(
     search: Search,
-    starts: list[Triple],
+    starts: Sequence[tuple[Triple, Held]],
     box: Box,
     *,
     finest: float,
     rounds: int,
     step: float = math.inf,
-    frozen: int | None = None,
-    counts: Sequence[int] = (),
 ) -> list[Triple]:
     """Pattern searches side by side, so that each round is one batch.
 
-    `frozen` holds one of M, P, L fixed; `counts` holds N, one for each start, by cutting every candidate to
-    the steps that so many trajectories leave.
+    A size that is held is not moved; N is, by cutting every candidate to the steps that so many leave.
     """
-    points = list(starts)
-    values: list[Callable[[Triple], float]] = [partial(search.at, N) for N in counts]
-    values = values or [search.relaxed] * len(points)
+    points = [triple for triple, _ in starts]
+    values: list[Callable[[Triple], float]] = [
+        partial(search.at, held[1]) if held and held[0] == N_AXIS else search.relaxed for _, held in starts
+    ]
     # From half a grid cell down; a profile starts where the optimum is already near, with a smaller `step`.
     steps = [min(step, float((box.logs[1] - box.logs[0]).max()) / 20)] * len(points)
-    allowed = _MOVES if frozen is None else _MOVES[_MOVES[:, frozen] == 0]
     for _ in range(rounds):
         moves: list[list[Triple]] = [[] for _ in points]
-        for k, point in enumerate(points):
+        for k, (_, held) in enumerate(starts):
             if steps[k] >= finest:
-                here = np.array([math.log(size) for size in point])
-                candidates = [box.integers(here + steps[k] * move) for move in allowed]
-                if counts:
-                    candidates = [(M, P, min(L, _steps(search, M, P, counts[k]))) for M, P, L in candidates]
-                # Rounding must not move the frozen size, nor the cut leave the box.
-                moves[k] = [
-                    t for t in candidates if box.holds(t) and (frozen is None or t[frozen] == point[frozen])
-                ]
+                here = np.array([math.log(size) for size in points[k]])
+                moves[k] = _candidates(search, here, steps[k], held, box)
         if not any(moves):
             break
         search.look(itertools.chain.from_iterable(moves))
@@ -150,6 +145,19 @@ def _descend(
             else:
                 steps[k] /= 2.5
     return points
+
+
+def _candidates(search: Search, here: Array, step: float, held: Held, box: Box) -> list[Triple]:
+    """The moves from a point, inside the box and with what is held as it is."""
+    if held is None:
+        return [box.integers(here + step * move) for move in _MOVES]
+    axis, size = held
+    if axis == N_AXIS:
+        sizes = (box.integers(here + step * move) for move in _MOVES)
+        cut = ((M, P, min(L, _steps(search, M, P, size))) for M, P, L in sizes)
+        return [t for t in cut if box.holds(t)]
+    sizes = (box.integers(here + step * move) for move in _MOVES[_MOVES[:, axis] == 0])
+    return [t for t in sizes if t[axis] == size]  # rounding must not move it
 
 
 def _steps(search: Search, M: int, P: int, N: int) -> int:
@@ -186,28 +194,38 @@ def _around(size: int, reach: int) -> list[int]:
     return list(range(size - reach, size + reach + 1)) if size < 500 else [size]
 
 
-def _profile(search: Search, best: Triple, box: Box, axis: int) -> list[Point]:
-    """The optimum, then M, P, L or N held at multiples of it and about where the risk is 1 % more."""
+def _profiles(search: Search, best: Triple, box: Box) -> list[list[Point]]:
+    """For each of M, P, L, N: the optimum, then the size held at multiples of it and where 1 % is lost."""
     sizes = (*best, search.trajectories(best))
-    centre = (sizes[axis], best, search.value(best) if axis == 3 else search.relaxed(best))
-    wide = [sizes[axis] * factor for f in _FACTORS[axis] for factor in (f, 1 / f)]
-    profile = [centre, *_held(search, best, box, axis, wide)]
-    return [*profile, *_held(search, best, box, axis, flat_range(profile))]
+    least = [search.relaxed(best)] * 3 + [search.value(best)]
+    profiles = [[(size, best, risk)] for size, risk in zip(sizes, least, strict=True)]
+    wide = [(k, size * x) for k, size in enumerate(sizes) for f in _FACTORS[k] for x in (f, 1 / f)]
+    _hold(search, wide, box, profiles, finest=0.08)
+    ends = [(k, end) for k, profile in enumerate(profiles) for end in flat_range(profile)]
+    _hold(search, ends, box, profiles, finest=0.03)
+    return profiles
 
 
-def _held(search: Search, best: Triple, box: Box, axis: int, sizes: Iterable[float]) -> list[Point]:
-    """The best (M, P, L) with M, P, L or N at each of some sizes (those that differ from the optimum's)."""
+def _hold(
+    search: Search,
+    targets: Iterable[tuple[int, float]],
+    box: Box,
+    profiles: list[list[Point]],
+    *,
+    finest: float,
+) -> None:
+    """Add to the profiles the best allocations with one size held at each target (axis, size)."""
     low, high = box.logs
-    starts: list[Triple] = []
-    held: list[int] = []
-    for target in sizes:
+    starts: list[tuple[Triple, tuple[int, int]]] = []
+    for axis, target in targets:
+        optimum, best, _ = profiles[axis][0]
         x = np.log(np.array(best, dtype=float))
         N = 1
-        if axis < 3:
-            x[axis] = np.clip(math.log(target), low[axis], high[axis])
-        else:
+        if axis == N_AXIS:
             N = min(max(round(target), 1), search.trajectories(box.low))
             x[1] = min(x[1], max(low[1], math.log(search.budget.tokens / N)))
+        else:
+            x[axis] = np.clip(math.log(target), low[axis], high[axis])
         # Stay inside the compute: what a larger size takes, the others give back.
         spent = float(np.array([2.0, 1.0, 1.0]) @ x) - math.log(max(search.budget.compute / N, 1.0))
         for k in (2, 1, 0):
@@ -215,32 +233,31 @@ def _held(search: Search, best: Triple, box: Box, axis: int, sizes: Iterable[flo
                 give = min(spent / (2.0 if k == 0 else 1.0), x[k] - low[k])
                 x[k] -= give
                 spent -= give * (2.0 if k == 0 else 1.0)
-        triple = box.integers(x)
-        if axis == 3:
-            triple = (*triple[:2], max(box.low[2], min(triple[2], _steps(search, *triple[:2], N))))
-        size = N if axis == 3 else triple[axis]
-        if size != (*best, search.trajectories(best))[axis]:
-            starts.append(triple)
-            held.append(size)
-    search.look(starts)
-    if axis == 3:
-        ends = _descend(search, starts, box, finest=0.03, rounds=12, step=0.3, counts=held)
-        return [(N, end, search.at(N, end)) for N, end in zip(held, ends, strict=True)]
-    ends = _descend(search, starts, box, finest=0.08, rounds=6, step=0.5, frozen=axis)
-    ends = _spend(search, ends, axis, box)
-    return [(size, end, search.relaxed(end)) for size, end in zip(held, ends, strict=True)]
+        M, P, L = box.integers(x)
+        if axis == N_AXIS:
+            L = max(box.low[2], min(L, _steps(search, M, P, N)))
+        size = N if axis == N_AXIS else (M, P, L)[axis]
+        if size != optimum:
+            starts.append(((M, P, L), (axis, size)))
+    search.look(triple for triple, _ in starts)
+    ends = _descend(search, starts, box, finest=finest, rounds=8, step=0.5)
+    for end, (_, (axis, size)) in zip(_spend(search, ends, starts, box), starts, strict=True):
+        risk = search.at(size, end) if axis == N_AXIS else search.relaxed(end)
+        profiles[axis].append((size, end, risk))
 
 
-def _spend(search: Search, ends: list[Triple], axis: int, box: Box) -> list[Triple]:
+def _spend(
+    search: Search, ends: list[Triple], starts: Sequence[tuple[Triple, tuple[int, int]]], box: Box
+) -> list[Triple]:
     """Each allocation with P or L drawn out to what whole numbers of trajectories leave of the compute."""
     choices: list[list[Triple]] = []
-    for M, P, L in ends:
-        room = min(int(search.budget.tokens), int(search.budget.compute) // (M**2 * L))
-        deep = int(search.budget.compute) // (P * M**2)
-        N = max(1, search.trajectories((M, P, L)))
+    for (M, P, L), (_, (axis, _)) in zip(ends, starts, strict=True):
         near = [(M, P, L)]
-        near += [(M, room // n, L) for n in (N, N + 1) if axis != 1]
-        near += [(M, P, deep // n) for n in (N, N + 1) if axis != 2]
+        if axis != N_AXIS:
+            room = min(int(search.budget.tokens), int(search.budget.compute) // (M**2 * L))
+            N = max(1, search.trajectories((M, P, L)))
+            near += [(M, room // n, L) for n in (N, N + 1) if axis != 1]
+            near += [(M, P, _steps(search, M, P, n)) for n in (N, N + 1) if axis != 2]
         choices.append([t for t in near if box.holds(t)])
     search.look(itertools.chain.from_iterable(choices))
     return [
