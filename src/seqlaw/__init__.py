@@ -41,7 +41,7 @@ from seqlaw.rungs.trajectories import trajectories, trajectory_chunks
 from seqlaw.spectrum import AveragedSpectrum, averaged_spectrum
 from seqlaw.sweep import export, load, sweep
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 __all__ = [
     "PRESETS",

@@ -36,7 +36,7 @@ def draw_tradeoffs(views: Mapping[str, Tradeoff]) -> Figure:
             style = "-" if tested == OWN else (0, (4, 1.5))
             x, y = [row.P for row in curve], [row.reducible for row in curve]
             place.plot(x, y, color=SERIES[k], marker=MARKERS[k], markersize=3.4, linestyle=style, label=label)
-        title = f"Regime {regime}: {view.tokens / 1e6:g} million tokens"
+        title = f"Regime {regime}: {view.tokens:,} tokens"
         _finish(place, "trajectory length $P$", "reducible risk", title)
     return figure
 
