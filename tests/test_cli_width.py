@@ -11,6 +11,7 @@ SMALL = "-M 16 -d 64 -N 256 -P 8 -L 500"
 COMMANDS = [
     f"risk {SMALL}",
     f"risk {SMALL} --rung sampled --eval-length 1000",
+    "risk -L 1e7 -M 16",
     "risk -d inf -M 1e6 -N 1e12 -P 1e9 -L 1e12",
     f"curve {SMALL} --along P --to 1e6 --points 4",
     f"curve {SMALL} --along R --from 8 --to 4000 --points 4 --rung exact",
@@ -61,6 +62,7 @@ def check(folder, monkeypatch, capsys):
         assert out
         wide = [line for line in out.splitlines() if len(line) > WIDTH]
         assert not wide, command
+        assert "…" not in out.replace("… ", ""), command  # a cell that was cut
 
     return call
 

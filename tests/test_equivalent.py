@@ -397,3 +397,32 @@ def test_a_grid_is_its_points():
         alone = equivalent_risk(one)
         for name in ("approx", "bias", "variance"):
             assert getattr(alone, name) == pytest.approx(getattr(many, name), rel=1e-9)
+
+
+def padded(modes: Modes, more: int) -> Modes:
+    zeros = np.zeros(more)
+    return Modes(
+        a=np.append(modes.a, zeros),
+        sigma_xi=np.append(modes.sigma_xi, zeros),
+        sigma_0=np.append(modes.sigma_0, zeros),
+    )
+
+
+@pytest.mark.parametrize("M", [5, 20])
+def test_modes_that_never_vary_change_nothing(M):
+    live = PRESETS["regime2"].modes(20)
+    plain, more = (
+        equivalent_risk(Setting(teacher=t, M=M, N=100, P=8, schedule=WSD(gamma=0.1, L=1000)))
+        for t in (live, padded(live, 12))
+    )
+    for name in ("approx", "bias", "variance", "total"):
+        assert getattr(more, name) == pytest.approx(getattr(plain, name), rel=1e-10, abs=1e-18)
+
+
+def test_a_student_wider_than_the_modes_that_vary_is_refused():
+    modes = padded(PRESETS["regime2"].modes(4), 3)
+    with pytest.raises(InputError, match="at most 4"):
+        equivalent_risk(Setting(teacher=modes, M=5, N=100, P=8, schedule=WSD(gamma=0.1, L=1000)))
+    start = Modes(a=[0.5, 0.4, 0.3], sigma_xi=[1.0, 1.0, 1.0], sigma_0=[1.0, 1.0, 0.0])
+    with pytest.raises(InputError, match="below 2"):
+        equivalent_risk(Setting(teacher=start, M=2, N=100, P=1, schedule=WSD(gamma=0.1, L=1000)))

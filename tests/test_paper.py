@@ -448,3 +448,4 @@ def test_sampled_slopes_of_three_seeds(tmp_path: Path) -> None:
     # The means are known to three or four digits themselves.
     spread = np.sqrt(np.array([one.spread for one in printed]) ** 2 + 0.0003**2)
     assert np.all(np.abs(off) < 3 * spread), off / spread
+    assert np.all(np.abs(off.mean(axis=0)) < 3 * spread / np.sqrt(len(SEEDS))), off.mean(axis=0) / spread

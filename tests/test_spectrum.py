@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from seqlaw import PRESETS, WSD, InputError, Modes, Setting, averaged_spectrum
+from seqlaw import PRESETS, WSD, InputError, Modes, Setting, Teacher, averaged_spectrum
 from seqlaw.cli import main
 
 SETTING = Setting(teacher=PRESETS["regime2"], M=64, N=4096, P=7, d=500, schedule=WSD(gamma=0.1, L=30000))
@@ -36,7 +36,7 @@ def test_both_parts_are_the_papers_sums():
 
 def test_the_marks_are_where_they_say():
     found, teacher, R = averaged_spectrum(replace(SETTING, P=32)), SETTING.teacher, SETTING.schedule.horizon
-    left, right = naive(teacher, 32, found.m_P)
+    left, right = naive(teacher, 32, found.crossing)
     assert left == pytest.approx(right, rel=1e-10)  # bisection to 1e-12 of log j
     k = found.kappa
     assert R * (teacher.c_xi * k**-teacher.alpha + teacher.c_0 / 32 * k**-teacher.theta) == pytest.approx(1)
@@ -48,7 +48,22 @@ def test_measured_modes_are_shown_as_they_are():
     found = averaged_spectrum(setting, points=50)
     np.testing.assert_array_equal(found.j, [1, 2, 3])
     np.testing.assert_array_equal(found.total, modes.averaged(4))
-    assert (found.m_P, found.kappa) == (None, None)
+    assert (found.crossing, found.kappa) == (None, None)
+
+
+def test_the_last_of_several_crossings_is_found():
+    """The initial part is heavier at j = 1, lighter from 2 on and heavier again in the tail."""
+    teacher = Teacher(alpha=1.3, theta=1.2, r=0.4, rho=0.999, c_xi=0.03, c_0=1.4175)
+    found = averaged_spectrum(replace(SETTING, teacher=teacher, P=64))
+    left, right = naive(teacher, 64, found.crossing)
+    assert left == pytest.approx(right, rel=1e-10)
+    assert found.crossing > 10
+
+
+def test_states_that_do_not_vary_are_refused():
+    modes = Modes(a=[0.5, 0.2], sigma_xi=[0, 0], sigma_0=[0, 0])
+    with pytest.raises(InputError, match="vary"):
+        averaged_spectrum(Setting(teacher=modes, M=1, N=10, P=4, schedule=SETTING.schedule))
 
 
 @pytest.mark.parametrize(("last", "points", "field"), [(501, 9, "to"), (0, 9, "to"), (9, 1, "points")])
@@ -69,9 +84,9 @@ def test_the_command_prints_draws_and_gives_json(tmp_path, capsys):
     picture = tmp_path / "spectrum.svg"
     text = run(capsys, "-M", "64", "-P", "64", "-d", "500", "--points", "9", "--plot", str(picture))
     assert "Regime II: h_P at P=64" in text
-    assert "m_P = 28.38" in text
+    assert "cross at mode 28.38" in text
     assert picture.read_text().startswith("<?xml")
     answer = json.loads(run(capsys, "-P", "7", "-d", "inf", "--to", "1e9", "--points", "9", "--json"))
     assert answer["rows"][-1]["j"] == 10**9
     assert answer["rows"][-1]["total"] == pytest.approx(math.fsum(naive(SETTING.teacher, 7, 1e9)), rel=1e-12)
-    assert "m_P: none for these modes" in run(capsys, "--teacher", "regime1", "--points", "5")
+    assert "do not cross up to mode 1024" in run(capsys, "--teacher", "regime1", "--points", "5")

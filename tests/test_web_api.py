@@ -147,6 +147,10 @@ def test_the_panels_of_a_reproduce_folder_are_its_own_and_so_is_the_copied_run(t
     assert all(len(c["error"]) == len(c["y"]) == len(c["x"]) for c in curves[1:])
     printed = run_python(answer["copy"]["python"])
     assert [float(row[-1]) for row in printed] == [c["slope"] for c in curves]
+    for text in ("{}", "[]", "not json"):
+        (tmp_path / "a folder" / "table.json").write_text(text)
+        with pytest.raises(InputError, match=r"table\.json"):
+            panels.panels(folder)
 
 
 # ---- rules --------------------------------------------------------------------------------------------

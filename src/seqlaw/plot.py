@@ -98,7 +98,7 @@ def draw_curve(rows: Sequence[dict[str, Any]], along: str, answers: Sequence[Ris
 
 
 def draw_spectrum(answer: AveragedSpectrum, setting: Setting, path: str | Path) -> None:
-    """h_P and its two parts, with the crossover m_P, the cutoff κ and the width M marked."""
+    """h_P and its two parts, with the crossing (the paper's m_P), the cutoff κ and the width M marked."""
     check_path(path)
     figure, grid = new_figure(5.2, 3.8)
     axes = grid[0, 0]
@@ -107,7 +107,7 @@ def draw_spectrum(answer: AveragedSpectrum, setting: Setting, path: str | Path) 
     axes.plot(answer.j, answer.total, color=COLOURS["reducible"], label="$h_P$, their sum")
     top = float(answer.total.max())
     axes.set_ylim(max(float(answer.total.min()) / 30, top * 1e-14), top * 3)
-    for name, place in (("$m_P$", answer.m_P), ("κ", answer.kappa), ("$M$", float(setting.M))):
+    for name, place in (("$m_P$", answer.crossing), ("κ", answer.kappa), ("$M$", float(setting.M))):
         if place is not None and 1 <= place <= answer.j[-1]:
             axes.axvline(place, color="0.6", linewidth=0.8, linestyle=":")
             axes.annotate(

@@ -1,4 +1,4 @@
-"""The averaged spectrum h_P with its two parts, where they cross (m_P) and how far training reaches (κ)."""
+"""The averaged spectrum h_P with its two parts, where they cross and how far training reaches (κ)."""
 
 from __future__ import annotations
 
@@ -7,26 +7,28 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from seqlaw.model.checks import Array, whole
+from seqlaw.model.checks import Array, InputError, whole
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import Modes, Teacher
 from seqlaw.rungs.rates import guide_cutoff
 
 FARTHEST = 10**12
-"""The last mode that is shown of a longer spectrum."""
+"""The last mode that is looked at of a longer spectrum."""
+_SCAN = 600  # places at which the heavier part is looked up before a crossing is bisected
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AveragedSpectrum:
-    """h_P at some modes; every number is exact to rounding, None where there is none."""
+    """h_P at some modes; every number is exact to rounding."""
 
     j: Array
     initial: Array
     innovation: Array
-    m_P: float | None
-    """The (real) mode at which the two parts are equal; None for measured modes, and where they never are."""
+    crossing: float | None
+    """The last (real) mode, up to d and 10^12, at which the two parts are equal; None where there is none and
+    for modes given as arrays. The theorem's m_P is its order, constants dropped."""
     kappa: float | None
-    """κ with R (c_ξ κ^-α + c_0 P^-1 κ^-θ) = 1, the paper's guide; None for measured modes."""
+    """κ with R (c_ξ κ^-α + c_0 P^-1 κ^-θ) = 1, the paper's guide; None for modes given as arrays."""
 
     @property
     def total(self) -> Array:
@@ -37,21 +39,23 @@ class AveragedSpectrum:
 def averaged_spectrum(setting: Setting, *, points: int = 24, last: int | None = None) -> AveragedSpectrum:
     """h_P at about `points` modes from 1 to `last`, evenly in the logarithm.
 
-    `last` is by default as far as the interesting modes (M, m_P, κ) lie and 30 times farther, within d.
+    `last` is by default 30 times as far as M, the crossing and κ lie, within d.
     """
     teacher, P = setting.teacher, setting.P
     assert setting.d is not None  # Setting fills it in
     d = int(min(setting.d, FARTHEST))
-    m_P = kappa = None
+    crossing = kappa = None
     if isinstance(teacher, Teacher):
-        m_P = _crossing(teacher, P, d)
+        crossing = _crossing(teacher, P, d)
         kappa = _cutoff(teacher, setting.schedule.horizon, P)
     if last is None:
-        last = int(min(d, max(1e3, 30 * max(setting.M, m_P or 1.0, kappa or 1.0))))
+        last = int(min(d, max(1e3, 30 * max(setting.M, crossing or 1.0, kappa or 1.0))))
     last, points = whole("to", last, most=d), whole("points", points, least=2, most=10**4)
     j = np.unique(np.round(np.geomspace(1, last, points)))
     initial, innovation = _at(teacher, j).averaged_parts(P)
-    return AveragedSpectrum(j=j, initial=initial, innovation=innovation, m_P=m_P, kappa=kappa)
+    if not np.any(initial + innovation > 0):
+        raise InputError("P", "must be long enough for the states to vary at all", P)
+    return AveragedSpectrum(j=j, initial=initial, innovation=innovation, crossing=crossing, kappa=kappa)
 
 
 def _at(teacher: Teacher | Modes, j: Array) -> Modes:
@@ -69,18 +73,20 @@ def _cutoff(teacher: Teacher, R: float, P: int) -> float | None:
         return None
 
 
-def _crossing(teacher: Teacher, P: int, top: float) -> float | None:
-    """The (real) index at which the two parts of h_P are equal, by bisection in log j; None if nowhere."""
+def _crossing(teacher: Teacher, P: int, top: int) -> float | None:
+    """The last index at which the parts of h_P are equal (a scan in log j, then bisection), if any."""
 
-    def heavier(u: float) -> bool:
-        initial, innovation = teacher.at([math.exp(u)]).averaged_parts(P)
-        return bool(initial[0] > innovation[0])
+    def heavier(u: Array) -> Array:
+        initial, innovation = teacher.at(np.exp(u)).averaged_parts(P)
+        return np.asarray(initial > innovation)
 
-    low, high = 0.0, math.log(max(top, 1.0))
-    first = heavier(low)
-    if heavier(high) == first:
+    u = np.linspace(0.0, math.log(max(top, 1)), _SCAN)
+    signs = heavier(u)
+    changes = np.flatnonzero(signs[1:] != signs[:-1])
+    if changes.size == 0:
         return None
+    low, high = float(u[changes[-1]]), float(u[changes[-1] + 1])
     while high - low > 1e-12 * max(1.0, high):
         middle = (low + high) / 2
-        low, high = (middle, high) if heavier(middle) == first else (low, middle)
+        low, high = (middle, high) if heavier(np.array([middle]))[0] == signs[changes[-1]] else (low, middle)
     return math.exp(low)

@@ -120,6 +120,8 @@ def _sentence(curves: Tradeoff, name: str, M: int) -> str:
     )
     ratio = worst.reducible / best.reducible if best.reducible > 0 else 1.0
     tokens = f"{curves.tokens:,} tokens and width {M}"
+    if len(curve) == 1:
+        return f"{where} {tokens} allow one split only, P = {best.P:,}."
     if ratio <= 1 + _margin(M):
         return (
             f"{where} there is no difference worth having at {tokens}: the worst split, P = {worst.P:,}, has "
@@ -132,12 +134,16 @@ def _sentence(curves: Tradeoff, name: str, M: int) -> str:
         (True, False): "more, shorter sequences win",
         (False, True): "fewer, longer sequences win",
         (False, False): "a middle length wins",
-        (True, True): "both ends win over the middle",
     }
     span, counts = f"P = {low:,}", f"N = {curves.tokens // low:,}"
     if low < high:
         span = f"P from {low:,} to {high:,}"
         counts = f"N = {curves.tokens // high:,} to {curves.tokens // low:,}"
+    if (low, high) == (shortest, longest):
+        return (
+            f"{where} both ends win over the middle at {tokens}: P = {low:,} and P = {high:,} are best "
+            f"to within {100 * _margin(M):.2g} %, P = {worst.P:,} has {ratio:.3g} times the reducible risk."
+        )
     return (
         f"{where} {kinds[low == shortest, high == longest]} at {tokens}: {span} ({counts}) is best to within "
         f"{100 * _margin(M):.2g} %, and P = {worst.P:,} has {ratio:.3g} times the reducible risk."

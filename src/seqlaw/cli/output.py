@@ -62,7 +62,10 @@ def print_table(rows: Iterable[Sequence[Any]], *, header: Sequence[str] = (), ti
     texts = [[number(cell) for cell in row] for row in rows]
     for k in range(max(map(len, texts), default=0)):
         name = header[k] if k < len(header) else ""
-        table.add_column(name, justify="right" if k else "left", no_wrap=k > 0)
+        # rich would cut a word that is longer than its column: none is.
+        cells = [name, *(row[k] for row in texts if k < len(row))]
+        least = max(len(part) for cell in cells for part in ([cell] if k else cell.split() or [""]))
+        table.add_column(name, justify="right" if k else "left", no_wrap=k > 0, min_width=least)
     for row in texts:
         table.add_row(*row)
     console = Console(highlight=False, markup=False)

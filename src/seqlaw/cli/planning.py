@@ -160,7 +160,7 @@ def plan(
             "schedule": {"kind": schedule.name, "gamma": schedule.gamma},
             "warmup": options.warmup,
             "decay": options.decay,
-            "d": modes or "inf",
+            "d": "inf" if answer.d == math.inf else int(answer.d),
             "eval_length": answer.eval_length,
             "confirm": confirm,
             "seed": seed,
@@ -224,14 +224,19 @@ def _print_plan(answer: planning.Plan) -> None:
     print(f"Regime {answer.regime}, d = {answer.d:g}, tested at {tested}")
     print_table(
         [
-            (s, f"{getattr(best, s):,}", *(f"{x:.3g}" for x in answer.finite.flat[s]))
+            (
+                s,
+                f"{getattr(best, s):,}",
+                *(f"{x:,}" if x < 10**6 else f"{x:.3g}" for x in answer.finite.flat[s]),
+            )
             for s in ("M", "N", "P", "L")
         ],
         header=("size", "best", "1 % from", "to"),
         title=f"Least risk with {best.tokens:.3g} of {answer.budget.tokens:.3g} tokens "
         f"and {best.compute:.3g} of {answer.budget.compute:.3g} compute",
     )
-    others = [(p.P, p.reducible / best.reducible, p.M, p.N, p.L) for p in answer.finite.by_length]
+    least = min(p.reducible for p in answer.finite.by_length)  # of the same, quicker sums
+    others = [(p.P, p.reducible / least, p.M, p.N, p.L) for p in answer.finite.by_length]
     print_table(others, header=("if P were", "risk over the best", "M", "N", "L"))
     rows = [(name, getattr(risk, name), risk.accuracy.get(name, "")) for name in (*TERMS, "reducible")]
     if answer.confirmation is not None:

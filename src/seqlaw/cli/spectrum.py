@@ -7,10 +7,12 @@ from typing import Annotated
 import typer
 
 from seqlaw.cli.options import Json, Plot, SettingOptions, size, takes
-from seqlaw.cli.output import print_flags, print_json, print_table
+from seqlaw.cli.output import print_flags, print_json, print_table, print_text
 from seqlaw.model.assumptions import setting_flags
+from seqlaw.model.setting import Setting
+from seqlaw.model.teacher import Modes
 from seqlaw.plot import check_path
-from seqlaw.spectrum import averaged_spectrum
+from seqlaw.spectrum import FARTHEST, AveragedSpectrum, averaged_spectrum
 
 
 @takes(SettingOptions)
@@ -18,7 +20,9 @@ def spectrum(
     options: SettingOptions,
     last: Annotated[
         str | None,
-        typer.Option("--to", help="Last mode.  [default: 30 times beyond M, m_P and kappa]", metavar="INT"),
+        typer.Option(
+            "--to", help="Last mode.  [default: 30 times beyond M, the crossing and kappa]", metavar="INT"
+        ),
     ] = None,
     points: Annotated[int, typer.Option(help="How many modes, evenly spaced in the logarithm.")] = 24,
     json: Json = False,
@@ -26,7 +30,7 @@ def spectrum(
 ) -> None:
     """The averaged spectrum h_P and its two parts, mode by mode.
 
-    Initialization, innovations, where they cross (m_P) and how far training reaches (kappa).
+    Initialization, innovations, where they cross and how far training reaches (kappa).
 
     Example: seqlaw spectrum --teacher regime2 -P 64 -d inf --to 1e4
     """
@@ -43,15 +47,24 @@ def spectrum(
 
         draw_spectrum(answer, setting, plot)
     if json:
-        marks = {"m_P": answer.m_P, "kappa": answer.kappa, "M": setting.M}
+        marks = {"crossing": answer.crossing, "kappa": answer.kappa, "M": setting.M}
         print_json("spectrum", {"setting": setting}, {"rows": rows, "marks": marks, "flags": list(flags)})
         return
     title = f"Regime {setting.regime}: h_P at P={setting.P}, to rounding"
     print_table([tuple(row.values()) for row in rows], header=("mode j", *names[1:3], "h_P"), title=title)
-    reach = f"training reaches this far (the paper's guide, R={setting.schedule.horizon:g})"
-    for name, value, meaning in (
-        ("m_P", answer.m_P, "here the two parts are equal"),
-        ("kappa", answer.kappa, reach),
-    ):
-        print(f"{name} = {value:.4g}: {meaning}" if value is not None else f"{name}: none for these modes")
+    for line in _marks(answer, setting):
+        print_text(line)
     print_flags(flags)
+
+
+def _marks(answer: AveragedSpectrum, setting: Setting) -> list[str]:
+    """Where the parts cross and how far training reaches, in words."""
+    if isinstance(setting.teacher, Modes):
+        return []
+    lines = [f"The parts do not cross up to mode {min(setting.d or 1, FARTHEST):g}."]
+    if answer.crossing is not None:
+        lines = [f"The parts cross at mode {answer.crossing:.4g}; `seqlaw rates` has the order of it, m_P."]
+    if answer.kappa is not None:
+        R = setting.schedule.horizon
+        lines.append(f"Training reaches mode kappa = {answer.kappa:.4g} (the paper's guide, R = {R:g}).")
+    return lines

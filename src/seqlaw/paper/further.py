@@ -106,7 +106,8 @@ def noise(result: Reproduction) -> str:
             "A data set (one for each sketch and repetition) is what is independent, so each gives one "
             "number: its ratio averaged over the points. ± this run: standard error of the mean of these "
             "numbers. So few of them can agree by chance, and their own error is then far too small. "
-            "± expected: the standard deviation of that number over 150 and more other data sets, divided "
+            "± expected: the standard deviation of that number over 150 data sets of "
+            "Regime I (on the quick grid) and 240 of Regime II (on the paper's), divided "
             "by the root of how many there are here. The verdict uses this one: agrees within 2 errors, "
             "doubtful within 3 (chance does that once in twenty times), off beyond.",
             "small",
@@ -189,6 +190,6 @@ def common(result: Reproduction) -> str:
     words = prose(
         "Slopes of the same series when every student of the series faces the same test (equivalent rung). "
         "Approximation does not depend on the training length at all then; what falls with P in the paper's "
-        "panels is in good part the test getting easier."
+        "Regime II panels is in good part the test getting easier."
     )
     return "<h3>The curves in <i>P</i>, tested at a common length</h3>" + beside(words, table(header, body))

@@ -17,6 +17,12 @@ if TYPE_CHECKING:
 
 def report(result: Reproduction, figure: Path) -> str:
     """The page, with its pictures inside."""
+    beyond = [
+        further.noise(result),
+        further.schedules(result),
+        further.terms(result),
+        further.common(result),
+    ]
     sections = [
         _opening(result),
         picture(figure.read_bytes(), _caption(result), "The six panels"),
@@ -26,11 +32,8 @@ def report(result: Reproduction, figure: Path) -> str:
         _verdicts(result),
         _conditions(result),
         further.longer(),
-        "<h2>Beyond the paper's panels</h2>",
-        further.noise(result),
-        further.schedules(result),
-        further.terms(result),
-        further.common(result),
+        "<h2>Beyond the paper's panels</h2>" if any(beyond) else "",
+        *beyond,
         _colophon(result),
     ]
     return page("Linear RNN scaling laws, reproduced", sections)
@@ -213,7 +216,7 @@ def _conditions(result: Reproduction) -> str:
             "<h3>With constants that the theorem leaves unnamed</h3>"
             + prose(
                 "Below: value over need at the points of each panel, with every unnamed constant taken as "
-                "one. The conditions are orders of magnitude, so each is given twice, without and with the "
+                "one. The conditions are orders of magnitude, so most are given twice, without and with the "
                 "scales c_ξ and c_0 of the teacher."
             )
             + prose(

@@ -166,8 +166,11 @@ class Box:
 def limits(search: Search) -> Box:
     """The box of all feasible allocations, or an error that says why there is none."""
     budget, least_L, least_P = search.budget, _shortest(search.schedule), search.budget.shortest
-    d = search.teacher.d if isinstance(search.teacher, Modes) else search.d
+    teacher = search.teacher
+    d = np.count_nonzero(teacher.sigma_xi + teacher.sigma_0) if isinstance(teacher, Modes) else search.d
     assert d is not None
+    if d == 0:
+        raise InputError("teacher", "must have a mode that varies", "none")
     if budget.tokens < 2:
         raise InputError("tokens", "must allow one trajectory of length 2", budget.tokens)
     if budget.max_P < 2:

@@ -18,7 +18,6 @@ import numpy as np
 from seqlaw.model.checks import Array, InputError
 from seqlaw.planning.budget import Allocation as Allocation
 from seqlaw.planning.budget import Box, Search, Triple, limits
-from seqlaw.planning.budget import Budget as Budget
 from seqlaw.rungs.equivalent import equivalent_risks
 from seqlaw.rungs.terms import Risk
 
@@ -28,7 +27,7 @@ _MOVES = np.array(
 )
 _MOVES = _MOVES[np.any(_MOVES != 0, axis=1)]
 # Where the profiles of M, P, L and N are taken, on both sides of the optimum; P and N are often nearly free.
-_FACTORS = ((1.25, 2.5, 15.0), (2.0, 15.0, 1e3), (1.25, 2.5), (1.3, 4.0))
+_FACTORS = ((1.25, 2.5, 15.0), (2.0, 15.0, 1e3), (1.25, 2.5), (1.3, 4.0, 60.0))
 
 N_AXIS = 3
 """Sizes are numbered M, P, L, N: the first three are a Triple."""
@@ -48,8 +47,11 @@ class FinitePlan:
     """The best allocation at each of several widths, under the same budgets."""
     by_length: tuple[Allocation, ...]
     """The best allocation at each of several lengths: what another P would cost."""
-    flat: dict[str, tuple[float, float]]
-    """The range of each size over which the risk, the other sizes chosen anew, stays within about 1 %."""
+    flat: dict[str, tuple[int, int]]
+    """The range of each size over which the risk, the other sizes chosen anew, stays within about 1 %.
+
+    N counts as a real number where another size is held: few trajectories, rounded, cost more in between.
+    """
 
 
 def finite_plan(search: Search) -> FinitePlan:
@@ -75,7 +77,7 @@ def finite_plan(search: Search) -> FinitePlan:
         risk=risks[best],
         isoflop=_best_by("M", [search.allocation(t) for t in {best, *(t for _, t, _ in profiles[0])}]),
         by_length=_best_by("P", [search.allocation(t) for t in {best, *(t for _, t, _ in profiles[1])}]),
-        flat={name: flat_range(profiles["MPLN".index(name)]) for name in "MNPL"},
+        flat={name: _whole_range(profiles["MPLN".index(name)]) for name in "MNPL"},
     )
 
 
@@ -201,7 +203,9 @@ def _profiles(search: Search, best: Triple, box: Box) -> list[list[Point]]:
     profiles = [[(size, best, risk)] for size, risk in zip(sizes, least, strict=True)]
     wide = [(k, size * x) for k, size in enumerate(sizes) for f in _FACTORS[k] for x in (f, 1 / f)]
     _hold(search, wide, box, profiles, finest=0.08)
-    ends = [(k, end) for k, profile in enumerate(profiles) for end in flat_range(profile)]
+    # A side that has not lost 1 % yet is looked at where it ends.
+    edges = [*zip(box.low, box.high, strict=True), (1, search.trajectories(box.low))]
+    ends = [(k, end) for k, profile in enumerate(profiles) for end in flat_range(profile, edges[k])]
     _hold(search, ends, box, profiles, finest=0.03)
     return profiles
 
@@ -266,8 +270,10 @@ def _spend(
     ]
 
 
-def flat_range(profile: list[Point]) -> tuple[float, float]:
+def flat_range(profile: list[Point], edges: tuple[int, int] | None = None) -> tuple[float, float]:
     """The sizes at which a profile, which begins with the optimum, crosses 1.01 of the least risk.
+
+    Where it does not, `edges` if given, else the last of its points.
 
     Between its points the excess is taken as a power of the distance in log size: quadratic at a smooth
     optimum, linear where a budget or a floor makes a kink.
@@ -282,7 +288,8 @@ def flat_range(profile: list[Point]) -> tuple[float, float]:
         )
         beyond = next((k for k, (_, excess) in enumerate(path) if excess > 0.01), len(path))
         if beyond == len(path):
-            reach = path[-1][0] if path else 0.0
+            edge = edges[side > 0] if edges else None
+            reach = abs(math.log(edge / centre)) if edge else path[-1][0] if path else 0.0
         else:
             first = max(0, min(beyond - 1, len(path) - 2))
             (near, below), (far, above) = path[first], path[min(first + 1, len(path) - 1)]
@@ -290,3 +297,9 @@ def flat_range(profile: list[Point]) -> tuple[float, float]:
             reach = near * (0.01 / below) ** (1 / (power if beyond else min(max(power, 1.0), 2.0)))
         ends.append(centre * math.exp(side * reach))
     return ends[0], ends[1]
+
+
+def _whole_range(profile: list[Point]) -> tuple[int, int]:
+    """The whole sizes of the flat range."""
+    low, high = flat_range(profile)
+    return math.ceil(low * (1 - 1e-12)), math.floor(high * (1 + 1e-12))

@@ -161,26 +161,34 @@ def finite_notes(
         )
     else:
         notes.append(f"Tested at length {eval_length}, whatever the training length.")
+    reached = [size for size in "MNPL" if getattr(best, size) == getattr(budget, f"max_{size}")]
+    limits = f"the ceiling on {' and '.join(reached)} is reached" if reached else "no use was found for more"
+    spent = best.compute >= 0.99 * budget.compute
     if best.tokens < 0.99 * budget.tokens:
-        notes.append(
-            f"{best.tokens:.3g} of {budget.tokens:.3g} tokens are used: more would take compute from width "
-            "and steps."
-        )
-    if best.compute < 0.99 * budget.compute:
-        notes.append(
-            f"{best.compute:.3g} of {budget.compute:.3g} compute is used: more does not lower the risk."
-        )
-    low, high = finite.flat["P"]
-    if high > 4 * low:
-        notes.append(
-            f"Longer or more hardly matters: any P from {low:.3g} to {high:.3g} is within 1 % of the best."
-        )
-    elif best.P <= budget.shortest:
-        least = "considered" if budget.min_P <= 2 else "allowed"
-        notes.append(f"More, shorter sequences win: the best length, {best.P}, is the least that is {least}.")
-    elif best.N == 1:
-        notes.append("Longer wins outright: one sequence takes all the tokens.")
+        why = "more would take compute from width and steps" if spent else limits
+        notes.append(f"{best.tokens:.3g} of {budget.tokens:.3g} tokens are used: {why}.")
+    if not spent:
+        notes.append(f"{best.compute:.3g} of {budget.compute:.3g} compute is used: {limits}.")
+    if len(finite.by_length) > 1 and "N" not in reached:  # else there was nothing to choose
+        notes += _length_notes(finite, budget)
     return notes
+
+
+def _length_notes(finite: FinitePlan, budget: Budget) -> list[str]:
+    """Longer or more, in a sentence, where one can be said."""
+    best, (low, high) = finite.best, finite.flat["P"]
+    if high > 4 * low:
+        return [
+            f"Longer or more hardly matters: any P from {low:.3g} to {high:.3g} is within 1 % of the best, "
+            "but for the rounding of N to whole sequences."
+        ]
+    if best.P <= budget.shortest:
+        least = "considered" if budget.min_P <= 2 else "allowed"
+        return [f"More, shorter sequences win: the best length, {best.P}, is the least that is {least}."]
+    if best.N == 1:
+        all_of_them = " takes all the tokens" if best.tokens >= 0.99 * budget.tokens else ""
+        return [f"Longer wins outright: one sequence{all_of_them}."]
+    return []
 
 
 def _confirm(search: Search, finite: FinitePlan, notes: list[str], seed: int) -> Risk | None:

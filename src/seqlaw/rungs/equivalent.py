@@ -103,6 +103,14 @@ def population(rule: Rule, P: Sequence[int], M: Array) -> Population:
     h = rule.modes.averaged(np.array(P, dtype=np.float64))
     if np.any(h.max(axis=1) <= 0):
         raise InputError("P", "must be long enough for the states to vary at all", min(P))
+    live = (h > 0) @ rule.weights
+    still = np.any(h == 0, axis=1)  # at P = 1, say, the modes that start at zero
+    wide = (M > live * (1 + 1e-12)) | (still & (M >= live * (1 - 1e-12)))
+    if np.any(wide):
+        needed = "below" if np.any(still & wide) else "at most"
+        raise InputError(
+            "M", f"must be {needed} {live[wide].min():.0f}, the modes that vary", int(M[wide].max())
+        )
     kappa = real_kappa(h, rule.weights, M, np.zeros(len(P)))
     return Population(a=rule.modes.a, weights=rule.weights, h=h, M=M, kappa=kappa)
 
@@ -322,7 +330,7 @@ def _risk(setting: Setting, schedule: Schedule, row: dict[str, float]) -> Risk:
         eval_length=setting.test_length,
         accuracy={
             "approx": error,
-            "bias": error if saturation <= 1 else f"{error} and growing with sum(gamma) * kappa(0)",
+            "bias": error if saturation <= 1 else f"{error}, growing with sum(gamma) * kappa(0)",
             "variance": error if row["learned_dimensions"] > 1 else wider,
         },
         diagnostics={

@@ -60,7 +60,12 @@ def sum_rule(setting: Setting, level: str = "fine") -> Rule:
     teacher, d = setting.teacher, setting.d
     assert d is not None
     if isinstance(teacher, Modes):
-        return Rule(modes=teacher, weights=np.ones(teacher.d))
+        # A mode that never varies adds nothing to any sum, and 0/0 where the student is as wide as the rest.
+        live = teacher.sigma_xi + teacher.sigma_0 > 0
+        if not live.any():
+            raise InputError("teacher", "must have a mode that varies", "none")
+        modes = Modes(a=teacher.a[live], sigma_xi=teacher.sigma_xi[live], sigma_0=teacher.sigma_0[live])
+        return Rule(modes=modes, weights=np.ones(modes.d))
     if d <= 4 * head:
         return Rule(modes=teacher.modes(int(d)), weights=np.ones(int(d)))
     infinite = d == math.inf

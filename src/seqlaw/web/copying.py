@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
+from dataclasses import MISSING, fields
 
 from seqlaw.model.schedule import WSD, Schedule
 from seqlaw.model.setting import Setting
@@ -88,7 +89,7 @@ def copy_spectrum(setting: Setting, *, points: int, last: int) -> dict[str, str]
             [
                 *_setting_lines(setting),
                 f"found = averaged_spectrum(setting, points={points}, last={last})",
-                "print(found.m_P, found.kappa)",
+                "print(found.crossing, found.kappa)",
                 "for row in zip(found.j, found.initial, found.innovation, found.total):",
                 "    print(*row)",
             ],
@@ -146,8 +147,11 @@ def copy_plan(body: PlanBody) -> dict[str, str]:
     """The allocation of a budget."""
     budget, schedule = body.budget, body.schedule.build()
     options = ["--compute", _number(budget.compute), "--tokens", _number(budget.tokens)]
-    bounds = {name: getattr(budget, name) for name in ("max_M", "max_N", "max_P", "max_L", "min_P")}
-    bounds = {name: value for name, value in bounds.items() if value not in (math.inf, 1)}
+    bounds = {
+        bound.name: getattr(budget, bound.name)
+        for bound in fields(budget)
+        if bound.default is not MISSING and getattr(budget, bound.name) != bound.default
+    }
     for name, value in bounds.items():
         options += [f"--{name.replace('_', '-')}", _number(value)]
     if body.eval_length is not None:

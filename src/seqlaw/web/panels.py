@@ -95,9 +95,13 @@ def _measured(folder: Path) -> tuple[dict[str, Panel], dict[str, Any], list[list
     """The panels that the folder holds, the options of the run, and its curves with the table's errors."""
     from pyarrow.parquet import read_table
 
-    record = json.loads((folder / "table.json").read_text(encoding="utf-8"))
-    rung, seed, quick = record["rung"], record["seed"], record["grid"] == "quick"
-    letters = "".join(dict.fromkeys(row["panel"] for row in record["slopes"]))
+    try:
+        record = json.loads((folder / "table.json").read_text(encoding="utf-8"))
+        rung, seed, quick = record["rung"], record["seed"], record["grid"] == "quick"
+        letters = "".join(dict.fromkeys(row["panel"] for row in record["slopes"]))
+    except (ValueError, KeyError, TypeError):
+        rule = "must have the table.json that `seqlaw reproduce` wrote"
+        raise InputError("results", rule, str(folder)) from None
     chosen = {panel.name: panel for panel in select(quick_panels() if quick else paper_panels(), letters)}
     rows = [row for row in read_table(folder / "rows.parquet").to_pylist() if row["seed"] == seed]
     shown = []

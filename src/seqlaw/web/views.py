@@ -15,8 +15,7 @@ from seqlaw.model.assumptions import setting_flags
 from seqlaw.model.checks import InputError
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import Teacher
-from seqlaw.planning.budget import Allocation
-from seqlaw.planning.plan import Plan, plan
+from seqlaw.planning.plan import plan
 from seqlaw.planning.tradeoff import split_lengths, tradeoff
 from seqlaw.rungs.ask import along, risks
 from seqlaw.rungs.equivalent import equivalent_risks
@@ -90,9 +89,9 @@ def spectrum(body: Question, progress: Progress) -> Answer:
         "initial": found.initial,
         "innovation": found.innovation,
         "total": found.total,
-        "marks": {"m_P": found.m_P, "kappa": found.kappa, "M": setting.M},
+        "marks": {"m_P": found.crossing, "kappa": found.kappa, "M": setting.M},
         "numbers": [
-            _number("m_P", "where the two parts cross", found.m_P, "to rounding"),
+            _number("m_P", "where the two parts cross", found.crossing, "to rounding"),
             _number("m_P, theorem", "P^(1/(α−θ))", orders.get("m_P"), "order only, constants dropped"),
             _number("κ", "where R·(c_ξ κ^−α + c_0 κ^−θ/P) = 1", found.kappa, "the paper's guide"),
             _number("κ, theorem", "max(R^(1/α), (R/P)^(1/θ))", orders.get("kappa"), "order only"),
@@ -228,9 +227,7 @@ def planner(body: PlanBody, progress: Progress) -> Answer:
         "flat": answer.finite.flat,
         "terms": with_sums({name: getattr(risk, name) for name in TERMS}),
         "accuracy": risk.accuracy,
-        "isoflop": [
-            asdict(a) | {"tokens": a.tokens, "compute": a.compute} for a in _best_of_each_width(answer)
-        ],
+        "isoflop": [asdict(a) | {"tokens": a.tokens, "compute": a.compute} for a in answer.finite.isoflop],
         "confirmation": None if answer.confirmation is None else _confirmation(answer.confirmation),
         "tested": "own" if eval_length is None else eval_length,
         "notes": answer.notes,
@@ -260,14 +257,6 @@ def _row(setting: Setting, risk: Risk) -> Answer:
 
 def _number(name: str, meaning: str, value: float | None, accuracy: str) -> Answer:
     return {"name": name, "meaning": meaning, "value": value, "accuracy": accuracy}
-
-
-def _best_of_each_width(answer: Plan) -> list[Allocation]:
-    """The isoFLOP curve with one allocation a width: a ceiling on M can make several end at one."""
-    best: dict[int, Allocation] = {}
-    for allocation in sorted(answer.finite.isoflop, key=lambda a: (a.M, -a.reducible)):
-        best[allocation.M] = allocation
-    return list(best.values())
 
 
 def _confirmation(risk: Risk) -> Answer:
