@@ -72,7 +72,7 @@ def test_page(page, tmp_path):
             (tmp_path / body.splitlines()[0].removeprefix("# ").strip()).write_text(body)
         elif kind == "python":
             (tmp_path / "block.py").write_text(body)
-            run([sys.executable, "block.py"], tmp_path)
+            printed = run([sys.executable, "block.py"], tmp_path)
         else:
             commands = [line[2:] for line in body.splitlines() if line.startswith("$ ")]
             assert commands, body

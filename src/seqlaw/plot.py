@@ -145,7 +145,7 @@ def draw_tradeoff(answers: Sequence[Tradeoff], path: str | Path) -> None:
         tidy(
             axes,
             "length P of the training sequences",
-            "risk relative to P = 2 (lower is better)" if axes is grid[0, 0] else "",
+            "reducible risk relative to P = 2" if axes is grid[0, 0] else "",
             "tested at the training length\n(the paper's view)" if own else f"all tested at length {tested}",
         )
     low = min(axes.get_ylim()[0] for axes in grid[0])

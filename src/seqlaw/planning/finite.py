@@ -27,7 +27,7 @@ _MOVES = np.array(
 )
 _MOVES = _MOVES[np.any(_MOVES != 0, axis=1)]
 # Where the profiles of M, P, L and N are taken, on both sides of the optimum; P and N are often nearly free.
-_FACTORS = ((1.25, 2.5, 15.0), (2.0, 15.0, 1e3), (1.25, 2.5), (1.3, 4.0, 60.0))
+_FACTORS = ((1.25, 2.5, 15.0), (2.0, 15.0, 1e3), (1.25, 2.5), (1.3, 4.0))
 
 N_AXIS = 3
 """Sizes are numbered M, P, L, N: the first three are a Triple."""
@@ -62,7 +62,9 @@ def finite_plan(search: Search) -> FinitePlan:
     else:
         search.look(_grid(box))
         starts = sorted(search.seen, key=search.relaxed)[:2]
-        _descend(search, [(triple, None) for triple in starts], box, finest=4e-3, rounds=80)
+        ends = _descend(search, [(triple, None) for triple in starts], box, finest=0.05, rounds=40)
+        near = min(ends, key=search.relaxed)
+        _descend(search, [(near, None)], box, finest=4e-3, rounds=40, step=0.1)
         _polish(search, min(search.seen, key=search.relaxed), box)
     if not search.seen:
         raise InputError("compute", "leaves no allocation under these limits", search.budget.compute)
@@ -77,7 +79,7 @@ def finite_plan(search: Search) -> FinitePlan:
         risk=risks[best],
         isoflop=_best_by("M", [search.allocation(t) for t in {best, *(t for _, t, _ in profiles[0])}]),
         by_length=_best_by("P", [search.allocation(t) for t in {best, *(t for _, t, _ in profiles[1])}]),
-        flat={name: _whole_range(profiles["MPLN".index(name)]) for name in "MNPL"},
+        flat=_flat(search, profiles),
     )
 
 
@@ -202,6 +204,8 @@ def _profiles(search: Search, best: Triple, box: Box) -> list[list[Point]]:
     least = [search.relaxed(best)] * 3 + [search.value(best)]
     profiles = [[(size, best, risk)] for size, risk in zip(sizes, least, strict=True)]
     wide = [(k, size * x) for k, size in enumerate(sizes) for f in _FACTORS[k] for x in (f, 1 / f)]
+    if search.eval_length is not None:  # the length that its reader will ask about
+        wide.append((1, max(search.eval_length, 1)))
     _hold(search, wide, box, profiles, finest=0.08)
     # A side that has not lost 1 % yet is looked at where it ends.
     edges = [*zip(box.low, box.high, strict=True), (1, search.trajectories(box.low))]
@@ -299,7 +303,18 @@ def flat_range(profile: list[Point], edges: tuple[int, int] | None = None) -> tu
     return ends[0], ends[1]
 
 
-def _whole_range(profile: list[Point]) -> tuple[int, int]:
-    """The whole sizes of the flat range."""
-    low, high = flat_range(profile)
-    return math.ceil(low * (1 - 1e-12)), math.floor(high * (1 + 1e-12))
+def _flat(search: Search, profiles: list[list[Point]]) -> dict[str, tuple[int, int]]:
+    """The whole sizes of each flat range; N's holds every N that was seen to lose less than 1 %."""
+    ranges = {}
+    for axis, name in enumerate("MPLN"):
+        low, high = flat_range(profiles[axis])
+        ranges[name] = (math.ceil(low * (1 - 1e-12)), math.floor(high * (1 + 1e-12)))
+    level = 1.01 * search.value(search.best())
+    counts = [search.trajectories(triple) for triple in search.seen if search.value(triple) <= level]
+    low_N, high_N = ranges["N"]
+    return {
+        "M": ranges["M"],
+        "N": (min(low_N, *counts), max(high_N, *counts)),
+        "P": ranges["P"],
+        "L": ranges["L"],
+    }
