@@ -441,7 +441,7 @@ def test_a_plan_as_wide_as_the_data_says_so(found):
     rich = advise(found, tokens=1e6, compute=1e14)
     assert rich.plan.finite.best.M == 32
     assert any("M = 32 is every direction" in sentence for sentence in rich.words)
-    assert rich.tradeoff.setting.schedule.L == rich.plan.finite.best.L
+    assert f"trains for {rich.plan.finite.best.L:,} steps" in rich.words[1]
     poor = advise(found, tokens=1e5, compute=1e7)
     assert not any("every direction" in sentence for sentence in poor.words)
 

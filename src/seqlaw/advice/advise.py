@@ -85,7 +85,8 @@ def advise(
     schedule = WSD(gamma=GAMMA, L=_STEPS) if schedule is None else schedule
     words.append(
         f"The student compared has width M = {M} ({why}) and trains for {schedule.L:,} steps "
-        f"({schedule.name}, horizon R = {schedule.horizon:,.4g}); another width or horizon can favour another split."
+        f"({schedule.name}, horizon R = {schedule.horizon:,.4g}); another width or horizon can favour "
+        "another split."
     )
     setting = Setting(teacher=teacher, M=M, N=1, P=2, d=size, schedule=schedule)
     curves = tradeoff(
