@@ -27,8 +27,8 @@ th { border-bottom: 1.5px solid #333; font-weight: 600 } tr.rule td { border-top
 th.text, td.text { text-align: left } td.far { font-weight: 700; color: #a33c00 }
 td .mark { display: block; font-size: .84rem; color: #4a4a4a } td.far .mark { color: inherit }
 .verdict { background: #f3f6f9; border-left: 4px solid #0072B2; padding: .7rem 1rem; max-width: none }
-table.even { table-layout: fixed; min-width: 62rem } .even th:first-child { width: 27% }
-.even .text, .even .mark { white-space: normal }
+table.even { table-layout: fixed; min-width: 62rem } .even th:first-child { width: 24% }
+.even td, .even th { padding: .28rem .4rem } .even .text, .even .mark { white-space: normal }
 .setup { border: 1px solid #d5dbe1; border-radius: 6px; padding: .2rem 1.2rem .4rem; margin: 1.4rem 0 }
 .setup { font-size: .93rem } .setup h2 { margin-top: .8rem; margin-bottom: .2rem } .setup ul { margin-top: 0 }
 code { font-size: .9em } sub, sup { line-height: 0; font-size: .75em }

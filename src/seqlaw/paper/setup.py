@@ -38,9 +38,8 @@ def setup(result: Reproduction) -> str:
     header = ["Panel", "M", "d", "N", "P", "L", "R", "sketches", "repetitions"]
     sizes = table(header, [_line(panel, result.rung) for panel in result.panels])
     note = prose(
-        "A range is swept; where several are, one at a time, from the value below. –: plays no part "
-        "(population quantities need no data, approximation no training; see the opening for what was "
-        "not sampled).",
+        "A range is swept; where several are, one at a time, from the values below. –: plays no part, or "
+        "was not sampled (population quantities need no data, approximation no training).",
         "small",
     )
     return box("<h2>Setup</h2>" + beside(teachers + law, bullets(_WORDS)) + sizes + note)
