@@ -125,7 +125,7 @@ def _print(found: Measurement) -> None:
     named = f"undecided: {shares(regime)}" if undecided(regime) else f"{regime.name}{certainty}"
     verdict = "reliable" if found.reliable else "NOT reliable, see the flags"
     print(f"{found.N} sequences of {states} states, {found.D} features: {verdict}")
-    print(f"Regime {named}; {LOOKS[found.seen]}")
+    print_text(f"Regime {named}; {LOOKS[found.seen]}")
     windows = {pair[0]: found.window.get(pair[0]) for pair in LAWS.values()}
     rows = []
     for name in NUMBERS:
