@@ -386,8 +386,8 @@ def test_advice_gives_the_whole_range_that_is_as_good():
     least = min(row.reducible for row in curve)
     near = [row.P for row in curve if row.reducible <= least * (1 + 1 / 16)]
     assert len(near) > 2
-    assert f"P from {min(near):,} to {max(near):,}" in advice.words[0]
-    assert "best to within 6.2 %" in advice.words[0]
+    assert f"P from {min(near):,} to {max(near):,}" in advice.words[1]
+    assert "best to within 6.2 %" in advice.words[1]
 
 
 def test_advice_with_compute_gives_an_allocation(found):
@@ -399,9 +399,74 @@ def test_advice_with_compute_gives_an_allocation(found):
 
 
 def test_unreliable_data_get_no_confident_advice():
-    found = measure(np.random.default_rng(0).standard_normal((300, 20, 16)))
-    words = advise(found, tokens=1e5).words
+    found = measure(rotating())
+    words = advise(found, tokens=1e5, eval_length=64).words
     assert "does not cover" in words[0]
+    assert "--held-out" in words[0]
+    assert not any("good to" in sentence or "to within" in sentence for sentence in words)
+
+
+@pytest.mark.parametrize(
+    ("make", "why", "cure"),
+    [
+        (lambda X: X[:5], "too few sequences", "at least 8 sequences"),
+        (lambda X: X[:, :, :4], "too little data", "6 features"),
+        (lambda X: X[:, :2], "too short", "at least 3 states"),
+        (lambda X: np.random.default_rng(0).standard_normal((300, 20, 16)), "no state says", "order of time"),
+        (lambda X: random_walk(), "random walk", "differences"),
+    ],
+)
+def test_data_that_void_the_prediction_get_a_reason_and_a_cure_instead(X, make, why, cure):
+    advice = advise(measure(make(X)), tokens=1e6, eval_length=64)
+    assert len(advice.words) == 1
+    assert advice.words[0].startswith("No advice is given: ")
+    assert why in advice.words[0]
+    assert cure in advice.words[0]
+    assert "%" not in advice.words[0]
+    assert advice.tradeoff is None
+
+
+def test_advice_says_for_which_student_it_is(found):
+    default = advise(found, tokens=1e5).words[1]
+    assert "M = 8 (a quarter of the 32 directions" in default
+    assert "30,000 steps (wsd, horizon R = 3,000)" in default
+    asked = advise(found, tokens=1e5, M=16, schedule=WSD(gamma=0.1, L=5000)).words
+    assert "M = 16 (as asked) and trains for 5,000 steps" in asked[1]
+    assert "width 16" in asked[2]
+    with pytest.raises(InputError, match="compute"):
+        advise(found, tokens=1e5, compute=1e9, M=4)
+
+
+def test_a_plan_as_wide_as_the_data_says_so(found):
+    rich = advise(found, tokens=1e6, compute=1e14)
+    assert rich.plan.finite.best.M == 32
+    assert any("M = 32 is every direction" in sentence for sentence in rich.words)
+    assert f"trains for {rich.plan.finite.best.L:,} steps" in rich.words[1]
+    poor = advise(found, tokens=1e5, compute=1e7)
+    assert not any("every direction" in sentence for sentence in poor.words)
+
+
+def test_a_random_walk_has_no_decided_regime_and_fails_its_checks(tmp_path, capsys):
+    walk = random_walk()
+    found = measure(walk)
+    holds = {check.name: check.holds for check in found.checks}
+    assert holds["stable"] is False
+    assert holds["decay"] is False  # r is 0.006
+    assert sum(found.regime.probabilities.values()) == pytest.approx(1)
+    assert found.regime.probability == max(found.regime.probabilities.values()) < 0.9
+    np.save(tmp_path / "walk.npy", walk)
+    with pytest.raises(SystemExit):
+        main(["measure", str(tmp_path / "walk.npy")])
+    out = capsys.readouterr().out
+    assert "Regime undecided: I 0." in out
+    assert "No advice is given" in out
+
+
+def test_a_known_teacher_passes_the_checks_of_its_transition(found):
+    assert {c.name: c.holds for c in found.checks if c.name in ("stable", "decay")} == {
+        "stable": True,
+        "decay": True,
+    }
 
 
 def test_the_command_prints_json_and_a_table(X, tmp_path, capsys):
@@ -414,11 +479,17 @@ def test_the_command_prints_json_and_a_table(X, tmp_path, capsys):
     body = json.loads(capsys.readouterr().out)
     assert set(body["alpha"]) == {"value", "low", "high"}
     assert {*NUMBERS, "regime", "fit", "checks", "advice", "flags", "held_out"} <= set(body)
-    assert set(body["regime"]) == {"name", "probability"}
+    assert set(body["regime"]) == {"name", "probability", "probabilities"}
     assert {"window", "r2"} <= set(body["fit"])
     with pytest.raises(SystemExit):
-        main([*arguments, "--plot", str(tmp_path / "x.png")])
-    assert "Regime II" in capsys.readouterr().out
+        main([*arguments, "-M", "16", "-L", "1e4", "--plot", str(tmp_path / "x.png")])
+    out = capsys.readouterr().out
+    assert "Regime II" in out
+    assert "width M = 16 (as asked) and trains for 10,000 steps" in out.replace("\n", " ")
+    with pytest.raises(SystemExit) as stop:
+        main([*arguments, "-M", "16", "--compute", "1e9"])
+    assert stop.value.code == 2
+    assert "-M/--width cannot be given together with --compute" in capsys.readouterr().err
     assert (tmp_path / "x.png").stat().st_size > 10_000
     with pytest.raises(SystemExit) as stop:
         main(["measure", str(tmp_path / "none.npy")])

@@ -169,6 +169,30 @@ def test_the_page_has_no_raw_notation(page: str) -> None:
         assert raw not in text.replace("results_", ""), raw
 
 
+def test_the_setup_is_told_at_the_top(page: str) -> None:
+    """The teachers' numbers and the sizes, from the paper's section on its experiments."""
+    shown = re.search(r'<section class="setup">(.*?)</section>', page, flags=re.DOTALL)
+    assert shown is not None
+    assert page.index('class="setup"') < page.index("<figure>")
+    rows = [re.findall(r"<td[^>]*>(.*?)</td>", line) for line in re.findall(r"<tr.*?</tr>", shown[1])]
+    lines = {re.sub(r"<[^>]*>", "", row[0]): row[1:] for row in rows if row}
+    for name, panel in (("Regime I", "c"), ("Regime II", "f")):
+        teacher = PANELS[panel].settings[0].teacher
+        six = (teacher.alpha, teacher.theta, teacher.r, teacher.rho, teacher.c_xi, teacher.c_0)
+        assert lines[name] == [f"{number:g}" for number in six]
+    assert lines["(d) Regime II: approximation"] == ["512", "2 048", "–", "4–48", "–", "–", "–", "–"]
+    variance = lines["(f) Regime II: GD variance"]
+    assert variance[:2] == ["40", "128"]
+    assert variance[2] == "16 384–131 072<span class=mark>else 65 536</span>"
+    for word in ("Sketch", "Guide", "Safeguard", "Deterministic equivalent"):
+        assert f"<li>{word}: " in shown[1]
+
+
+def test_the_headline_counts_z(page: str) -> None:
+    assert "within two spreads of the difference (<i>z</i>)" in page
+    assert "<table class=even>" in page
+
+
 def test_failing_conditions_are_marked_in_words(page: str) -> None:
     assert "✓ holds" in page
     assert "✗ fails at 16 of 19" in page  # N ≳ RM in panel (f)

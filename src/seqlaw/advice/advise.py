@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from seqlaw.measuring.measure import Measurement
-from seqlaw.measuring.verdict import HARMLESS
-from seqlaw.model.checks import positive, whole
+from seqlaw.measuring.verdict import HARMLESS, VOID, void_causes
+from seqlaw.model.checks import InputError, positive, whole
 from seqlaw.model.schedule import WSD, Schedule
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import Modes, Teacher
@@ -15,6 +15,10 @@ from seqlaw.planning.plan import Plan, plan
 from seqlaw.planning.tradeoff import OWN, Tradeoff, split_lengths, tradeoff
 
 _MODES = 1024  # of a power-law teacher, unless told otherwise
+_STEPS = 30000
+_WIDEST = 128  # a wider student changes the accuracy, not the verdict
+GAMMA = 0.1
+"""Step size of the schedules that are not given."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -39,10 +43,17 @@ def advise(
     """What to do with `tokens` (and `compute` N·P·M²·L, if it is limited), tested at length `eval_length`.
 
     A measurement is used through its measured spectra (`Measurement.modes`), not its fitted law. Without
-    compute the student has width M (default: a quarter of the modes, at most 128) and the given schedule.
+    compute the student has width M (default: a quarter of the modes, at most 128) and the given schedule
+    (default: WSD, 30000 steps); with it the plan chooses M and L. Where a flag leaves nothing to predict from
+    (`VOID`), the only sentence says so.
     """
+    if compute is not None and M is not None:
+        raise InputError("M", "cannot be given together with compute, which chooses it", M)
     teacher = source.modes if isinstance(source, Measurement) else source
     words = _trust(source) if isinstance(source, Measurement) else []
+    if isinstance(source, Measurement) and void_causes(source.flags):
+        return Advice(words=tuple(words), tradeoff=None, plan=None)
+    covered = source.reliable if isinstance(source, Measurement) else True
     if tokens is None:
         return Advice(
             words=(*words, "Give a number of tokens for advice on how to split them."),
@@ -62,9 +73,21 @@ def advise(
             confirm=False,
         )
         best = planned.finite.best
-        M, schedule = best.M, WSD(gamma=0.1, L=best.L) if schedule is None else schedule
-    schedule = WSD(gamma=0.1, L=30000) if schedule is None else schedule
-    M = min(128, max(1, size // 4)) if M is None else whole("M", M, most=size)
+        schedule = (WSD(gamma=GAMMA, L=_STEPS) if schedule is None else schedule).with_steps(best.L)
+        M, why = best.M, "the plan's, see below"
+    elif M is None:
+        M = min(_WIDEST, max(1, size // 4))
+        why = f"a quarter of the {size} directions, so that it leaves most of them out as the theory has it"
+        if M == _WIDEST:
+            why = f"the default where there are {4 * _WIDEST} directions or more"
+    else:
+        M, why = whole("M", M, most=size), "as asked"
+    schedule = WSD(gamma=GAMMA, L=_STEPS) if schedule is None else schedule
+    words.append(
+        f"The student compared has width M = {M} ({why}) and trains for {schedule.L:,} steps "
+        f"({schedule.name}, horizon R = {schedule.horizon:,.4g}); another width or horizon can favour "
+        "another split."
+    )
     setting = Setting(teacher=teacher, M=M, N=1, P=2, d=size, schedule=schedule)
     curves = tradeoff(
         setting,
@@ -72,7 +95,7 @@ def advise(
         lengths=split_lengths(int(tokens)),
         eval_lengths=() if eval_length is None else (eval_length,),
     )
-    words += [_sentence(curves, name, M) for name in curves.best]
+    words += [_sentence(curves, name, M, covered) for name in curves.best]
     words += _turns(curves, M)
     if planned is not None:
         best = planned.finite.best
@@ -80,19 +103,29 @@ def advise(
             f"Within {compute:.3g} of compute (N·P·M²·L) the best student has M = {best.M}, trained on "
             f"N = {best.N:,} sequences of length P = {best.P:,} for L = {best.L:,} steps."
         )
+        if best.M == size:
+            words.append(
+                f"M = {size} is every direction there is to learn from: a wider student may be better, and "
+                "needs more features to be judged."
+            )
         words += planned.notes
     return Advice(words=tuple(words), tradeoff=curves, plan=planned)
 
 
 def _trust(measurement: Measurement) -> list[str]:
+    void = [VOID[name] for name in void_causes(measurement.flags)][:2]
+    if void:
+        reasons, cures = ("; ".join(part) for part in zip(*void, strict=True))
+        return [f"No advice is given: {reasons}. What would help: {cures}."]
     regime = measurement.regime
     if measurement.reliable:
         probability = 0.0 if regime.probability is None else regime.probability
         return [f"The data look like regime {regime.name} (probability {probability:.2f})."]
     causes = sorted({flag.split(":")[0] for flag in measurement.flags} - set(HARMLESS))
+    why = "The theory does not cover these data" if causes != ["uncertain"] else "These data do not settle it"
     return [
-        f"The theory does not cover these data ({', '.join(causes)}). What follows treats the measured "
-        "spectra as if it did: a guess to be checked on held-out data, not a result."
+        f"{why} ({', '.join(causes)}). What follows is computed from the measured spectra all the same, with "
+        "no claim to accuracy: trust the held-out check (--held-out), which trains on the data themselves."
     ]
 
 
@@ -109,7 +142,7 @@ def _best(curves: Tradeoff, name: str, M: int) -> tuple[int, int]:
     return min(near), max(near)
 
 
-def _sentence(curves: Tradeoff, name: str, M: int) -> str:
+def _sentence(curves: Tradeoff, name: str, M: int, covered: bool) -> str:
     """One test length: which split wins, by how much, and whether that is worth having."""
     curve = curves.curve(name)
     best, worst = (choose(curve, key=lambda row: row.reducible) for choose in (min, max))
@@ -123,12 +156,14 @@ def _sentence(curves: Tradeoff, name: str, M: int) -> str:
     if len(curve) == 1:
         return f"{where} {tokens} allow one split only, P = {best.P:,}."
     if ratio <= 1 + _margin(M):
+        good = f" (such a prediction is good to about {100 / M:.2g} %)" if covered else ""
         return (
             f"{where} there is no difference worth having at {tokens}: the worst split, P = {worst.P:,}, has "
-            f"{ratio:.3f} times the reducible risk of the best, P = {best.P:,} (such a prediction is good to "
-            f"about {100 / M:.2g} %)."
+            f"{ratio:.3f} times the reducible risk of the best, P = {best.P:,}{good}."
         )
     low, high = _best(curves, name, M)
+    share = f"{100 * _margin(M):.2g} %"
+    within = f"best to within {share}" if covered else f"best (risks less than {share} apart count as one)"
     shortest, longest = min(row.P for row in curve), max(row.P for row in curve)
     kinds = {
         (True, False): "more, shorter sequences win",
@@ -141,12 +176,12 @@ def _sentence(curves: Tradeoff, name: str, M: int) -> str:
         counts = f"N = {curves.tokens // high:,} to {curves.tokens // low:,}"
     if (low, high) == (shortest, longest):
         return (
-            f"{where} both ends win over the middle at {tokens}: P = {low:,} and P = {high:,} are best "
-            f"to within {100 * _margin(M):.2g} %, P = {worst.P:,} has {ratio:.3g} times the reducible risk."
+            f"{where} both ends win over the middle at {tokens}: P = {low:,} and P = {high:,} are "
+            f"{within}, P = {worst.P:,} has {ratio:.3g} times the reducible risk."
         )
     return (
-        f"{where} {kinds[low == shortest, high == longest]} at {tokens}: {span} ({counts}) is best to within "
-        f"{100 * _margin(M):.2g} %, and P = {worst.P:,} has {ratio:.3g} times the reducible risk."
+        f"{where} {kinds[low == shortest, high == longest]} at {tokens}: {span} ({counts}) is {within}, "
+        f"and P = {worst.P:,} has {ratio:.3g} times the reducible risk."
     )
 
 

@@ -6,15 +6,16 @@ from typing import Annotated, Any
 
 import typer
 
-from seqlaw.advice.advise import advise
+from seqlaw.advice.advise import GAMMA, advise
 from seqlaw.advice.held_out import HeldOut, held_out
 from seqlaw.cli.options import Json, Plot, Seed, size
 from seqlaw.cli.output import print_flags, print_json, print_table, print_text
 from seqlaw.measuring.exponents import LAWS
 from seqlaw.measuring.measure import Measurement
 from seqlaw.measuring.measure import measure as measure_sequences
-from seqlaw.measuring.verdict import LOOKS
+from seqlaw.measuring.verdict import LOOKS, shares, undecided
 from seqlaw.model.checks import InputError, positive
+from seqlaw.model.schedule import WSD
 
 NUMBERS = ("alpha", "theta", "r", "rho", "c_xi", "c_0")
 
@@ -23,6 +24,19 @@ def measure(
     file: Annotated[str, typer.Argument(metavar="FILE", help="N x P x D sequences: .npy, .npz or .zarr.")],
     tokens: Annotated[str | None, typer.Option(help="Tokens T to advise on.", metavar="T")] = None,
     compute: Annotated[str | None, typer.Option(help="Compute N·P·M²·L to advise on.", metavar="C")] = None,
+    width: Annotated[
+        str | None,
+        typer.Option(
+            "--width",
+            "-M",
+            help="Width M to advise on.  [default: a quarter of the features, at most 128]",
+            metavar="INT",
+        ),
+    ] = None,
+    steps: Annotated[
+        str | None,
+        typer.Option("--steps", "-L", help="Steps L to advise on.  [default: 30000]", metavar="INT"),
+    ] = None,
     eval_length: Annotated[
         str | None, typer.Option(help="Length P' of the test sequences.", metavar="INT")
     ] = None,
@@ -43,14 +57,19 @@ def measure(
         "compute": None if compute is None else positive("compute", compute),
         "eval_length": None if eval_length is None else int(size("eval_length", eval_length)),
     }
+    M = None if width is None else int(size("M", width))
+    L = None if steps is None else int(size("L", steps))
     if compute is not None and tokens is None:
         raise InputError("compute", "needs --tokens beside it", compute)
+    for field, value in (("M", width), ("L", steps)):
+        if value is not None and compute is not None:
+            raise InputError(field, "cannot be given together with --compute, which chooses it", value)
     if plot is not None:
         from seqlaw.plot import check_path
 
         check_path(plot)
     found = measure_sequences(file, centre=centre, seed=seed)
-    advice = advise(found, **budgets)
+    advice = advise(found, M=M, schedule=None if L is None else WSD(gamma=GAMMA, L=L), **budgets)
     compared = held_out(file, seed=seed) if check else None
     if plot is not None:
         from seqlaw.plot import draw_spectra
@@ -59,7 +78,7 @@ def measure(
     if json:
         print_json(
             "measure",
-            {"file": file, **budgets, "centre": centre, "seed": seed},
+            {"file": file, **budgets, "M": M, "L": L, "centre": centre, "seed": seed},
             _fields(found, advice.words, compared),
         )
         return
@@ -101,10 +120,12 @@ def _fields(found: Measurement, words: tuple[str, ...], compared: HeldOut | None
 
 def _print(found: Measurement) -> None:
     states = f"{found.P[0]}" if found.P[0] == found.P[1] else f"{found.P[0]} to {found.P[1]}"
-    certainty = "" if found.regime.probability is None else f" (probability {found.regime.probability:.2f})"
+    regime = found.regime
+    certainty = "" if regime.probability is None else f" (probability {regime.probability:.2f})"
+    named = f"undecided: {shares(regime)}" if undecided(regime) else f"{regime.name}{certainty}"
     verdict = "reliable" if found.reliable else "NOT reliable, see the flags"
     print(f"{found.N} sequences of {states} states, {found.D} features: {verdict}")
-    print(f"Regime {found.regime.name}{certainty}; {LOOKS[found.seen]}")
+    print_text(f"Regime {named}; {LOOKS[found.seen]}")
     windows = {pair[0]: found.window.get(pair[0]) for pair in LAWS.values()}
     rows = []
     for name in NUMBERS:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,8 @@ class Regime:
 
     name: str
     probability: float | None
+    probabilities: Mapping[str, float] = field(default_factory=dict)
+    """Of "I", "II" and "outside"; empty where nothing could be drawn."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -173,7 +175,7 @@ def _regime(fitted: Fit, dynamics: bool) -> Regime:
         return Regime(name="unknown", probability=None)
     first = theta.exponents >= alpha.exponents
     outside = theta.exponents < alpha.exponents - 2 * np.maximum(r.exponents, 0.0)
-    shares = {"I": float(first.mean()), "outside": float(outside.mean())}
-    shares["II"] = 1 - math.fsum(shares.values())
+    inside = float(first.mean()), float(outside.mean())
+    shares = {"I": inside[0], "II": 1 - math.fsum(inside), "outside": inside[1]}
     name = max(shares, key=lambda key: shares[key])
-    return Regime(name=name, probability=shares[name])
+    return Regime(name=name, probability=shares[name], probabilities=shares)

@@ -18,9 +18,31 @@ _ORDER_Z = 5.0  # standard errors by which the order of time must matter
 _NOISE_EDGE = 1.5  # the largest transition over what noise alone gives
 _LEAST_ORDER = 0.5  # rank correlation of variance and transition
 _UNIT_ROOT = 0.98
+_LEAST_R = 0.02  # below it the largest and the hundredth transition differ by less than 10 %
 _LEAST_R2 = 0.9
 HARMLESS = ("negative-transitions", "rank", "initial-mean")
 """Flags that are worth saying and do not make the exponents unreliable."""
+VOID = {
+    "too-few-sequences": ("there are too few sequences", "at least 8 sequences"),
+    "too-short": ("the sequences are too short", "sequences of at least 3 states"),
+    "too-little-data": (
+        "there is too little data for all three spectra",
+        "more sequences (4 transitions a feature at the least) and 6 features or more",
+    ),
+    "no-dynamics": (
+        "no state says anything of the next one",
+        "sequences in their order of time, whose states do depend on the last one",
+    ),
+    "weak-dynamics": (
+        "the transition does not stand out of its noise",
+        "more sequences, or fewer features (the leading principal directions)",
+    ),
+    "unit-root": (
+        "the states drift like a random walk (unit root), so a transition below 1 would be made up",
+        "the differences of neighbouring states, or states without their trend",
+    ),
+}
+"""Flags that leave no spectra to predict from: why no advice is given, and what would help."""
 
 
 LOOKS = {
@@ -113,7 +135,29 @@ def checks(tally: Tally, spectra: Spectra, fitted: Fit) -> tuple[Check, ...]:
             holds=tally.n >= 4 * tally.D,
             words="transitions a feature",
         ),
+        *_dynamics_checks(spectra, fitted),
     )
+
+
+def _dynamics_checks(spectra: Spectra, fitted: Fit) -> list[Check]:
+    """What the theory needs of the transition, where there is one."""
+    law, largest = fitted.laws.get("transition"), float(spectra.transition.values[0])
+    if law is None:
+        return []
+    return [
+        Check(
+            name="stable",
+            value=largest,
+            holds=largest < _UNIT_ROOT,
+            words=f"largest transition (below {_UNIT_ROOT:g}: no unit root)",
+        ),
+        Check(
+            name="decay",
+            value=law.exponent,
+            holds=_LEAST_R <= law.exponent < 0.5,
+            words=f"r, by which transitions fall (from {_LEAST_R:g} to below 0.5)",
+        ),
+    ]
 
 
 def flags(
@@ -203,11 +247,29 @@ def _fit_flags(fitted: Fit, numbers: Mapping[str, Any], regime: Any, dynamics: b
     r = numbers["r"].value
     if r is not None and not 0 < 2 * r < 1:
         out.append(f"assumption-1: needs 0 < 2r < 1, got r = {r:.3g}")
-    if regime.probability is not None and regime.probability < LEAST_PROBABILITY:
-        out.append(f"uncertain: regime {regime.name} has probability {regime.probability:.2f} only")
-    if regime.name == "outside":
+    elif r is not None and r < _LEAST_R:
+        out.append(f"assumption-1: needs r > 0, got r = {r:.2g}: all transitions are nearly the same")
+    if undecided(regime):
+        out.append(f"uncertain: regime undecided ({shares(regime)})")
+    elif regime.name == "outside":
         out.append("assumption-2: needs theta >= alpha - 2r")
     return out
+
+
+def undecided(regime: Any) -> bool:
+    """Whether the draws do not settle on one regime."""
+    return regime.probability is not None and regime.probability < LEAST_PROBABILITY
+
+
+def shares(regime: Any) -> str:
+    """The regimes' probabilities in words."""
+    return ", ".join(f"{name} {share:.2f}" for name, share in regime.probabilities.items())
+
+
+def void_causes(warnings: tuple[str, ...]) -> list[str]:
+    """The flags that leave nothing to predict from, in the order of `VOID`."""
+    raised = {flag.split(":")[0] for flag in warnings}
+    return [name for name in VOID if name in raised]
 
 
 def is_reliable(warnings: tuple[str, ...]) -> bool:

@@ -27,6 +27,10 @@ th { border-bottom: 1.5px solid #333; font-weight: 600 } tr.rule td { border-top
 th.text, td.text { text-align: left } td.far { font-weight: 700; color: #a33c00 }
 td .mark { display: block; font-size: .84rem; color: #4a4a4a } td.far .mark { color: inherit }
 .verdict { background: #f3f6f9; border-left: 4px solid #0072B2; padding: .7rem 1rem; max-width: none }
+table.even { table-layout: fixed; min-width: 62rem } .even th:first-child { width: 24% }
+.even td, .even th { padding: .28rem .4rem } .even .text, .even .mark { white-space: normal }
+.setup { border: 1px solid #d5dbe1; border-radius: 6px; padding: .2rem 1.2rem .4rem; margin: 1.4rem 0 }
+.setup { font-size: .93rem } .setup h2 { margin-top: .8rem; margin-bottom: .2rem } .setup ul { margin-top: 0 }
 code { font-size: .9em } sub, sup { line-height: 0; font-size: .75em }
 """
 
@@ -88,6 +92,11 @@ def beside(*columns: str) -> str:
     return f'<div class="beside">{"".join(f"<div>{column}</div>" for column in columns)}</div>'
 
 
+def box(inner: str) -> str:
+    """A frame around what a reader may skip or come back to."""
+    return f'<section class="setup">{inner}</section>'
+
+
 def table(
     header: Sequence[str],
     body: Iterable[Sequence[str]],
@@ -95,8 +104,11 @@ def table(
     words: int = 1,
     rules: Iterable[int | None] = (),
     far: Iterable[tuple[int, int]] = (),
+    even: bool = False,
 ) -> str:
     """An HTML table; the first `words` columns are text, a rule goes above the rows in `rules`.
+
+    `even` gives all columns but the first one width.
 
     What follows a line break in a cell stands below it in small print.
     """
@@ -116,7 +128,8 @@ def table(
         for row, line in enumerate(body)
     ]
     top = f"<thead><tr>{head}</tr></thead>" if any(header) else ""
-    return f'<div class="scroll"><table>{top}<tbody>{"".join(lines)}</tbody></table></div>'
+    kind = " class=even" if even else ""
+    return f'<div class="scroll"><table{kind}>{top}<tbody>{"".join(lines)}</tbody></table></div>'
 
 
 def picture(svg: bytes, caption: str, alt: str) -> str:

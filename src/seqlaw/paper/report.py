@@ -9,6 +9,7 @@ from seqlaw.paper import further
 from seqlaw.paper.guides import FORMULAS
 from seqlaw.paper.page import beside, bullets, page, picture, prose, span, table, typeset
 from seqlaw.paper.panels import QUANTITIES
+from seqlaw.paper.setup import setup
 from seqlaw.paper.table import NAMES, grid, named_conditions, ratio_cells
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ def report(result: Reproduction, figure: Path) -> str:
     ]
     sections = [
         _opening(result),
+        setup(result),
         picture(figure.read_bytes(), _caption(result), "The six panels"),
         f"<h2>The {'ten ' if len(result.slopes) == 10 else ''}slopes</h2>",
         _slopes(result),
@@ -53,8 +55,8 @@ def _opening(result: Reproduction) -> str:
     if judged:
         near, far = sum(z <= 2 for z in judged), sum(z > 3 for z in judged)
         verdict = (
-            f"{near} of {len(judged)} slopes lie within two standard errors of the value that the paper "
-            f"prints, {len(judged) - far} within three."
+            f"{near} of {len(judged)} slopes lie within two spreads of the difference (z) from the value "
+            f"that the paper prints, {len(judged) - far} within three."
         )
     return (
         "<h1>Linear RNN scaling laws: the experiments, reproduced</h1>"
@@ -225,7 +227,7 @@ def _conditions(result: Reproduction) -> str:
                 "constant; another may cover it. Empty: the condition plays no part in that panel."
             ),
         )
-        + table(["Condition", *(f"({name})" for name in names)], body, far=far)
+        + table(["Condition", *(f"({name})" for name in names)], body, far=far, even=True)
     )
 
 
