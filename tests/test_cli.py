@@ -328,6 +328,11 @@ def test_tradeoff_between_two_lengths(fields):
     assert answer["inputs"]["lengths"] == [8, 16, 32, 64]
 
 
+def test_a_spectrum_says_what_it_is_of(run):
+    _, out, _ = run("spectrum", *SMALL)
+    assert out.startswith("Regime II: averaged covariance h_P at P=8 (exact to rounding)\n")
+
+
 def test_rates_keeps_the_remainder_apart(run):
     _, out, _ = run("rates", *SMALL)
     crossovers, remainder = out.split("remainder")[:2]
@@ -357,7 +362,12 @@ def test_broken_teacher_files(run, tmp_path):
     np.savez(still, a=np.full(8, 0.5), sigma_xi=np.zeros(8), sigma_0=np.zeros(8))
     unknown = tmp_path / "unknown.toml"
     unknown.write_text("alpha = 1.8\ntheta = 1.25\nr = 0.35\nrho = 0.55\nc_xi = 0.03\nc_0 = 0.3\nfoo = 1\n")
-    for path, words in ((empty, "NPZ"), (renamed, "NPZ"), (still, "vary"), (unknown, "unknown.toml.foo")):
+    for path, words in (
+        (empty, "NPZ"),
+        (renamed, "NPZ"),
+        (still, "must have a mode that varies"),
+        (unknown, "unknown.toml.foo"),
+    ):
         code, _, err = run("risk", "-M", 4, "--teacher", path)
         assert (code, err.count("\n")) == (2, 1)
         assert words in err
