@@ -1,5 +1,6 @@
 """The command line as a user meets it: fields, one-line errors, exit codes."""
 
+import io
 import json
 import re
 import subprocess
@@ -10,6 +11,7 @@ import pytest
 
 import seqlaw
 from seqlaw.cli import main
+from seqlaw.cli.output import progress_bar
 
 
 @pytest.fixture
@@ -208,6 +210,7 @@ def test_teacher_files(fields, run, tmp_path):
         ("risk --c-xi -1", "--c-xi must be positive"),
         ("risk --alpha nan", "--alpha must be finite"),
         ("risk --rung foo", "--rung must be one of sampled, exact, equivalent"),
+        ("risk --rung rates", "equivalent (the theorem: seqlaw rates), got rates"),
         ("risk --teacher nope", "--teacher must be one of"),
         ("risk --teacher nope.toml", "must exist, got nope.toml"),
         ("risk -L 3", "-L/--steps must leave room for each phase"),
@@ -217,7 +220,9 @@ def test_teacher_files(fields, run, tmp_path):
         ("risk --schedule line", "--schedule must be one of wsd, block, constant, cosine"),
         ("risk --schedule block --warmup 0.2", "--warmup goes with the wsd schedule only"),
         ("risk -d inf --rung exact", "-d/--modes must be finite on this rung"),
-        ("risk -d inf --theta 1.0 --alpha 1.2", "-d/--modes = inf needs alpha > 1 and theta > 1"),
+        ("risk -d inf --theta 1.0 --alpha 1.2", "-d/--modes = inf needs theta > 1"),
+        ("risk -d inf --alpha 1", "-d/--modes = inf needs alpha > 1"),
+        ("risk -d inf --alpha 1.001", "-d/--modes = inf needs alpha of at least"),
         ("risk --seed -1", "--seed must be at least 0"),
         ("risk --sketches 0 --rung exact", "--sketches must be at least 1"),
         ("risk -P 0", "-P/--length must be at least 1"),
@@ -227,6 +232,8 @@ def test_teacher_files(fields, run, tmp_path):
         ("nothing", "No such command"),
         ("curve --along Q", "--along must be one of M, N, P, R"),
         ("curve --from 10 --to 5", "--from must be positive and below --to"),
+        ("curve --along M --to 5000", "--to must be at most d = 1024, got 5000"),
+        ("curve --along R --from 0.05 --to 10", "--from asks for 1 steps"),
         ("curve --points 1", "--points must be at least 2"),
         ("curve --plot x.gif", "--plot must end in one of .png, .pdf, .svg"),
         ("plan --compute much", "--compute must be a number"),
@@ -234,7 +241,8 @@ def test_teacher_files(fields, run, tmp_path):
         ("plan --compute 5", "--compute must allow"),
         ("plan --tokens 1", "--tokens must allow"),
         ("plan --max-P 1", "--max-P must allow"),
-        ("plan --min-P 20 --max-P 10", "--min-P must be at most max_P = 10, got 20"),
+        ("plan --min-P 20 --max-P 10", "--min-P must be at most --max-P = 10, got 20"),
+        ("plan --theta 0.9", "= inf needs theta > 1: the trace of a covariance diverges (try -d 1024)"),
         ("plan --min-P 1e10", "--min-P must be at most the tokens"),
         ("plan --max-L 2", "--max-L must allow"),
         ("risk -R 0.05", "-R/--horizon asks for 1 steps"),
@@ -246,6 +254,8 @@ def test_teacher_files(fields, run, tmp_path):
         ("plan --max-M 0", "--max-M must be at least 1"),
         ("plan -L 100", "No such option: -L"),
         ("tradeoff --tokens 0", "--tokens must be positive"),
+        ("tradeoff --shortest 80 --longest 64", "--shortest must be at most --longest, 64, got 80"),
+        ("tradeoff --shortest 80 --tokens 64", "--shortest must be at most the tokens, 64, got 80"),
         ("tradeoff --test 0", "--test must be at least 1"),
         ("rates --theta -1", "--theta must not be negative"),
     ],
@@ -279,6 +289,71 @@ def test_a_missing_extra_is_one_line_that_serves_an_index_and_a_checkout(
     assert f"(from a checkout: pip install '.[{extra}]')" in err
 
 
+PRINTED = "alpha=1.8 theta=1.25 r=0.35 rho=0.55 c_xi=0.03 c_0=0.3"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("risk", *SMALL),
+        ("curve", *SMALL, "--points", 2, "--to", 8),
+        ("tradeoff", "-M", 16, "-d", 64, "-L", 500, "--points", 2),
+        ("plan", "--compute", "1e3", "--tokens", "1e3", "-d", 64),
+    ],
+    ids=lambda command: command[0],
+)
+def test_the_first_line_says_which_teacher(run, command):
+    assert run(*command)[1].startswith(f"Teacher regime2 (the default): {PRINTED}\n")
+    assert run(*command, "--teacher", "regime1")[1].startswith("Teacher regime1: alpha=1.5 theta=2.5 r=0.2 ")
+    assert run(*command, "--rho", 0.5)[1].startswith(f"Teacher: {PRINTED.replace('0.55', '0.5')}\n")
+
+
+def test_the_first_line_counts_the_modes_of_arrays(run, tmp_path):
+    modes = seqlaw.PRESETS["regime2"].modes(64)
+    np.savez(tmp_path / "mine.npz", a=modes.a, sigma_xi=modes.sigma_xi, sigma_0=modes.sigma_0)
+    _, out, _ = run("risk", "-M", 16, "-L", 500, "--teacher", tmp_path / "mine.npz")
+    assert out.startswith("Teacher: 64 modes from mine.npz\n")
+
+
+def test_a_plan_gives_the_fractions_that_it_used(fields):
+    small = ("plan", "--compute", "1e3", "--tokens", "1e3", "-d", 64)
+    used = [fields(*small, *more)["inputs"] for more in ((), ("--decay", 0.3), ("--schedule", "block"))]
+    assert [(i["warmup"], i["decay"]) for i in used] == [(0.1, 0.2), (0.1, 0.3), (None, None)]
+
+
+def test_tradeoff_between_two_lengths(fields):
+    answer = fields(
+        "tradeoff", "-M", 16, "-d", 64, "-L", 500, "--shortest", 8, "--longest", 64, "--points", 4
+    )
+    assert answer["inputs"]["lengths"] == [8, 16, 32, 64]
+
+
+def test_a_spectrum_says_what_it_is_of(run):
+    _, out, _ = run("spectrum", *SMALL)
+    assert out.startswith("Regime II: averaged covariance h_P at P=8 (exact to rounding)\n")
+
+
+def test_rates_keeps_the_remainder_apart(run):
+    _, out, _ = run("rates", *SMALL)
+    crossovers, remainder = out.split("remainder")[:2]
+    for name in ("d_eff", "epsilon_M", "omega_0", "covariance_event"):
+        assert f"{name}: " in remainder
+        assert name not in crossovers
+
+
+def test_a_bar_waits_for_its_total(monkeypatch):
+    stream = io.StringIO()
+    stream.isatty = lambda: True
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setenv("TERM", "xterm")
+    with progress_bar("data sets"):
+        pass
+    assert "data sets" not in stream.getvalue()
+    with progress_bar("data sets") as progress:
+        progress(1, 4)
+    assert "1/4" in stream.getvalue()
+
+
 def test_broken_teacher_files(run, tmp_path):
     empty, renamed, still = tmp_path / "empty.npz", tmp_path / "renamed.npz", tmp_path / "still.npz"
     empty.write_bytes(b"")
@@ -287,7 +362,12 @@ def test_broken_teacher_files(run, tmp_path):
     np.savez(still, a=np.full(8, 0.5), sigma_xi=np.zeros(8), sigma_0=np.zeros(8))
     unknown = tmp_path / "unknown.toml"
     unknown.write_text("alpha = 1.8\ntheta = 1.25\nr = 0.35\nrho = 0.55\nc_xi = 0.03\nc_0 = 0.3\nfoo = 1\n")
-    for path, words in ((empty, "NPZ"), (renamed, "NPZ"), (still, "vary"), (unknown, "unknown.toml.foo")):
+    for path, words in (
+        (empty, "NPZ"),
+        (renamed, "NPZ"),
+        (still, "must have a mode that varies"),
+        (unknown, "unknown.toml.foo"),
+    ):
         code, _, err = run("risk", "-M", 4, "--teacher", path)
         assert (code, err.count("\n")) == (2, 1)
         assert words in err

@@ -355,8 +355,9 @@ def test_interrupted_it_resumes_to_the_same_bytes(
         assert process.poll() is None, process.communicate()[1]
         time.sleep(0.02)
     process.send_signal(how)
-    process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=60)
     assert process.returncode == (130 if how == signal.SIGINT else -9)
+    assert (b"tasks kept; the same command goes on\n" in errors) == (how == signal.SIGINT)
     before = recorded(tmp_path, software)[0]
     everything = recorded(finished, software)[0]
     assert before < everything

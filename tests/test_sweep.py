@@ -116,7 +116,7 @@ def test_infinity_is_for_the_equivalent_rung() -> None:
             "sweep: sizes.Q is not a field of a sweep, got 2",
         ),
         ({"schedules": [{"L": 9, "steps": 1}]}, "sweep: schedules.0.steps is not a field of a sweep, got 1"),
-        ({"sizes": {"M": 4, "N": 1, "P": 1}}, "sweep: sizes.d field required"),
+        ({"sizes": {"M": 4, "N": 1, "P": 1}}, "sweep: sizes.d must be given"),
         (
             {"sizes": {"M": {"log": [-4, 8], "n": 3}, "N": 1, "P": 1, "d": 8}},
             "sweep: sizes.M.log must have positive ends, got [-4, 8]",
@@ -336,6 +336,7 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
         (("fit", "rows.csv", "--x", "M", "--y", "bias"), "--y must be a column (M, N), got bias"),
         (("fit", "rows.csv", "--x", "M", "--y", "N", "--window", "3"), "--window must be A:B, got 3"),
         (("fit", "rows.csv", "--x", "M", "--y", "N", "--where", "Q=1"), "--where must be COLUMN=VALUE"),
+        (("fit", "rows.csv", "--x", "M", "--y", "N", "--where", "M=63"), "no row has M=63 (it has 1)"),
         (("fit", "rows.csv", "--x", "M", "--y", "N"), "--x must have at least 3 points"),
     ],
 )
@@ -399,7 +400,9 @@ def test_ctrl_c_is_exit_code_130_with_the_finished_work_kept(tmp_path: Path) -> 
         _, errors = driver.communicate(timeout=120)
     assert driver.returncode == 130
     assert "Traceback" not in errors
-    assert 0 < len(load(out).frame) < 54
+    kept = len(load(out).frame)
+    assert 0 < kept < 54
+    assert errors == f"seqlaw: stopped: {kept} of 54 tasks kept; the same command goes on\n"
 
 
 def test_the_guide_shows_valid_files() -> None:

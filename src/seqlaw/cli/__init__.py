@@ -59,12 +59,7 @@ def main(arguments: list[str] | None = None) -> None:
         _fail(" ".join(text.split()))
     except MemoryError:
         _fail("these sizes do not fit in memory (the equivalent rung takes any size)")
-    except KeyboardInterrupt:
-        if {"sweep", "reproduce"} & set(given[:1]):
-            print(
-                "seqlaw: stopped; finished tasks are kept, the same command goes on from there",
-                file=sys.stderr,
-            )
+    except KeyboardInterrupt:  # outside a command: inside, typer makes it the exit code 130
         sys.exit(130)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

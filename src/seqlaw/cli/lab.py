@@ -10,10 +10,10 @@ from typing import Annotated, Any
 import typer
 
 from seqlaw.cli.options import Jobs, Json, jobs_or_all
-from seqlaw.cli.output import print_flags, print_json, print_table
+from seqlaw.cli.output import number, print_flags, print_json, print_table
 from seqlaw.cli.progress import duration, work_bar
 from seqlaw.fit import fit_power_law
-from seqlaw.lab.errors import library
+from seqlaw.lab.errors import LabError, library
 from seqlaw.lab.run import Summary
 from seqlaw.model.checks import InputError, real
 from seqlaw.sweep import Estimate, load, load_sweep
@@ -181,10 +181,22 @@ def _selected(rows: Any, conditions: list[str]) -> Any:
                 "where", f"must be COLUMN=VALUE with a column of {list(rows.columns)}", condition
             )
         if rows[column].dtype.kind in "iufb":
-            rows = rows[rows[column] == real("where", value)]
+            found = rows[rows[column] == real("where", value)]
         else:
-            rows = rows[rows[column].astype(str) == value]
+            found = rows[rows[column].astype(str) == value]
+        if len(found) == 0 and len(rows):
+            before = " and ".join(conditions[: conditions.index(condition)])
+            raise LabError(
+                f"no row{before and f' with {before}'} has {condition} (it has {_some(rows[column])})"
+            )
+        rows = found
     return rows
+
+
+def _some(values: Any, most: int = 8) -> str:
+    """The values of a column, the first few of them."""
+    known = sorted(values.dropna().unique().tolist(), key=lambda value: (isinstance(value, str), value))
+    return ", ".join(map(number, known[:most])) + (", …" if len(known) > most else "")
 
 
 def _window(text: str | None) -> tuple[float, float] | None:

@@ -99,5 +99,5 @@ def progress_bar(unit: str) -> Iterator[Callable[[int, int], None] | None]:
 
     columns = (BarColumn(), MofNCompleteColumn(), TextColumn(unit), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(unit, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+        task = bar.add_task(unit, total=None, visible=False)  # until the total is known
+        yield lambda done, total: bar.update(task, completed=done, total=total, visible=True)

@@ -23,7 +23,7 @@ from seqlaw.cli.options import (
     takes,
 )
 from seqlaw.cli.output import merge_flags, print_flags, print_json, print_table, print_text
-from seqlaw.model.checks import positive, whole
+from seqlaw.model.checks import InputError, positive, whole
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import LONGEST, PRESETS
 from seqlaw.planning import plan as planning
@@ -35,6 +35,14 @@ from seqlaw.planning.tradeoff import tradeoff as split_tokens
 from seqlaw.plot import check_path
 from seqlaw.rungs.rates import rates as theorem
 from seqlaw.rungs.terms import TERMS
+
+REMAINDER = {
+    "d_eff": "learned dimensions, min(M, kappa)",
+    "epsilon_M": "error of bias and variance from the sketch",
+    "omega_0": "the initialization's share in mode M",
+    "covariance_event": "bound on the sample covariance's relative error",
+}
+"""What the theorem's remainders are, in a few words each."""
 
 
 @takes(SettingOptions)
@@ -57,7 +65,11 @@ def rates(options: SettingOptions, json: Json = False) -> None:
         ],
         header=("term", "order here", "value without constants"),
     )
-    print_table([*answer.crossovers.items(), *answer.remainder.items()], header=("crossover", "value"))
+    print_table(answer.crossovers.items(), header=("crossover", "value"))
+    print_table(
+        [(f"{name}: {REMAINDER[name]}", value) for name, value in answer.remainder.items()],
+        header=("remainder, at constants of one", "value"),
+    )
     print_table(answer.guides.items(), header=("the paper's guide, with scales", "value"))
     print_table(
         [
@@ -127,14 +139,17 @@ def plan(
     if plot is not None:
         check_path(plot)
     unit = planning.FLOPS_PER_UNIT if flops else 1
+    shortest, longest = size("min_P", min_P), _ceiling("max_P", max_P)
+    if shortest > longest:
+        raise InputError("min_P", f"must be at most --max-P = {longest}", shortest)
     budget = Budget(
         compute=positive("compute", compute) / unit,
         tokens=positive("tokens", tokens),
         max_M=_ceiling("max_M", max_M),
         max_N=_ceiling("max_N", max_N),
-        max_P=_ceiling("max_P", max_P),
+        max_P=longest,
         max_L=_ceiling("max_L", max_L),
-        min_P=size("min_P", min_P),
+        min_P=shortest,
     )
     teacher = options.build_teacher()
     schedule = options.build_kind()
@@ -158,8 +173,9 @@ def plan(
             "teacher": teacher,
             "budget": budget,
             "schedule": {"kind": schedule.name, "gamma": schedule.gamma},
-            "warmup": options.warmup,
-            "decay": options.decay,
+            # Of wsd only: the fractions that were used, given or not.
+            "warmup": getattr(schedule, "warmup", None),
+            "decay": getattr(schedule, "decay", None),
             "d": "inf" if answer.d == math.inf else int(answer.d),
             "eval_length": answer.eval_length,
             "confirm": confirm,
@@ -167,6 +183,7 @@ def plan(
         }
         print_json("plan", inputs, fields)
         return
+    print_text(options.describe(teacher))
     _print_plan(answer)
 
 
@@ -274,6 +291,7 @@ def tradeoff(
             "--test", help="A common test length; may be repeated.  [default: 16, 4096]", metavar="INT"
         ),
     ] = None,
+    shortest: Annotated[str, typer.Option(help="Shortest training length.", metavar="INT")] = "2",
     longest: Annotated[str, typer.Option(help="Longest training length.", metavar="INT")] = "4096",
     points: Annotated[int, typer.Option(help="How many lengths.")] = 12,
     json: Json = False,
@@ -299,7 +317,11 @@ def tradeoff(
     budget = whole("tokens", positive("tokens", tokens), least=2)
     common = [int(size("test", text)) for text in test or ("16", "4096")]
     most = whole("longest", size("longest", longest), least=2, most=LONGEST)
-    lengths = split_lengths(budget, whole("points", points, least=2, most=1000), most=most)
+    least = whole("shortest", size("shortest", shortest))
+    for limit, words in ((most, "--longest"), (budget, "the tokens")):
+        if least > limit:
+            raise InputError("shortest", f"must be at most {words}, {limit}", least)
+    lengths = split_lengths(budget, whole("points", points, least=2, most=1000), least=least, most=most)
     answer = split_tokens(setting, budget, lengths=lengths, eval_lengths=common)
     flags = merge_flags(answer.flags)
     if plot is not None:
@@ -332,6 +354,7 @@ def tradeoff(
             {"regime": answer.regime, "rows": rows, "best": answer.best, "flags": flags},
         )
         return
+    print_text(options.describe(teacher))
     names = [OWN, *(str(P) for P in common)]
     table = []
     for k, P in enumerate(lengths):

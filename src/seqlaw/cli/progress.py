@@ -5,8 +5,10 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
+
+import typer
 
 from seqlaw.lab.run import Summary
 
@@ -44,6 +46,7 @@ class WorkBar:
         self._bar, self._start = bar, time.monotonic()
         self._elapsed = self._share = 0.0
         self._expected: float | None = None
+        self._summary: Summary | None = None
         self._task = None if bar is None else bar.add_task("starting", total=1.0, left=self.left)
 
     def expect(self, seconds: float) -> None:
@@ -52,7 +55,7 @@ class WorkBar:
 
     def progress(self, summary: Summary, share: float) -> None:
         """After a record: see `seqlaw.lab.run.Progress`."""
-        self._elapsed, self._share = time.monotonic() - self._start, share
+        self._elapsed, self._share, self._summary = time.monotonic() - self._start, share, summary
         if self._bar is not None:
             ended = summary.done + summary.skipped + summary.failed
             self._bar.update(
@@ -64,6 +67,13 @@ class WorkBar:
         if self._bar is not None:
             self._bar.update(self._task, total=None, description=text, left=lambda: "")
 
+    def kept(self) -> str:
+        """What an interruption leaves, for people."""
+        if self._summary is None:
+            return "stopped; the same command goes on"
+        kept = self._summary.done + self._summary.skipped + self._summary.failed
+        return f"stopped: {kept} of {self._summary.tasks} tasks kept; the same command goes on"
+
     def left(self) -> str:
         """The time left, for people."""
         since = time.monotonic() - self._start - self._elapsed
@@ -73,6 +83,19 @@ class WorkBar:
 
 @contextmanager
 def work_bar() -> Iterator[WorkBar]:
+    """The bar; an interruption says what is kept and ends the command."""
+    with ExitStack() as drawn:
+        bar = drawn.enter_context(_drawn_bar())
+        try:
+            yield bar
+        except KeyboardInterrupt:
+            drawn.close()  # the bar goes before the line comes
+            print(f"seqlaw: {bar.kept()}", file=sys.stderr)
+            raise typer.Exit(130) from None
+
+
+@contextmanager
+def _drawn_bar() -> Iterator[WorkBar]:
     """The bar, drawn on standard error if that is a terminal."""
     if not sys.stderr.isatty():
         yield WorkBar(None)

@@ -7,9 +7,10 @@ from typing import Annotated
 import typer
 
 from seqlaw.cli.options import Jobs, Json, Plot, Seed, SettingOptions, jobs_or_all, size, takes
-from seqlaw.cli.output import merge_flags, print_flags, print_json, print_table, progress_bar
+from seqlaw.cli.output import merge_flags, print_flags, print_json, print_table, print_text, progress_bar
 from seqlaw.fit import fit_power_law
-from seqlaw.model.checks import real
+from seqlaw.model.checks import InputError, real
+from seqlaw.model.setting import Setting
 from seqlaw.plot import check_path
 from seqlaw.rungs import ask
 from seqlaw.rungs.rows import columns, with_sums
@@ -67,6 +68,7 @@ def risk(
         f"Regime {answer.regime}, rung {answer.rung}: M={setting.M} N={setting.N} P={setting.P} "
         f"d={setting.d:g}, {answer.steps} steps (R={answer.horizon:g}), tested at length {answer.eval_length}"
     )
+    print_text(options.describe(setting.teacher))
     print_table(rows, header=("term", "value", "uncertainty"), title=title)
     print_flags(answer.flags)
 
@@ -100,11 +102,10 @@ def curve(
         check_path(plot)
     setting = options.build()
     values = spaced(along, start, stop, points)
+    settings = _points(setting, along, values)
     with progress_bar("data sets") as progress:
-        answers = ask.curve(
-            setting,
-            along,
-            values,
+        answers = ask.risks(
+            settings,
             rung=rung,
             sketches=sketches,
             repetitions=repetitions,
@@ -114,7 +115,7 @@ def curve(
         )
     rows = [
         columns(point) | with_sums({name: getattr(answer, name) for name in TERMS})
-        for point, answer in zip(ask.along(setting, along, values), answers, strict=True)
+        for point, answer in zip(settings, answers, strict=True)
     ]
     slopes = {name: _slope(along, name, rows) for name in ("approx", "bias", "variance", "reducible")}
     flags = merge_flags([answer.flags for answer in answers])
@@ -138,6 +139,7 @@ def curve(
         return
     names = ("approx", "bias", "variance", "cross", "reducible", "total")
     where = "its own length" if setting.eval_length is None else f"length {setting.test_length}"
+    print_text(options.describe(setting.teacher))
     print_table(
         [(row[along], *(row[name] for name in names)) for row in rows],
         header=(along, *names),
@@ -154,6 +156,17 @@ def spaced(along: str, start: str, stop: str, points: int) -> list[float]:
     """The values of `ask.spaced` between two numbers as they were typed: sizes are whole, R is not."""
     number = real if along == "R" else size
     return ask.spaced(along, number("from", start), number("to", stop), points)
+
+
+def _points(setting: Setting, along: str, values: list[float]) -> list[Setting]:
+    """The settings along a size; where an end of the range is at fault, the error names the end."""
+    if along in ask.AXES:
+        for end, value in (("to", values[-1]), ("from", values[0])):
+            try:
+                ask.along(setting, along, [value])
+            except InputError as error:
+                raise InputError(end, error.rule, error.value) from None
+    return ask.along(setting, along, values)
 
 
 def _slope(along: str, name: str, rows: list[dict[str, float]]) -> dict[str, float] | None:

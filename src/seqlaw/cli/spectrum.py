@@ -50,7 +50,7 @@ def spectrum(
         marks = {"crossing": answer.crossing, "kappa": answer.kappa, "M": setting.M}
         print_json("spectrum", {"setting": setting}, {"rows": rows, "marks": marks, "flags": list(flags)})
         return
-    title = f"Regime {setting.regime}: h_P at P={setting.P}, to rounding"
+    title = f"Regime {setting.regime}: averaged covariance h_P at P={setting.P} (exact to rounding)"
     print_table([tuple(row.values()) for row in rows], header=("mode j", *names[1:3], "h_P"), title=title)
     for line in _marks(answer, setting):
         print_text(line)

@@ -50,10 +50,10 @@ class Tradeoff:
         return [row for row in self.rows if row.tested == tested]
 
 
-def split_lengths(tokens: int, points: int = 13, *, most: int = 4096) -> list[int]:
-    """Lengths from 2 to `most` (or half the tokens), evenly spaced in the logarithm."""
-    top = max(2, min(most, tokens // 2))
-    return [int(P) for P in dict.fromkeys(np.round(np.geomspace(2, top, points)).astype(int).tolist())]
+def split_lengths(tokens: int, points: int = 13, *, least: int = 2, most: int = 4096) -> list[int]:
+    """Lengths from `least` to `most` (or half the tokens), evenly spaced in the logarithm."""
+    top = max(least, min(most, tokens // 2))
+    return [int(P) for P in dict.fromkeys(np.round(np.geomspace(least, top, points)).astype(int).tolist())]
 
 
 def tradeoff(

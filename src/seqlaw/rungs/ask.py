@@ -49,7 +49,8 @@ def risks(
         return exact_risks(settings, sketches=sketches, seed=seed)
     if rung == "equivalent":
         return equivalent_risks(settings)
-    raise InputError("rung", f"must be one of {', '.join(RUNGS)}", rung)
+    theorem = " (the theorem: seqlaw rates)" if rung == "rates" else ""
+    raise InputError("rung", f"must be one of {', '.join(RUNGS)}{theorem}", rung)
 
 
 def risk(setting: Setting, **how: Any) -> Risk:

@@ -85,16 +85,12 @@ def _gauss_legendre(nodes: int) -> tuple[Array, Array]:
 def _last_index(teacher: Teacher) -> float:
     """Where an infinite sum is cut: as far as floating point reaches, e^700 or so."""
     slowest = min(teacher.alpha, teacher.theta) - 1
-    if slowest <= 0:
-        raise InputError(
-            "d", "= inf needs alpha > 1 and theta > 1: the trace of a covariance diverges", math.inf
-        )
     if slowest < _SLOWEST:
-        raise InputError(
-            "d",
-            f"= inf needs alpha and theta of at least {1 + _SLOWEST}: the sums converge too slowly",
-            math.inf,
-        )
+        name = "theta" if teacher.theta <= teacher.alpha else "alpha"
+        needed = f"{name} > 1: the trace of a covariance diverges"
+        if slowest > 0:
+            needed = f"{name} of at least {1 + _SLOWEST}: the sums converge too slowly"
+        raise InputError("d", f"= inf needs {needed} (try -d 1024)", f"{name} = {getattr(teacher, name):g}")
     return math.exp(700)
 
 
