@@ -173,7 +173,7 @@ def test_the_link_restores_the_view(tab, view):
     if view != "panels":  # which are the paper's, and have no controls
         tab.page.fill("#field-c_0", "0.7")
         tab.page.select_option("#field-kind", "block")
-        tab.page.fill("#field-d", "64" if view == "plan" else "inf")
+        tab.page.fill(*("#field-plan_d", "64") if view == "plan" else ("#field-d", "inf"))
     if view == "plan":
         tab.page.fill("#field-max_M", "9")
     tab.settle()
@@ -265,11 +265,11 @@ def test_the_copied_command_and_python_give_the_spectrum(tab):
 
 
 def test_the_planner_plans_cancels_and_copies(tab):
-    tab.open("view=plan&compute=200&budget_tokens=50&d=64")
+    tab.open("view=plan&compute=200&budget_tokens=50&plan_d=64")
     tab.page.wait_for_selector(".tiles")
     best = [tile.split("\n")[1] for tile in tab.page.locator(".tile").all_inner_texts()[:4]]
     plan = loads(run(tab.copied("#copy-command") + " --json"))
-    assert best == [str(plan["finite"][name]) for name in "MNPL"]
+    assert best == [f"{plan['finite'][name]:,}" for name in "MNPL"]
     printed = run_python(tab.copied("#copy-python"))[0]
     assert "".join(printed).startswith("Allocation(" + ",".join(f"{n}={plan['finite'][n]}" for n in "MNPL"))
     assert "free: ceilings" in tab.page.inner_text("#numbers")

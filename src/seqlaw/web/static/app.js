@@ -4,7 +4,7 @@
 import { VIEWS, address, bodies, readAddress, state } from "./state.js";
 import { buildControls, clearErrors, element, showError, showState } from "./controls.js";
 import * as charts from "./charts.js";
-import { showAnswer, showBadge } from "./answers.js";
+import { clearAnswer, showAnswer, showBadge } from "./answers.js";
 import { copyText, download, toast } from "./leaving.js";
 
 const byId = (id) => document.getElementById(id);
@@ -17,6 +17,7 @@ let under = null; // the question under way: { controller, moving }
 let waiting = null; // the newest question since
 let job = null; // the background job: { kind, id, key, cancelled }
 let retry = null;
+let planned = null; // { key, answer } of the last search, so that coming back costs nothing
 
 // ---- questions ---------------------------------------------------------------------------------------
 
@@ -77,9 +78,25 @@ async function show(request, answer) {
   status("");
   byId("plot").closest(".chart").classList.remove("stale");
   await draw();
+  if (last?.answer !== answer) return; // another view was chosen meanwhile
   if (answer.badge) showBadge(answer.badge, request.moving);
   if (!request.moving) showAnswer(request.view, answer, state);
   showCopies();
+}
+
+// Another view: nothing of the one before may pass for its answer.
+function leave() {
+  under?.controller.abort();
+  under = waiting = last = null;
+  busy(false);
+  window.Plotly.purge(plot);
+  plot.classList.toggle("tall", state.view === "panels");
+  plot.style.height = "";
+  plot.closest(".chart").classList.remove("stale");
+  byId("legend").replaceChildren();
+  byId("copies").hidden = true;
+  for (const button of document.querySelectorAll(".downloads button")) button.disabled = true;
+  clearAnswer();
 }
 
 function fail(error) {
@@ -109,7 +126,9 @@ async function draw() {
   }));
   await window.Plotly.react(plot, data, layout, { displayModeBar: false, responsive: true });
   // `react` keeps the size of the picture before, and the panels' is larger than the other views'.
-  const { width, height } = plot.querySelector(".main-svg").getBoundingClientRect();
+  const drawn = plot.querySelector(".main-svg");
+  if (!drawn) return; // the view has been left
+  const { width, height } = drawn.getBoundingClientRect();
   if (Math.abs(width - plot.clientWidth) > 1 || Math.abs(height - plot.clientHeight) > 1) await window.Plotly.Plots.resize(plot);
 }
 
@@ -146,6 +165,7 @@ function schedulePlan() {
   clearTimeout(planTimer);
   const key = JSON.stringify(bodies.plan());
   if (last?.view === "plan" && JSON.stringify(last.body) === key) return draw();
+  if (planned?.key === key) { stopJob("plan"); return show({ view: "plan", body: bodies.plan(), moving: false }, planned.answer).then(() => busy(false)); }
   if (job?.kind === "plan" && job.key === key) return undefined;
   stopJob("plan");
   busy(true);
@@ -161,14 +181,14 @@ async function runPlan() {
     chart.classList.add("stale");
     const answer = await watch("plan", body, () => {
       const cancel = element("button", { type: "button", id: "plan-cancel" }, "Cancel");
-      cancel.addEventListener("click", () => { stopJob("plan"); status("Search cancelled."); chart.classList.remove("stale"); busy(false); });
+      cancel.addEventListener("click", () => { stopJob("plan"); status(`Search cancelled.${last ? " Showing the plan before." : ""}`); chart.classList.remove("stale"); busy(false); });
       const seconds = ((performance.now() - began) / 1000).toFixed(0);
       if (job?.kind === "plan" && !byId("plan-cancel"))
         status("").append(element("span", { className: "work" }, element("progress"), element("span", { id: "plan-seconds" }), cancel));
       const clock = byId("plan-seconds");
       if (clock) clock.textContent = `searching for the best sizes, ${seconds} s`;
     });
-    if (answer && state.view === "plan") { job = null; await show({ view: "plan", body, moving: false }, answer); busy(false); }
+    if (answer && state.view === "plan") { job = null; planned = { key: JSON.stringify(body), answer }; await show({ view: "plan", body, moving: false }, answer); busy(false); }
   } catch (error) {
     job = null;
     chart.classList.remove("stale");
@@ -229,6 +249,8 @@ function showCopies() {
   }
   byId("command").textContent = texts.command;
   byId("python").textContent = texts.python;
+  byId("copies").hidden = false;
+  for (const button of document.querySelectorAll(".downloads button")) button.disabled = false;
 }
 
 function table() {
@@ -290,7 +312,7 @@ function showTabs() {
 function go(view) {
   state.view = view;
   status("");
-  plot.closest(".chart").classList.remove("stale");
+  if (last?.view !== view) leave();
   showTabs();
   showState();
   clearErrors();
@@ -336,6 +358,7 @@ function buildOptions() {
 
 function load() {
   readAddress();
+  if (last?.view !== state.view) leave();
   showTabs();
   showState();
   refresh();
