@@ -18,7 +18,7 @@ function table(head, rows, caption = "") {
   // A narrow page puts the soft cells on lines of their own, under the numbers.
   const columns = head.filter((cell) => cell.kind !== "soft").length;
   const folds = columns < head.length ? " folds" : "";
-  const out = element("table", { className: `numbers${folds}${columns > 5 ? " headed" : ""}`, "aria-label": caption },
+  const out = element("table", { className: `numbers${folds}${columns > 5 ? (folds ? " headed" : " dense") : ""}`, "aria-label": caption },
     element("thead", {}, row(head, "th")), element("tbody", {}, ...rows.map((cells) => row(cells))));
   out.style.setProperty("--others", columns - 1);
   // The caption wraps with the page, while a wide table may scroll under it.
@@ -34,7 +34,7 @@ const term = (name) => ({
 });
 
 // c_0 κ^−θ and P^(1/(α−θ)) with the signs below and above the line.
-function scripted(text) {
+export function scripted(text) {
   const out = element("span");
   let from = 0;
   for (const found of text.matchAll(/([_^])(?:\(((?:[^()]|\([^()]*\))*)\)|([−-]?[\p{L}\d]+))/gu)) {
@@ -134,7 +134,7 @@ const SHOWERS = {
 
   plan(answer) {
     const { best, flat } = answer;
-    const range = (name) => `within 1 %: ${number(flat[name][0], 3)} – ${number(flat[name][1], 3)}`;
+    const range = (name) => `within 1 %: ${flat[name].map((size) => (size < 1e6 ? whole(size) : number(size, 3))).join(" – ")}`;
     const tile = (label, value, under) => {
       const out = element("div", { className: "tile" }, element("span", {}, label), element("b", {}, value), element("span", {}, under));
       out.style.setProperty("--ems", 0.6 * value.length); // no digit is wider: the style sheet makes them fit
@@ -144,7 +144,7 @@ const SHOWERS = {
       tile("M, width", whole(best.M), range("M")), tile("N, trajectories", whole(best.N), range("N")),
       tile("P, length", whole(best.P), range("P")), tile("L, steps", whole(best.L), range("L")),
       tile("reducible risk", number(answer.terms.reducible), answer.accuracy.variance ?? ""),
-      tile("tokens used", number(best.tokens, 3), "of the budget"), tile("compute used", number(best.compute, 3), "N·P·M²·L"));
+      tile("tokens used", whole(best.tokens), "of the budget"), tile("compute used", number(best.compute, 3), "N·P·M²·L"));
     const line = (name, e) => e === null
       ? [name, n("–"), n("–"), n("–"), n("–"), n("–"), soft("no allocation satisfies it")]
       : [name, ...["M", "N", "P", "R", "risk"].map((key) => {
@@ -170,9 +170,9 @@ const SHOWERS = {
 
   panels(answer) {
     const rows = answer.panels.flatMap((panel) => panel.curves.map((c) => [
-      `Regime ${panel.regime}`, panel.quantity, c.axis, n(c.slope.toFixed(3)), n(fitError(c.se)), n(c.paper.toFixed(3)),
+      panel.regime, panel.quantity, c.axis, n(c.slope.toFixed(3)), n(fitError(c.se)), n(c.paper.toFixed(3)),
     ]));
-    return [table(["", "quantity", "against", n("slope here"), n("error"), n("paper's slope")], rows,
+    return [table(["regime", "quantity", "against", n("slope here"), n("error"), n("paper's slope")], rows,
       `Slopes on logarithmic axes, ${answer.source}. Error: over sketches where there are several, else of the fit. The paper's slopes come from few sampled repetitions.`)];
   },
 };

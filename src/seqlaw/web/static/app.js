@@ -4,7 +4,7 @@
 import { VIEWS, address, bodies, readAddress, state } from "./state.js";
 import { buildControls, clearErrors, element, showError, showState } from "./controls.js";
 import * as charts from "./charts.js";
-import { clearAnswer, showAnswer, showBadge } from "./answers.js";
+import { clearAnswer, scripted, showAnswer, showBadge } from "./answers.js";
 import { copyText, download, toast } from "./leaving.js";
 
 const byId = (id) => document.getElementById(id);
@@ -122,7 +122,7 @@ async function draw() {
     mark.style.borderColor = color;
     mark.className = dash === "ring" ? "ring" : "";
     mark.style.borderTopStyle = { solid: "solid", ring: "solid", dot: "dotted" }[dash] ?? "dashed";
-    return element("li", {}, mark, name);
+    return element("li", {}, mark, scripted(name));
   }));
   await window.Plotly.react(plot, data, layout, { displayModeBar: false, responsive: true });
   // `react` keeps the size of the picture before, and the panels' is larger than the other views'.
@@ -165,12 +165,18 @@ function schedulePlan() {
   clearTimeout(planTimer);
   const key = JSON.stringify(bodies.plan());
   if (last?.view === "plan" && JSON.stringify(last.body) === key) return draw();
-  if (planned?.key === key) { stopJob("plan"); return show({ view: "plan", body: bodies.plan(), moving: false }, planned.answer).then(() => busy(false)); }
+  if (planned?.key === key) { stopJob("plan"); return showPlan(bodies.plan(), planned.answer); }
   if (job?.kind === "plan" && job.key === key) return undefined;
   stopJob("plan");
   busy(true);
   planTimer = setTimeout(runPlan, 350);
   return undefined;
+}
+
+async function showPlan(body, answer) {
+  busy(true);
+  await show({ view: "plan", body, moving: false }, answer);
+  if (last?.answer === answer) busy(false);
 }
 
 async function runPlan() {
@@ -188,7 +194,7 @@ async function runPlan() {
       const clock = byId("plan-seconds");
       if (clock) clock.textContent = `searching for the best sizes, ${seconds} s`;
     });
-    if (answer && state.view === "plan") { job = null; planned = { key: JSON.stringify(body), answer }; await show({ view: "plan", body, moving: false }, answer); busy(false); }
+    if (answer && state.view === "plan") { job = null; planned = { key: JSON.stringify(body), answer }; await showPlan(body, answer); }
   } catch (error) {
     job = null;
     chart.classList.remove("stale");
@@ -312,7 +318,7 @@ function showTabs() {
 function go(view) {
   state.view = view;
   status("");
-  if (last?.view !== view) leave();
+  if (document.body.dataset.view !== view) leave();
   showTabs();
   showState();
   clearErrors();
@@ -358,7 +364,7 @@ function buildOptions() {
 
 function load() {
   readAddress();
-  if (last?.view !== state.view) leave();
+  if (document.body.dataset.view !== state.view) leave();
   showTabs();
   showState();
   refresh();

@@ -143,9 +143,9 @@ export function curve(answer, state, narrow, sampled) {
       if (answer.guides[name])
         data.push(line(x, answer.guides[name], `${name}, guide`, COLOURS[name], { line: { dash: "dot", width: 1.5 }, showlegend: false, legendgroup: "guides" }));
     }
+    data.push(line(x, total, "reducible risk", COLOURS.reducible, { line: { width: 2.8 } }));
     if (Object.keys(answer.guides).length) // one entry for all of them, without a line of its own
       data.push(line([x[0]], [null], "theorem's guides (dotted)", "#5b6b7a", { line: { dash: "dot", width: 1.8 }, hoverinfo: "skip", legendgroup: "guides" }));
-    data.push(line(x, total, "reducible risk", COLOURS.reducible, { line: { width: 2.8 } }));
     low = state.scale === "log" ? Math.max(Math.min(...positive), high * 1e-9) / 2 : 0;
   }
   if (sampled) {
@@ -259,6 +259,6 @@ export function panels(answer, state, narrow) {
 // The legend of a narrow page: [name, colour, dash or "ring"] of every trace that has one.
 export function names(data) {
   return data.filter((trace) => trace.showlegend !== false && trace.name)
-    .map((trace) => [trace.name.replace(/<[^>]*>/g, ""), trace.mode === "markers" ? trace.marker.line?.color ?? trace.marker.color : trace.line.color,
+    .map((trace) => [trace.name.replace(/<sub>/g, "_").replace(/<[^>]*>/g, ""), trace.mode === "markers" ? trace.marker.line?.color ?? trace.marker.color : trace.line.color,
       trace.mode === "markers" ? "ring" : trace.line.dash ?? "solid"]);
 }
