@@ -5,7 +5,7 @@ import { VIEWS, address, bodies, readAddress, state } from "./state.js";
 import { buildControls, clearErrors, element, showError, showState } from "./controls.js";
 import * as charts from "./charts.js";
 import { clearAnswer, scripted, showAnswer, showBadge } from "./answers.js";
-import { copyText, download, toast } from "./leaving.js";
+import { copyText, csv, download, toast } from "./leaving.js";
 
 const byId = (id) => document.getElementById(id);
 const plot = byId("plot");
@@ -259,25 +259,8 @@ function showCopies() {
   for (const button of document.querySelectorAll(".downloads button")) button.disabled = false;
 }
 
-function table() {
-  const { view, answer } = last;
-  if (view === "spectrum")
-    return answer.j.map((j, k) => ({ j, initial: answer.initial[k], innovation: answer.innovation[k], total: answer.total[k] }));
-  if (view === "plan") return answer.isoflop;
-  if (view === "panels")
-    return answer.panels.flatMap((p) => p.curves.flatMap((c) => c.x.map((x, k) => ({ regime: p.regime, quantity: p.quantity, against: c.axis, x, y: c.y[k] }))));
-  const rows = answer.rows.map((row) => (view === "curve" ? { rung: "equivalent", ...row } : row));
-  if (view !== "curve" || !sampled) return rows;
-  const error = (row) => ({ reducible_standard_error: row.standard_error.reducible ?? "" });
-  return [
-    ...rows.map((row) => ({ ...row, reducible_standard_error: "" })),
-    ...sampled.answer.rows.map(({ standard_error, ...row }) => ({ rung: "sampled", ...row, ...error({ standard_error }) })),
-  ];
-}
-
 function saveCsv() {
-  const rows = table(), names = Object.keys(rows[0]);
-  const text = [names.join(","), ...rows.map((row) => names.map((name) => row[name] ?? "").join(","))].join("\n") + "\n";
+  const text = csv(last.view, last.answer, sampled?.answer);
   download(`seqlaw-${last.view}.csv`, URL.createObjectURL(new Blob([text], { type: "text/csv" })));
 }
 
