@@ -115,6 +115,8 @@ def test_the_plan_comes_from_a_job(server):
     best = job["answer"]["best"]
     assert [best[name] for name in "MNPL"] == [getattr(mine.finite.best, name) for name in "MNPL"]
     assert job["answer"]["notes"] == list(mine.notes)
+    lengths = [[point[name] for name in "PMNL"] for point in job["answer"]["by_length"]]
+    assert lengths == [[getattr(point, name) for name in "PMNL"] for point in mine.finite.by_length]
 
 
 def test_the_six_panels_have_the_papers_slopes(server):

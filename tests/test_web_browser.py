@@ -173,7 +173,7 @@ def test_the_link_restores_the_view(tab, view):
     if view != "panels":  # which are the paper's, and have no controls
         tab.page.fill("#field-c_0", "0.7")
         tab.page.select_option("#field-kind", "block")
-        tab.page.fill("#field-d", "64" if view == "plan" else "inf")
+        tab.page.fill(*("#field-plan_d", "64") if view == "plan" else ("#field-d", "inf"))
     if view == "plan":
         tab.page.fill("#field-max_M", "9")
     tab.settle()
@@ -265,11 +265,11 @@ def test_the_copied_command_and_python_give_the_spectrum(tab):
 
 
 def test_the_planner_plans_cancels_and_copies(tab):
-    tab.open("view=plan&compute=200&budget_tokens=50&d=64")
+    tab.open("view=plan&compute=200&budget_tokens=50&plan_d=64")
     tab.page.wait_for_selector(".tiles")
     best = [tile.split("\n")[1] for tile in tab.page.locator(".tile").all_inner_texts()[:4]]
     plan = loads(run(tab.copied("#copy-command") + " --json"))
-    assert best == [str(plan["finite"][name]) for name in "MNPL"]
+    assert best == [f"{plan['finite'][name]:,}" for name in "MNPL"]
     printed = run_python(tab.copied("#copy-python"))[0]
     assert "".join(printed).startswith("Allocation(" + ",".join(f"{n}={plan['finite'][n]}" for n in "MNPL"))
     assert "free: ceilings" in tab.page.inner_text("#numbers")
@@ -282,13 +282,63 @@ def test_the_planner_plans_cancels_and_copies(tab):
     tab.page.wait_for_selector(".field[data-name=compute].invalid")
 
 
+LEAVE = """view => {
+  document.getElementById('tab-' + view).click();
+  return [document.querySelectorAll('#plot .main-svg, #numbers *, #notes li, #flags li').length,
+    document.getElementById('copies').hidden, document.getElementById('save-csv').disabled];
+}"""
+
+
+def test_a_view_shows_nothing_of_the_one_before(tab):
+    tab.open("view=curve&compute=200&budget_tokens=50")
+    for view in ("plan", "spectrum", "panels", "curve"):
+        assert tab.page.evaluate(LEAVE, view) == [0, True, True]  # in the click itself, so before any answer
+        tab.settle()
+        assert tab.page.locator("#numbers table").count()
+        assert tab.page.is_enabled("#save-csv")
+    before = len(tab.requests)
+    tab.page.click("#tab-plan")  # the same question: the answer is still there
+    tab.settle()
+    assert tab.page.locator(".tile").count() == 7
+    assert not [url for url in tab.requests[before:] if url.endswith("/jobs/plan")]
+
+
+def test_the_planner_has_the_commands_d_and_shows_each_length(tab):
+    tab.open("view=plan&d=64&compute=200&budget_tokens=50")
+    assert tab.page.is_hidden("#field-d")
+    assert tab.page.input_value("#field-plan_d") == "inf"
+    command = tab.copied("#copy-command")
+    assert "-d inf" in command
+    assert "d=math.inf" in tab.copied("#copy-python")
+    points = loads(run(command + " --json"))["finite"]["by_length"]
+    least = min(point["reducible"] for point in points)
+    rows = tab.page.locator("#numbers table[aria-label^=Longer] tbody tr").all_inner_texts()
+    shown = [[cell.replace(",", "") for cell in row.split("\t")] for row in rows]
+    assert [[row[k] for k in (0, 2, 3, 4)] for row in shown] == [[str(p[n]) for n in "PMNL"] for p in points]
+    risks = [point["reducible"] / least for point in points]
+    assert [float(row[1]) for row in shown] == pytest.approx(risks, rel=1e-3)  # four digits
+    tab.page.click("#tab-curve")
+    assert tab.page.input_value("#field-d") == "64"
+    assert tab.page.is_hidden("#field-plan_d")
+
+
+def test_guides_are_named_and_end_with_the_regimes(tab):
+    names = "() => document.getElementById('plot').data.filter(t => t.showlegend !== false).map(t => t.name)"
+    tab.open("view=curve&style=lines&scale=log")
+    assert tab.page.evaluate(names).count("theorem's guides (dotted)") == 1
+    for style in ("lines", "stacked"):
+        tab.open(f"view=curve&style={style}&theta=0.8")
+        assert not [name for name in tab.page.evaluate(names) if "guide" in name]
+        assert "Outside the regimes" in tab.page.inner_text("#plot")
+
+
 def test_the_six_panels_are_drawn_and_their_command_gives_their_slopes(tab, tmp_path):
     tab.open("view=panels")
     assert tab.page.locator("#plot .subplot").count() == 6
     shown = [row.split("\t") for row in tab.page.locator("#numbers tbody tr").all_inner_texts()]
     assert len(shown) == 10
     slopes = loads(run(tab.copied("#copy-command") + " --json", tmp_path))["slopes"]
-    expected = [[f"Regime {s['regime']}", s["quantity"], s["against"], f"{s['slope']:.3f}"] for s in slopes]
+    expected = [[s["regime"], s["quantity"], s["against"], f"{s['slope']:.3f}"] for s in slopes]
     assert [row[:4] for row in shown] == expected
     printed = run_python(tab.copied("#copy-python"), tmp_path)
     assert [f"{float(row[-1]):.3f}" for row in printed] == [row[3] for row in shown]
@@ -346,6 +396,10 @@ OVERLAPS = """() => {
 }"""
 
 
+CUT = """() => [...document.querySelectorAll('#numbers .scroll, .tile b')]
+  .filter(n => n.scrollWidth > n.clientWidth + 1).map(n => n.textContent)"""
+
+
 @pytest.mark.parametrize("viewport", [WIDE, PHONE], ids=["wide", "phone"])
 def test_every_view_fits_its_screen(browser, address, viewport):
     tab = Tab(browser, address, viewport)
@@ -362,6 +416,7 @@ def test_every_view_fits_its_screen(browser, address, viewport):
             width = tab.page.evaluate("() => document.documentElement.scrollWidth")
             assert width <= viewport["width"], view
             assert tab.page.evaluate(OVERLAPS) == [], view
+            assert tab.page.evaluate(CUT) == [], view
         assert not tab.problems
         assert all(url.startswith((address, "about:", "data:")) for url in tab.requests)
     finally:

@@ -103,7 +103,7 @@ def spectrum(body: Question, progress: Progress) -> Answer:
             ),
         ],
         "copy": copy_spectrum(setting, points=_SPECTRUM_POINTS, last=int(found.j[-1])),
-        "flags": list(point.flags),
+        "flags": [flag for flag in point.flags if not flag.startswith("cross:")],  # a term of the risk
     }  # fmt: skip
 
 
@@ -116,12 +116,14 @@ def curve(body: CurveBody, progress: Progress) -> Answer:
     point = answers.pop() if here else None
     rows = [_row(s, a) for s, a in zip(settings, answers, strict=True)]
     tested_apart = any(s.test_length != s.P for s in settings)
+    shown = badge(setting)
+    covered = not tested_apart and shown["regime"] != "outside"
     return {
-        "badge": badge(setting),
+        "badge": shown,
         "along": body.along,
         "tested": "own" if not tested_apart else setting.test_length,
         "rows": rows,
-        "guides": {} if tested_apart else _guides(settings, rows),
+        "guides": _guides(settings, rows) if covered else {},
         "point": None if point is None else _row(setting, point),
         "accuracy": answers[0].accuracy if point is None else point.accuracy,
         "slopes": {name: _slope(body.along, name, rows) for name in CURVES},
@@ -228,6 +230,7 @@ def planner(body: PlanBody, progress: Progress) -> Answer:
         "terms": with_sums({name: getattr(risk, name) for name in TERMS}),
         "accuracy": risk.accuracy,
         "isoflop": [asdict(a) | {"tokens": a.tokens, "compute": a.compute} for a in answer.finite.isoflop],
+        "by_length": [asdict(a) for a in answer.finite.by_length],
         "confirmation": None if answer.confirmation is None else _confirmation(answer.confirmation),
         "tested": "own" if eval_length is None else eval_length,
         "notes": answer.notes,

@@ -1,7 +1,7 @@
 // The words and numbers around the picture: the regime's badge, tables with accuracy, notes and flags.
 
 import { element } from "./controls.js";
-import { COLOURS, number, pretty } from "./charts.js";
+import { COLOURS, number, pretty, whole } from "./charts.js";
 
 const byId = (id) => document.getElementById(id);
 
@@ -15,8 +15,12 @@ function row(cells, tag = "td") {
 }
 
 function table(head, rows, caption = "") {
-  const out = element("table", { className: "numbers", "aria-label": caption },
+  // A narrow page puts the soft cells on lines of their own, under the numbers.
+  const columns = head.filter((cell) => cell.kind !== "soft").length;
+  const folds = columns < head.length ? " folds" : "";
+  const out = element("table", { className: `numbers${folds}${columns > 5 ? (folds ? " headed" : " dense") : ""}`, "aria-label": caption },
     element("thead", {}, row(head, "th")), element("tbody", {}, ...rows.map((cells) => row(cells))));
+  out.style.setProperty("--others", columns - 1);
   // The caption wraps with the page, while a wide table may scroll under it.
   const words = caption ? [element("p", { className: "caption" }, caption)] : [];
   return element("div", { className: "block" }, ...words, element("div", { className: "scroll" }, out));
@@ -24,9 +28,22 @@ function table(head, rows, caption = "") {
 
 const n = (text) => ({ text, kind: "n" });
 const soft = (text) => ({ text, kind: "soft" });
+const fitError = (se) => (se === null ? "–" : se < 1e-6 ? "< 1e-6" : `± ${number(se, 2)}`);
 const term = (name) => ({
   node: element("span", {}, Object.assign(element("span", { className: "key" }), { style: `background:${COLOURS[name] ?? "#c9d2da"}` }), name),
 });
+
+// c_0 κ^−θ and P^(1/(α−θ)) with the signs below and above the line.
+export function scripted(text) {
+  const out = element("span");
+  let from = 0;
+  for (const found of text.matchAll(/([_^])(?:\(((?:[^()]|\([^()]*\))*)\)|([−-]?[\p{L}\d]+))/gu)) {
+    out.append(text.slice(from, found.index), element(found[1] === "_" ? "sub" : "sup", {}, found[2] ?? found[3]));
+    from = found.index + found[0].length;
+  }
+  out.append(text.slice(from));
+  return out;
+}
 
 // ---- the badge -----------------------------------------------------------------------------------------
 
@@ -47,7 +64,7 @@ export function showBadge(badge, moving) {
     const mark = c.holds === null
       ? soft("constant unnamed")
       : { node: element("span", { className: c.holds ? "yes" : "no" }, c.holds ? "✓ holds" : "✗ fails") };
-    return [pretty(c.name), n(c.value === null ? "∞" : number(c.value)), n(pretty(`${c.relation} ${number(c.needed)}`)), n(number(c.ratio, 3)), n(number(c.ratio_scaled, 3)), mark];
+    return [{ node: scripted(pretty(c.name)) }, n(c.value === null ? "∞" : number(c.value)), n(pretty(`${c.relation} ${number(c.needed)}`)), n(number(c.ratio, 3)), n(number(c.ratio_scaled, 3)), mark];
   });
   const head = ["condition", n("value"), n("needed"), n("ratio"), n("with scales"), ""];
   byId("conditions-table").replaceChildren(
@@ -81,8 +98,11 @@ function drawRuler({ theta, alpha, edge, regime }) {
 
 const SHOWERS = {
   spectrum(answer) {
-    const rows = answer.numbers.map((x) => [x.name, soft(x.meaning), n(number(x.value)), soft(x.accuracy)]);
-    return [table(["", "", n("value"), "accuracy"], rows)];
+    const rows = answer.numbers.map((x) => {
+      const name = element("span", {}, element("b", {}, scripted(x.name)), " ", Object.assign(scripted(x.meaning), { className: "meaning" }));
+      return [{ node: name }, n(number(x.value)), soft(x.accuracy)];
+    });
+    return [table(["quantity", n("value"), soft("accuracy")], rows)];
   },
 
   curve(answer) {
@@ -91,11 +111,11 @@ const SHOWERS = {
       const slope = answer.slopes[name];
       const accuracy = answer.accuracy[name]
         ?? { irreducible: "exact for the teacher", reducible: "the terms' together" }[name] ?? "the terms' together";
-      return [term(name), n(number(answer.point[name], 5)), n(slope ? `${slope.slope.toFixed(3)} ± ${number(slope.se, 2)}` : "–"), soft(accuracy)];
+      return [term(name), n(number(answer.point[name], 5)), n(slope ? `${slope.slope.toFixed(3)} ${fitError(slope.se)}` : "–"), soft(accuracy)];
     });
     const { M, N, P, d, L, R, eval_length } = answer.point;
     const caption = `At M = ${number(M)}, N = ${number(N)}, P = ${number(P)}, d = ${d === null ? "∞" : number(d)}, L = ${number(L)} (R = ${number(R)}), tested at length ${number(eval_length)}`;
-    return [table(["term", n("value here"), n(`slope along ${answer.along}`), "accuracy"], rows, caption)];
+    return [table(["term", n("value here"), n(`slope along ${answer.along}`), soft("accuracy")], rows, caption)];
   },
 
   tradeoff(answer) {
@@ -106,21 +126,25 @@ const SHOWERS = {
       const best = own.reduce((a, b) => (b.reducible < a.reducible ? b : a));
       const worst = own.reduce((a, b) => (b.reducible > a.reducible ? b : a));
       const range = low === high ? number(low) : `${number(low)} to ${number(high)}`;
-      return [name === "own" ? "own length (the paper)" : `length ${number(Number(name))}`, n(range), n(number(best.reducible, 4)), n(`${number(worst.reducible / best.reducible, 3)}×`), soft(answer.accuracy)];
+      return [name === "own" ? "own length (the paper)" : `length ${number(Number(name))}`, n(range), n(number(best.reducible, 4)), n(`${number(worst.reducible / best.reducible, 3)}×`)];
     });
-    return [table(["tested at", n("best P, within 1 %"), n("risk there"), n("worst over best"), "accuracy"], rows,
-      "A curve tested at its own length changes the test along with the training; a common length does not.")];
+    return [table(["tested at", n("best P, within 1 %"), n("risk there"), n("worst over best")], rows,
+      `A curve tested at its own length changes the test along with the training; a common length does not. Risks: ${answer.accuracy}.`)];
   },
 
   plan(answer) {
     const { best, flat } = answer;
-    const range = (name) => `within 1 %: ${number(flat[name][0], 3)} – ${number(flat[name][1], 3)}`;
-    const tile = (label, value, under) => element("div", { className: "tile" }, element("span", {}, label), element("b", {}, value), element("span", {}, under));
+    const range = (name) => `within 1 %: ${flat[name].map((size) => (size < 1e6 ? whole(size) : number(size, 3))).join(" – ")}`;
+    const tile = (label, value, under) => {
+      const out = element("div", { className: "tile" }, element("span", {}, label), element("b", {}, value), element("span", {}, under));
+      out.style.setProperty("--ems", 0.6 * value.length); // no digit is wider: the style sheet makes them fit
+      return out;
+    };
     const tiles = element("div", { className: "tiles" },
-      tile("M, width", number(best.M, 6), range("M")), tile("N, trajectories", number(best.N, 6), range("N")),
-      tile("P, length", number(best.P, 6), range("P")), tile("L, steps", number(best.L, 6), range("L")),
+      tile("M, width", whole(best.M), range("M")), tile("N, trajectories", whole(best.N), range("N")),
+      tile("P, length", whole(best.P), range("P")), tile("L, steps", whole(best.L), range("L")),
       tile("reducible risk", number(answer.terms.reducible), answer.accuracy.variance ?? ""),
-      tile("tokens used", number(best.tokens, 3), "of the budget"), tile("compute used", number(best.compute, 3), "N·P·M²·L"));
+      tile("tokens used", whole(best.tokens), "of the budget"), tile("compute used", number(best.compute, 3), "N·P·M²·L"));
     const line = (name, e) => e === null
       ? [name, n("–"), n("–"), n("–"), n("–"), n("–"), soft("no allocation satisfies it")]
       : [name, ...["M", "N", "P", "R", "risk"].map((key) => {
@@ -131,19 +155,24 @@ const SHOWERS = {
       line("proved: ceilings, conditions", answer.programs.proved), line("free: ceilings, risk alone", answer.programs.free)];
     const phase = answer.phase ? `, ${answer.phase} (τ = ${number(answer.tau, 3)}, critical ${number(answer.tau_crit, 3)})` : "";
     const terms = ["approx", "bias", "variance"].map((name) => [term(name), n(number(answer.terms[name])), soft(answer.accuracy[name])]);
-    const out = [tiles, table(["term at the optimum", n("value"), "accuracy"], terms)];
+    const lengths = answer.by_length.filter((a) => a.reducible !== null);
+    const least = Math.min(...lengths.map((a) => a.reducible));
+    const others = lengths.map((a) => [n(whole(a.P)), n(number(a.reducible / least)), n(whole(a.M)), n(whole(a.N)), n(whole(a.L))]);
+    const out = [tiles,
+      table([n("if P were"), n("risk over the least"), n("M"), n("N"), n("L")], others, "Longer or more: each length with its own best sizes."),
+      table(["term at the optimum", n("value"), soft("accuracy")], terms)];
     if (answer.confirmation)
       out.push(element("p", { className: "hint" }, `Sampled at the optimum: ${number(answer.confirmation.reducible)} ± ${number(answer.confirmation.standard_error, 2)} (standard error).`));
     if (answer.corollary)
-      out.push(table(["exponents of K = γC", n("M"), n("N"), n("P"), n("R"), n("risk"), "binding"], rows, `K = ${number(answer.K, 3)}${phase}. Exponents are exact; they say nothing of constants.`));
+      out.push(table(["exponents of K = γC", n("M"), n("N"), n("P"), n("R"), n("risk"), soft("binding")], rows, `K = ${number(answer.K, 3)}${phase}. Exponents are exact; they say nothing of constants.`));
     return out;
   },
 
   panels(answer) {
     const rows = answer.panels.flatMap((panel) => panel.curves.map((c) => [
-      `Regime ${panel.regime}`, panel.quantity, c.axis, n(c.slope.toFixed(3)), n(`± ${number(c.se, 2)}`), n(c.paper.toFixed(3)),
+      panel.regime, panel.quantity, c.axis, n(c.slope.toFixed(3)), n(fitError(c.se)), n(c.paper.toFixed(3)),
     ]));
-    return [table(["", "quantity", "against", n("slope here"), n("error"), n("paper's slope")], rows,
+    return [table(["regime", "quantity", "against", n("slope here"), n("error"), n("paper's slope")], rows,
       `Slopes on logarithmic axes, ${answer.source}. Error: over sketches where there are several, else of the fit. The paper's slopes come from few sampled repetitions.`)];
   },
 };
@@ -151,6 +180,14 @@ const SHOWERS = {
 function list(node, items) {
   node.hidden = !items?.length;
   node.replaceChildren(...(items ?? []).map((text) => element("li", { className: text.startsWith("cross:") ? "remark" : "" }, pretty(text))));
+}
+
+export function clearAnswer() {
+  byId("numbers").replaceChildren();
+  list(byId("notes"), []);
+  list(byId("flags"), []);
+  byId("conditions-summary").textContent = "The theorem's conditions";
+  byId("conditions-table").replaceChildren();
 }
 
 export function showAnswer(view, answer, state) {

@@ -4,8 +4,8 @@
 import { VIEWS, address, bodies, readAddress, state } from "./state.js";
 import { buildControls, clearErrors, element, showError, showState } from "./controls.js";
 import * as charts from "./charts.js";
-import { showAnswer, showBadge } from "./answers.js";
-import { copyText, download, toast } from "./leaving.js";
+import { clearAnswer, scripted, showAnswer, showBadge } from "./answers.js";
+import { copyText, csv, download, toast } from "./leaving.js";
 
 const byId = (id) => document.getElementById(id);
 const plot = byId("plot");
@@ -17,6 +17,7 @@ let under = null; // the question under way: { controller, moving }
 let waiting = null; // the newest question since
 let job = null; // the background job: { kind, id, key, cancelled }
 let retry = null;
+let planned = null; // { key, answer } of the last search, so that coming back costs nothing
 
 // ---- questions ---------------------------------------------------------------------------------------
 
@@ -77,9 +78,25 @@ async function show(request, answer) {
   status("");
   byId("plot").closest(".chart").classList.remove("stale");
   await draw();
+  if (last?.answer !== answer) return; // another view was chosen meanwhile
   if (answer.badge) showBadge(answer.badge, request.moving);
   if (!request.moving) showAnswer(request.view, answer, state);
   showCopies();
+}
+
+// Another view: nothing of the one before may pass for its answer.
+function leave() {
+  under?.controller.abort();
+  under = waiting = last = null;
+  busy(false);
+  window.Plotly.purge(plot);
+  plot.classList.toggle("tall", state.view === "panels");
+  plot.style.height = "";
+  plot.closest(".chart").classList.remove("stale");
+  byId("legend").replaceChildren();
+  byId("copies").hidden = true;
+  for (const button of document.querySelectorAll(".downloads button")) button.disabled = true;
+  clearAnswer();
 }
 
 function fail(error) {
@@ -105,11 +122,13 @@ async function draw() {
     mark.style.borderColor = color;
     mark.className = dash === "ring" ? "ring" : "";
     mark.style.borderTopStyle = { solid: "solid", ring: "solid", dot: "dotted" }[dash] ?? "dashed";
-    return element("li", {}, mark, name);
+    return element("li", {}, mark, scripted(name));
   }));
   await window.Plotly.react(plot, data, layout, { displayModeBar: false, responsive: true });
   // `react` keeps the size of the picture before, and the panels' is larger than the other views'.
-  const { width, height } = plot.querySelector(".main-svg").getBoundingClientRect();
+  const drawn = plot.querySelector(".main-svg");
+  if (!drawn) return; // the view has been left
+  const { width, height } = drawn.getBoundingClientRect();
   if (Math.abs(width - plot.clientWidth) > 1 || Math.abs(height - plot.clientHeight) > 1) await window.Plotly.Plots.resize(plot);
 }
 
@@ -146,11 +165,18 @@ function schedulePlan() {
   clearTimeout(planTimer);
   const key = JSON.stringify(bodies.plan());
   if (last?.view === "plan" && JSON.stringify(last.body) === key) return draw();
+  if (planned?.key === key) { stopJob("plan"); return showPlan(bodies.plan(), planned.answer); }
   if (job?.kind === "plan" && job.key === key) return undefined;
   stopJob("plan");
   busy(true);
   planTimer = setTimeout(runPlan, 350);
   return undefined;
+}
+
+async function showPlan(body, answer) {
+  busy(true);
+  await show({ view: "plan", body, moving: false }, answer);
+  if (last?.answer === answer) busy(false);
 }
 
 async function runPlan() {
@@ -161,14 +187,14 @@ async function runPlan() {
     chart.classList.add("stale");
     const answer = await watch("plan", body, () => {
       const cancel = element("button", { type: "button", id: "plan-cancel" }, "Cancel");
-      cancel.addEventListener("click", () => { stopJob("plan"); status("Search cancelled."); chart.classList.remove("stale"); busy(false); });
+      cancel.addEventListener("click", () => { stopJob("plan"); status(`Search cancelled.${last ? " Showing the plan before." : ""}`); chart.classList.remove("stale"); busy(false); });
       const seconds = ((performance.now() - began) / 1000).toFixed(0);
       if (job?.kind === "plan" && !byId("plan-cancel"))
         status("").append(element("span", { className: "work" }, element("progress"), element("span", { id: "plan-seconds" }), cancel));
       const clock = byId("plan-seconds");
       if (clock) clock.textContent = `searching for the best sizes, ${seconds} s`;
     });
-    if (answer && state.view === "plan") { job = null; await show({ view: "plan", body, moving: false }, answer); busy(false); }
+    if (answer && state.view === "plan") { job = null; planned = { key: JSON.stringify(body), answer }; await showPlan(body, answer); }
   } catch (error) {
     job = null;
     chart.classList.remove("stale");
@@ -229,27 +255,12 @@ function showCopies() {
   }
   byId("command").textContent = texts.command;
   byId("python").textContent = texts.python;
-}
-
-function table() {
-  const { view, answer } = last;
-  if (view === "spectrum")
-    return answer.j.map((j, k) => ({ j, initial: answer.initial[k], innovation: answer.innovation[k], total: answer.total[k] }));
-  if (view === "plan") return answer.isoflop;
-  if (view === "panels")
-    return answer.panels.flatMap((p) => p.curves.flatMap((c) => c.x.map((x, k) => ({ regime: p.regime, quantity: p.quantity, against: c.axis, x, y: c.y[k] }))));
-  const rows = answer.rows.map((row) => (view === "curve" ? { rung: "equivalent", ...row } : row));
-  if (view !== "curve" || !sampled) return rows;
-  const error = (row) => ({ reducible_standard_error: row.standard_error.reducible ?? "" });
-  return [
-    ...rows.map((row) => ({ ...row, reducible_standard_error: "" })),
-    ...sampled.answer.rows.map(({ standard_error, ...row }) => ({ rung: "sampled", ...row, ...error({ standard_error }) })),
-  ];
+  byId("copies").hidden = false;
+  for (const button of document.querySelectorAll(".downloads button")) button.disabled = false;
 }
 
 function saveCsv() {
-  const rows = table(), names = Object.keys(rows[0]);
-  const text = [names.join(","), ...rows.map((row) => names.map((name) => row[name] ?? "").join(","))].join("\n") + "\n";
+  const text = csv(last.view, last.answer, sampled?.answer);
   download(`seqlaw-${last.view}.csv`, URL.createObjectURL(new Blob([text], { type: "text/csv" })));
 }
 
@@ -290,7 +301,7 @@ function showTabs() {
 function go(view) {
   state.view = view;
   status("");
-  plot.closest(".chart").classList.remove("stale");
+  if (document.body.dataset.view !== view) leave();
   showTabs();
   showState();
   clearErrors();
@@ -336,6 +347,7 @@ function buildOptions() {
 
 function load() {
   readAddress();
+  if (document.body.dataset.view !== state.view) leave();
   showTabs();
   showState();
   refresh();

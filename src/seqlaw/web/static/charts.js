@@ -16,6 +16,9 @@ export const number = (value, digits = 4) => {
   return `${Number(mantissa)}e${Number(power)}`;
 };
 
+// A whole size as a person reads it: 1,000,950.
+export const whole = (value) => (Number.isInteger(value) && Math.abs(value) < 1e15 ? value.toLocaleString("en-US") : number(value, 6));
+
 // The library's plain text as a reader of the paper would write it.
 const SIGNS = [
   [/>=/g, "≥"], [/<=/g, "≤"], [/>~/g, "≳"], [/\balpha\b/g, "α"], [/\btheta\b/g, "θ"], [/\brho\b/g, "ρ"], [/C_rho\b/g, "C_ρ"],
@@ -138,9 +141,11 @@ export function curve(answer, state, narrow, sampled) {
     for (const name of TERMS) {
       data.push(line(x, column(name), name, COLOURS[name]));
       if (answer.guides[name])
-        data.push(line(x, answer.guides[name], `${name}, guide`, COLOURS[name], { line: { dash: "dot", width: 1.5 }, showlegend: false }));
+        data.push(line(x, answer.guides[name], `${name}, guide`, COLOURS[name], { line: { dash: "dot", width: 1.5 }, showlegend: false, legendgroup: "guides" }));
     }
     data.push(line(x, total, "reducible risk", COLOURS.reducible, { line: { width: 2.8 } }));
+    if (Object.keys(answer.guides).length) // one entry for all of them, without a line of its own
+      data.push(line([x[0]], [null], "theorem's guides (dotted)", "#5b6b7a", { line: { dash: "dot", width: 1.8 }, hoverinfo: "skip", legendgroup: "guides" }));
     low = state.scale === "log" ? Math.max(Math.min(...positive), high * 1e-9) / 2 : 0;
   }
   if (sampled) {
@@ -163,7 +168,7 @@ export function curve(answer, state, narrow, sampled) {
   const y = { ...axis("risk", state.scale), ...decades([low, high], state.scale) };
   y.range = state.scale === "log" ? [Math.log10(low), Math.log10(high) + 0.12] : [0, high * 1.08];
   const fixed = ["M", "N", "P"].filter((name) => name !== key).map((name) => `${name} = ${number(answer.rows[0][name])}`);
-  const title = `Regime ${answer.badge.regime}, ${fixed.join(", ")}, ${tested(answer)}`;
+  const title = `${answer.badge.regime === "outside" ? "Outside the regimes" : `Regime ${answer.badge.regime}`}, ${fixed.join(", ")}, ${tested(answer)}`;
   return { data, layout: layout(title, { ...axis(words), ...decades(x) }, y, narrow) };
 }
 
@@ -254,6 +259,6 @@ export function panels(answer, state, narrow) {
 // The legend of a narrow page: [name, colour, dash or "ring"] of every trace that has one.
 export function names(data) {
   return data.filter((trace) => trace.showlegend !== false && trace.name)
-    .map((trace) => [trace.name.replace(/<[^>]*>/g, ""), trace.mode === "markers" ? trace.marker.line?.color ?? trace.marker.color : trace.line.color,
+    .map((trace) => [trace.name.replace(/<sub>/g, "_").replace(/<[^>]*>/g, ""), trace.mode === "markers" ? trace.marker.line?.color ?? trace.marker.color : trace.line.color,
       trace.mode === "markers" ? "ring" : trace.line.dash ?? "solid"]);
 }

@@ -35,6 +35,7 @@ const FIELDS = {
   repetitions: { symbol: "", words: "data sets a sketch", slider: false },
   seed: { symbol: "", words: "seed", slider: false },
 };
+FIELDS.plan_d = FIELDS.d;
 for (const [size, high] of [["M", 1e6], ["N", 1e12], ["P", 1e9], ["L", 1e12]])
   FIELDS["max_" + size] = {
     symbol: size, words: "at most", low: 2, high, log: true, whole: true, right: "", placeholder: "no limit",
@@ -51,7 +52,7 @@ const GROUPS = [
   { title: "Tokens and tests", views: ["tradeoff"], fields: ["tokens", "tests"] },
   { title: "Budgets", views: ["plan"], fields: ["compute", "budget_tokens"] },
   { title: "Teacher", views: ALL, fields: ["alpha", "theta", "r", "rho", "c_xi", "c_0"] },
-  { title: "Student and data", views: ALL, fields: ["M", "N", "P", "d", "eval_length"] },
+  { title: "Student and data", views: ALL, fields: ["M", "N", "P", "d", "plan_d", "eval_length"] },
   { title: "Training", views: ALL, fields: ["L", "R", "gamma", "warmup", "decay"] },
   { title: "Ceilings, and a floor", views: ["plan"], fields: ["max_M", "max_N", "max_P", "max_L", "min_P"] },
   {
@@ -65,12 +66,15 @@ const ALIASES = {
   start: () => "from_" + state.along, stop: () => "to_" + state.along, from: () => "from_" + state.along,
   points: () => "sample_points", sampled: () => "sample_points", eval_lengths: () => "tests",
   tokens: () => (state.view === "plan" ? "budget_tokens" : "tokens"), s: () => "gamma",
+  d: () => (state.view === "plan" ? "plan_d" : "d"),
 };
 
 const SHOWN_IF = {
   N: () => STUDENT.includes(state.view) && state.view !== "tradeoff",
   P: () => STUDENT.includes(state.view) && state.view !== "tradeoff",
   M: () => STUDENT.includes(state.view),
+  d: () => state.view !== "plan",
+  plan_d: () => state.view === "plan",
   eval_length: () => state.view === "curve" || state.view === "plan",
   L: () => state.view !== "plan" && state.by === "L",
   R: () => state.view !== "plan" && state.by === "R",

@@ -30,3 +30,24 @@ export function download(name, url) {
   link.click();
   if (url.startsWith("blob:")) setTimeout(() => URL.revokeObjectURL(url), 10000);
 }
+
+// The numbers of the picture, a row each.
+function table(view, answer, sampled) {
+  if (view === "spectrum")
+    return answer.j.map((j, k) => ({ j, initial: answer.initial[k], innovation: answer.innovation[k], total: answer.total[k] }));
+  if (view === "plan") return answer.isoflop;
+  if (view === "panels")
+    return answer.panels.flatMap((p) => p.curves.flatMap((c) => c.x.map((x, k) => ({ regime: p.regime, quantity: p.quantity, against: c.axis, x, y: c.y[k] }))));
+  const rows = answer.rows.map((row) => (view === "curve" ? { rung: "equivalent", ...row } : row));
+  if (view !== "curve" || !sampled) return rows;
+  const error = (row) => ({ reducible_standard_error: row.standard_error.reducible ?? "" });
+  return [
+    ...rows.map((row) => ({ ...row, reducible_standard_error: "" })),
+    ...sampled.rows.map(({ standard_error, ...row }) => ({ rung: "sampled", ...row, ...error({ standard_error }) })),
+  ];
+}
+
+export function csv(view, answer, sampled) {
+  const rows = table(view, answer, sampled), names = Object.keys(rows[0]);
+  return [names.join(","), ...rows.map((row) => names.map((name) => row[name] ?? "").join(","))].join("\n") + "\n";
+}

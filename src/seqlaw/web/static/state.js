@@ -12,6 +12,7 @@ export const DEFAULTS = {
   sample_points: "6", sketches: "3", repetitions: "1", seed: "0",
   tokens: "1e6", tests: "16, 4096",
   compute: "1e15", budget_tokens: "1e8", max_M: "", max_N: "", max_P: "", max_L: "", min_P: "",
+  plan_d: "inf", // as `seqlaw plan` has it; the other views' d is small enough to sample
 };
 
 export const VIEWS = [
@@ -80,7 +81,7 @@ export const bodies = {
     for (const name of ["max_M", "max_N", "max_P", "max_L", "min_P"])
       if (orNull(state[name])) budget[name] = state[name];
     return {
-      teacher: teacher(), schedule: schedule(false), budget, d: state.d.trim(),
+      teacher: teacher(), schedule: schedule(false), budget, d: state.plan_d.trim(),
       eval_length: orNull(state.eval_length),
     };
   },
