@@ -83,7 +83,7 @@ def run(capsys, *arguments):
 def test_the_command_prints_draws_and_gives_json(tmp_path, capsys):
     picture = tmp_path / "spectrum.svg"
     text = run(capsys, "-M", "64", "-P", "64", "-d", "500", "--points", "9", "--plot", str(picture))
-    assert "Regime II: h_P at P=64" in text
+    assert "Regime II: averaged covariance h_P at P=64" in text
     assert "cross at mode 28.38" in text
     assert picture.read_text().startswith("<?xml")
     answer = json.loads(run(capsys, "-P", "7", "-d", "inf", "--to", "1e9", "--points", "9", "--json"))
