@@ -340,11 +340,12 @@ def least_risk(s, best, held, value):
     return min(risk.approx + risk.bias + risk.variance / N for risk, N in zip(risks, counts, strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("t", "compute", "tokens", "eval_length", "edges"),
     [
         (TWO, 1e14, 1e6, 256, {}),
-        pytest.param(ONE, 1e12, 1e4, None, {"N": (1.0, 0.0)}, marks=pytest.mark.slow),  # no more tokens
+        (ONE, 1e12, 1e4, None, {"N": (1.0, 0.0)}),  # no more tokens
     ],
 )
 def test_the_flat_ranges_end_where_the_risk_is_one_percent_more(t, compute, tokens, eval_length, edges):
@@ -373,7 +374,7 @@ def test_the_isoflop_curve_is_smooth_up_to_a_ceiling():
 @pytest.mark.parametrize("exponent", [3, 12, 30])
 @pytest.mark.parametrize("tokens", [3, 30])
 def test_any_budget_gets_an_answer(exponent, tokens):
-    answer = plan(TWO, Budget(compute=10.0**exponent, tokens=10.0**tokens))
+    answer = plan(TWO, Budget(compute=10.0**exponent, tokens=10.0**tokens), confirm=False)
     assert answer.finite.best.compute <= 10.0**exponent
     assert math.isfinite(answer.finite.risk.reducible)
 
