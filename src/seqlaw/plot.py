@@ -160,26 +160,25 @@ def draw_tradeoff(answers: Sequence[Tradeoff], path: str | Path) -> None:
 
 
 def draw_plan(answer: Plan, path: str | Path) -> None:
-    """The isoFLOP curve: the best risk at each width under the same budgets."""
+    """The least risk under the budgets at each width (the isoFLOP curve) and at each length."""
     check_path(path)
-    figure, grid = new_figure(5.2, 3.8)
-    axes = grid[0, 0]
-    points = answer.finite.isoflop
-    axes.plot([p.M for p in points], [p.reducible for p in points], color=SERIES[0], marker="o", markersize=4)
+    figure, grid = new_figure(8.8, 3.8, columns=2)
     best = answer.finite.best
-    axes.plot([best.M], [best.reducible], color=SERIES[1], marker="*", markersize=13, linestyle="none")
-    axes.annotate(
-        f"M={best.M:,}  N={best.N:,}\nP={best.P:,}  L={best.L:,}",
-        (best.M, best.reducible),
-        textcoords="offset points",
-        xytext=(0, -38),
-        ha="center",
-        fontsize="small",
-    )
-    axes.margins(y=0.3)
+    for axes, size, name, points in (
+        (grid[0, 0], "M", "width M", answer.finite.isoflop),
+        (grid[0, 1], "P", "length P", answer.finite.by_length),
+    ):
+        x = [getattr(point, size) for point in points]
+        axes.plot(x, [point.reducible for point in points], color=SERIES[0], marker="o", markersize=4)
+        here = getattr(best, size)
+        axes.plot([here], [best.reducible], color=SERIES[1], marker="*", markersize=13, linestyle="none")
+        axes.margins(y=0.3)
+        tidy(axes, f"{name}, the other sizes chosen anew", "", f"{size} = {here:,}")
+    grid[0, 0].set_ylabel("least reducible risk at this budget")
     tested = "the training length" if answer.eval_length is None else f"length {answer.eval_length}"
-    tidy(
-        axes, "width M", "least reducible risk at this budget", f"Regime {answer.regime}, tested at {tested}"
+    figure.suptitle(
+        f"Regime {answer.regime}, tested at {tested}: M={best.M:,}  N={best.N:,}  P={best.P:,}  L={best.L:,}",
+        fontsize="medium",
     )
     save(figure, path)
 
