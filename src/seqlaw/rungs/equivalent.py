@@ -330,7 +330,7 @@ def _risk(setting: Setting, schedule: Schedule, row: dict[str, float]) -> Risk:
         eval_length=setting.test_length,
         accuracy={
             "approx": error,
-            "bias": error if saturation <= 1 else f"{error}, growing with sum(gamma) * kappa(0)",
+            "bias": error if saturation <= 1 else f"{error}, grows with sum(gamma) kappa(0)",
             "variance": error if row["learned_dimensions"] > 1 else wider,
         },
         diagnostics={
