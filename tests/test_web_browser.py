@@ -227,23 +227,23 @@ def run_python(text, folder=None):
 ROUNDING = 1e-11
 
 
-@pytest.mark.parametrize("state", ["along=P", "along=R&kind=block&eval_length=100&theta=2.1"])
-def test_the_copied_command_and_python_give_the_curve_on_the_screen(tab, state):
-    tab.open(f"view=curve&{state}")
-    shown = risk_on_screen(tab)
+def check_copies(tab, shown):
+    """The copied command and the copied Python give the reducible risks on the screen."""
     rows = loads(run(tab.copied("#copy-command") + " --json"))["rows"]
     assert [row["reducible"] for row in rows] == pytest.approx(shown, rel=ROUNDING)
     printed = run_python(tab.copied("#copy-python"))
     assert [float(row[-1]) for row in printed] == pytest.approx(shown, rel=ROUNDING)
+
+
+@pytest.mark.parametrize("state", ["along=P", "along=R&kind=block&eval_length=100&theta=2.1"])
+def test_the_copied_command_and_python_give_the_curve_on_the_screen(tab, state):
+    tab.open(f"view=curve&{state}")
+    check_copies(tab, risk_on_screen(tab))
 
 
 def test_the_copied_command_and_python_give_longer_or_more(tab):
     tab.open("view=tradeoff&tests=64")
-    shown = tab.curve("own length (the paper)") + tab.curve("length 64")
-    rows = loads(run(tab.copied("#copy-command") + " --json"))["rows"]
-    assert [row["reducible"] for row in rows] == pytest.approx(shown, rel=ROUNDING)
-    printed = run_python(tab.copied("#copy-python"))
-    assert [float(row[-1]) for row in printed] == pytest.approx(shown, rel=ROUNDING)
+    check_copies(tab, tab.curve("own length (the paper)") + tab.curve("length 64"))
 
 
 def test_the_copied_command_and_python_give_the_spectrum(tab):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from seqlaw.model.checks import InputError
 from seqlaw.model.schedule import BlockDecay
@@ -175,15 +175,14 @@ def _population(
     *,
     d: int,
     L: int | list[int] = 64000,
-    **sizes: object,
+    **sizes: Any,  # one of them a list: the axis
 ) -> Panel:
     """Panels without data: approximation (no training either, so L does not matter) and population bias."""
     quantity = {"a": "approx", "b": "bias", "d": "approx", "e": "bias"}[name]
     grid = sizes | {"L": L}
     axis = "L" if against == "R" else against
     values = grid.pop(axis)
-    assert isinstance(values, list)
-    settings = tuple(_setting(regime, d=d, **(grid | {axis: value})) for value in values)  # type: ignore[arg-type]  # int by now
+    settings = tuple(_setting(regime, d=d, **(grid | {axis: value})) for value in values)
     series = Series(regime=regime, quantity=quantity, against=against, settings=settings)
     return Panel(name=name, series=(series,), sketches=sketches)
 
