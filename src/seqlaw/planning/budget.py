@@ -155,8 +155,12 @@ class Box:
 
     def integers(self, logs: Iterable[float]) -> Triple:
         """The nearest whole sizes inside, from logarithms."""
-        sizes = (round(math.exp(u)) for u in np.clip(np.array(list(logs)), *self.logs))
-        M, P, L = (min(max(x, a), b) for x, a, b in zip(sizes, self.low, self.high, strict=True))
+        M, P, L = (round(math.exp(u)) for u in np.clip(np.array(list(logs)), *self.logs))
+        return self.clip((M, P, L))
+
+    def clip(self, triple: Triple) -> Triple:
+        """The nearest sizes inside."""
+        M, P, L = (min(max(x, a), b) for x, a, b in zip(triple, self.low, self.high, strict=True))
         return M, P, L
 
     def holds(self, triple: Triple) -> bool:

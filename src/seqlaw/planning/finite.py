@@ -27,7 +27,7 @@ _MOVES = np.array(
 )
 _MOVES = _MOVES[np.any(_MOVES != 0, axis=1)]
 # Where the profiles of M, P, L and N are taken, on both sides of the optimum; P and N are often nearly free.
-_FACTORS = ((1.25, 2.5, 15.0), (2.0, 15.0, 1e3), (1.25, 2.5), (1.3, 4.0))
+_FACTORS = ((1.25, 2.5, 6.0, 15.0), (2.0, 15.0, 1e3), (1.25, 2.5), (1.3, 4.0))
 
 N_AXIS = 3
 """Sizes are numbered M, P, L, N: the first three are a Triple."""
@@ -136,32 +136,46 @@ def _descend(
         moves: list[list[Triple]] = [[] for _ in points]
         for k, (_, held) in enumerate(starts):
             if steps[k] >= finest:
-                here = np.array([math.log(size) for size in points[k]])
-                moves[k] = _candidates(search, here, steps[k], held, box)
+                moves[k] = _candidates(search, points[k], steps[k], held, box)
         if not any(moves):
             break
         search.look(itertools.chain.from_iterable(moves))
         for k, candidates in enumerate(moves):
             best = min(candidates, key=values[k], default=points[k])
             # Near an optimum a step s gains about s² of the risk: less is wandering along a flat valley.
-            if values[k](best) < values[k](points[k]) * (1 - 1e-3 * steps[k] ** 2):
+            if values[k](best) < values[k](points[k]) * (1 - 1e-2 * steps[k] ** 2):
                 points[k] = best
             else:
                 steps[k] /= 2.5
     return points
 
 
-def _candidates(search: Search, here: Array, step: float, held: Held, box: Box) -> list[Triple]:
-    """The moves from a point, inside the box and with what is held as it is."""
-    if held is None:
-        return [box.integers(here + step * move) for move in _MOVES]
-    axis, size = held
-    if axis == N_AXIS:
-        sizes = (box.integers(here + step * move) for move in _MOVES)
-        cut = ((M, P, min(L, _steps(search, M, P, size))) for M, P, L in sizes)
-        return [t for t in cut if box.holds(t)]
-    sizes = (box.integers(here + step * move) for move in _MOVES[_MOVES[:, axis] == 0])
-    return [t for t in sizes if t[axis] == size]  # rounding must not move it
+def _candidates(search: Search, here: Triple, step: float, held: Held, box: Box) -> list[Triple]:
+    """The moves from a point, inside the box and the compute, with what is held as it is."""
+    axis, size = held or (None, 0)
+    moves = _MOVES if axis is None or axis == N_AXIS else _MOVES[_MOVES[:, axis] == 0]
+    N = size if axis == N_AXIS else 1
+    sizes = (_cut(search, _moved(here, step * move, box), N, axis) for move in moves)
+    return [t for t in sizes if box.holds(t) and (axis in (None, N_AXIS) or t[axis] == size)]
+
+
+def _moved(here: Triple, move: Array, box: Box) -> Triple:
+    """The sizes moved in logarithms: a small one by one at least."""
+    there = box.integers(np.log(np.array(here, dtype=float)) + move)
+    M, P, L = (
+        a + (u > 0) - (u < 0) if a == b else b for a, b, u in zip(here, there, move.tolist(), strict=True)
+    )
+    return box.clip((M, P, L))
+
+
+def _cut(search: Search, triple: Triple, N: int, axis: int | None) -> Triple:
+    """The allocation with no more steps (no longer, if they are held) than N trajectories leave.
+
+    Along the edge of the compute a move that rounds upwards would be lost.
+    """
+    M, P, L = triple
+    most = int(search.budget.compute) // (N * M**2)
+    return (M, min(P, most // L), L) if axis == 2 else (M, P, min(L, most // P))
 
 
 def _steps(search: Search, M: int, P: int, N: int) -> int:
@@ -206,7 +220,7 @@ def _profiles(search: Search, best: Triple, box: Box) -> list[list[Point]]:
     wide = [(k, size * x) for k, size in enumerate(sizes) for f in _FACTORS[k] for x in (f, 1 / f)]
     if search.eval_length is not None:  # the length that its reader will ask about
         wide.append((1, max(search.eval_length, 1)))
-    _hold(search, wide, box, profiles, finest=0.08)
+    _hold(search, wide, box, profiles, finest=0.1)
     # A side that has not lost 1 % yet is looked at where it ends.
     edges = [*zip(box.low, box.high, strict=True), (1, search.trajectories(box.low))]
     ends = [(k, end) for k, profile in enumerate(profiles) for end in flat_range(profile, edges[k])]
@@ -223,35 +237,51 @@ def _hold(
     finest: float,
 ) -> None:
     """Add to the profiles the best allocations with one size held at each target (axis, size)."""
-    low, high = box.logs
-    starts: list[tuple[Triple, tuple[int, int]]] = []
+    choices: list[tuple[list[Triple], tuple[int, int]]] = []
     for axis, target in targets:
         optimum, best, _ = profiles[axis][0]
-        x = np.log(np.array(best, dtype=float))
-        N = 1
-        if axis == N_AXIS:
-            N = min(max(round(target), 1), search.trajectories(box.low))
-            x[1] = min(x[1], max(low[1], math.log(search.budget.tokens / N)))
-        else:
-            x[axis] = np.clip(math.log(target), low[axis], high[axis])
-        # Stay inside the compute: what a larger size takes, the others give back.
-        spent = float(np.array([2.0, 1.0, 1.0]) @ x) - math.log(max(search.budget.compute / N, 1.0))
-        for k in (2, 1, 0):
-            if k != axis and spent > 0:
-                give = min(spent / (2.0 if k == 0 else 1.0), x[k] - low[k])
-                x[k] -= give
-                spent -= give * (2.0 if k == 0 else 1.0)
-        M, P, L = box.integers(x)
-        if axis == N_AXIS:
-            L = max(box.low[2], min(L, _steps(search, M, P, N)))
-        size = N if axis == N_AXIS else (M, P, L)[axis]
+        edges = (1, search.trajectories(box.low)) if axis == N_AXIS else (box.low[axis], box.high[axis])
+        size = min(max(round(target), edges[0]), edges[1])
         if size != optimum:
-            starts.append(((M, P, L), (axis, size)))
-    search.look(triple for triple, _ in starts)
-    ends = _descend(search, starts, box, finest=finest, rounds=8, step=0.5)
+            near = [best, *_seen_near(search, axis, size, box)]
+            choices.append(([_shrink(search, t, axis, size, box) for t in near], (axis, size)))
+    search.look(itertools.chain.from_iterable(near for near, _ in choices))
+    starts = [
+        (min(near, key=partial(search.at, held[1]) if held[0] == N_AXIS else search.relaxed), held)
+        for near, held in choices
+    ]
+    ends = _descend(search, starts, box, finest=finest, rounds=12, step=0.4)
     for end, (_, (axis, size)) in zip(_spend(search, ends, starts, box), starts, strict=True):
         risk = search.at(size, end) if axis == N_AXIS else search.relaxed(end)
         profiles[axis].append((size, end, risk))
+
+
+def _seen_near(search: Search, axis: int, size: int, box: Box) -> list[Triple]:
+    """The best allocation so far with about this size: far from the optimum another valley may be deeper."""
+    if axis == N_AXIS:
+        return []
+    reach = float(box.logs[1, axis] - box.logs[0, axis]) / 16
+    layer = [t for t in search.seen if abs(math.log(t[axis] / size)) <= reach]
+    return sorted(layer, key=search.relaxed)[:1]
+
+
+def _shrink(search: Search, start: Triple, axis: int, size: int, box: Box) -> Triple:
+    """The allocation with one size set: what this takes of the compute, the others give back, L first."""
+    low, _ = box.logs
+    x = np.log(np.array(start, dtype=float))
+    N = 1
+    if axis == N_AXIS:
+        N = size
+        x[1] = min(x[1], max(low[1], math.log(search.budget.tokens / N)))
+    else:
+        x[axis] = math.log(size)
+    spent = float(np.array([2.0, 1.0, 1.0]) @ x) - math.log(max(search.budget.compute / N, 1.0))
+    for k in (2, 1, 0):
+        if k != axis and spent > 0:
+            give = min(spent / (2.0 if k == 0 else 1.0), x[k] - low[k])
+            x[k] -= give
+            spent -= give * (2.0 if k == 0 else 1.0)
+    return box.clip(_cut(search, box.integers(x), N, axis))
 
 
 def _spend(
