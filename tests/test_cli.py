@@ -11,7 +11,8 @@ import pytest
 
 import seqlaw
 from seqlaw.cli import main
-from seqlaw.cli.output import progress_bar
+from seqlaw.cli.output import merge_flags, progress_bar
+from seqlaw.planning.budget import amount
 
 
 @pytest.fixture
@@ -123,6 +124,31 @@ def test_flags_of_many_points_are_counted_once_a_point(fields):
     flags = fields("curve", *options, "-M", 8, "-d", 32)["flags"]
     assert len([flag for flag in flags if flag.startswith("assumption-2")]) == 3
     assert not any("of 3 points" in flag for flag in flags if flag.startswith("assumption"))
+
+
+def test_flags_name_their_points():
+    lists = [["a: 1"], [], ["a: 2", "b"], ["a: 3"], ["b"]]
+    assert merge_flags(lists, "P", [2, 4, 8, 16, 32]) == [
+        "a: 1 (at P = 2, 8 to 16: 3 of 5 points)",
+        "b (at P = 8, 32: 2 of 5 points)",
+    ]
+    # Two tests of the same lengths: flagged at each length, but not in each test.
+    assert merge_flags([["a"], ["a"], [], ["a"]], "P", [2, 4, 2, 4]) == ["a (at P = 2 to 4: 3 of 4 points)"]
+    assert merge_flags([["a"], ["a"]]) == ["a"]
+
+
+def test_the_slope_of_a_constant_is_zero(run):
+    """approx does not depend on N: what is fitted to its rounding, about 1e-15, is not shown."""
+    _, out, _ = run("curve", "--along", "N", "-d", "inf")
+    row = next(line for line in out.splitlines() if "approx" in line and "±" in line)
+    assert row.split() == ["approx", "0", "±", "0"]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0, "0"), (352336, "352,336"), (1e8, "1e8"), (1.2346e15, "1.23e15"), (0.5, "0.5")]
+)
+def test_counts_are_written_for_people(value, text):
+    assert amount(value) == text
 
 
 def test_curve_on_the_sampled_rung_with_a_picture(fields, tmp_path):
@@ -250,7 +276,7 @@ def test_teacher_files(fields, run, tmp_path):
         ("risk --rung exact -d 1e12", "-d/--modes must be at most"),
         ("risk --gamma 1e-320", "--gamma must lie between"),
         ("rates --theta 1000", "--theta must be at most 20"),
-        ("tradeoff -N 5", "No such option: -N"),
+        ("tradeoff -N 5", "No such option: -N here; it belongs to risk, curve, spectrum, rates"),
         ("plan --max-M 0", "--max-M must be at least 1"),
         ("plan -L 100", "No such option: -L"),
         ("tradeoff --tokens 0", "--tokens must be positive"),

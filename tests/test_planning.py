@@ -388,7 +388,8 @@ def least_at(s, size, value):
 def test_both_profiles_are_optimised_far_from_the_optimum_too():
     """A grid of 1.6 to 2 a step finds nothing better by 1 % (the searches end within about 0.5 %).
 
-    On the edge of the compute a search was once caught: 15 times the best width cost 31 for 4.6 times the risk.
+    On the edge of the compute a search was once caught: 15 times the best width cost 31 for 4.6 times the
+    risk.
     """
     s = search(TWO, 1e15, 1e9)
     plan = finite_plan(s)

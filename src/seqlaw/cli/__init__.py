@@ -56,7 +56,7 @@ def main(arguments: list[str] | None = None) -> None:
         _fail(str(error))
     except _UsageError as error:
         text = getattr(error, "format_message", error.__str__)()
-        _fail(" ".join(text.split()))
+        _fail(" ".join(text.split()) + _elsewhere(error))
     except MemoryError:
         _fail("these sizes do not fit in memory (the equivalent rung takes any size)")
     except KeyboardInterrupt:  # outside a command: inside, typer makes it the exit code 130
@@ -65,6 +65,14 @@ def main(arguments: list[str] | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _elsewhere(error: Exception) -> str:
+    """Which commands have an option that this one has not."""
+    option = getattr(error, "option_name", None)
+    commands = getattr(typer.main.get_command(app), "commands", {}).items()
+    owners = [name for name, command in commands if any(option in p.opts for p in command.params)]
+    return f" here; it belongs to {', '.join(owners)}" if option and owners else ""
 
 
 def _fail(message: str) -> None:

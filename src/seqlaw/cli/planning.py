@@ -27,14 +27,14 @@ from seqlaw.model.checks import InputError, positive, whole
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import LONGEST, PRESETS
 from seqlaw.planning import plan as planning
-from seqlaw.planning.budget import Budget
-from seqlaw.planning.corollary import SIZES
+from seqlaw.planning.budget import Budget, amount
+from seqlaw.planning.corollary import SIZES, Exponents
 from seqlaw.planning.program import SETTINGS, Program
 from seqlaw.planning.tradeoff import OWN, split_lengths
 from seqlaw.planning.tradeoff import tradeoff as split_tokens
 from seqlaw.plot import check_path
 from seqlaw.rungs.rates import rates as theorem
-from seqlaw.rungs.terms import TERMS
+from seqlaw.rungs.terms import SUMS, TERMS
 
 REMAINDER = {
     "d_eff": "learned dimensions, min(M, kappa)",
@@ -198,14 +198,13 @@ def plan_fields(answer: planning.Plan) -> dict[str, Any]:
         "corollary": None
         if law is None
         else {
-            **{s: answer.K ** getattr(law.exponents, s) for s in ("M", "N", "P")},
-            "L": answer.K**law.exponents.R / answer.gamma,
+            **_sizes(law.exponents, answer),
             "exponents": dataclasses.asdict(law.exponents),
         },
         "program": {name: _program_fields(answer.programs[name], answer.K) for name in SETTINGS},
         "finite": {
             **{s: getattr(best, s) for s in ("M", "N", "P", "L", "compute", "tokens")},
-            "terms": {name: getattr(risk, name) for name in (*TERMS, "reducible", "total")},
+            "terms": {name: getattr(risk, name) for name in (*TERMS, *SUMS)},
             "accuracy": dict(risk.accuracy),
             "eval_length": risk.eval_length,
             "flat": answer.finite.flat,
@@ -221,6 +220,12 @@ def plan_fields(answer: planning.Plan) -> dict[str, Any]:
         "notes": answer.notes,
         "flags": answer.flags,
     }
+
+
+def _sizes(exponents: Exponents, answer: planning.Plan) -> dict[str, float]:
+    """The sizes that exponents mean at this K, with constants of one."""
+    powers = {s: float(answer.K ** getattr(exponents, s)) for s in SIZES}
+    return {"M": powers["M"], "N": powers["N"], "P": powers["P"], "L": powers["R"] / answer.gamma}
 
 
 def _program_fields(result: Program | None, K: float) -> dict[str, Any] | None:
@@ -244,18 +249,21 @@ def _print_plan(answer: planning.Plan) -> None:
             (
                 s,
                 f"{getattr(best, s):,}",
-                *(f"{x:,}" if x < 10**6 else f"{x:.3g}" for x in answer.finite.flat[s]),
+                *map(amount, answer.finite.flat[s]),
             )
             for s in ("M", "N", "P", "L")
         ],
         header=("size", "best", "1 % from", "to"),
-        title=f"Least risk with {best.tokens:.3g} of {answer.budget.tokens:.3g} tokens "
-        f"and {best.compute:.3g} of {answer.budget.compute:.3g} compute",
+        title=f"Least risk with {amount(best.tokens)} of {amount(answer.budget.tokens)} tokens "
+        f"and {amount(best.compute)} of {amount(answer.budget.compute)} compute",
     )
     least = min(p.reducible for p in answer.finite.by_length)  # of the same, quicker sums
-    others = [(p.P, p.reducible / least, p.M, p.N, p.L) for p in answer.finite.by_length]
+    others = [
+        (amount(p.P), f"{p.reducible / least:.2f}", *map(amount, (p.M, p.N, p.L)))
+        for p in answer.finite.by_length
+    ]
     print_table(others, header=("if P were", "risk over the best", "M", "N", "L"))
-    rows = [(name, getattr(risk, name), risk.accuracy.get(name, "")) for name in (*TERMS, "reducible")]
+    rows = [(name, getattr(risk, name), risk.accuracy.get(name, "")) for name in (*TERMS, *SUMS)]
     if answer.confirmation is not None:
         error = answer.confirmation.standard_error.get("reducible", math.nan)
         rows.append(("sampled", answer.confirmation.reducible, f"± {error:.2g}"))
@@ -266,7 +274,13 @@ def _print_plan(answer: planning.Plan) -> None:
         print_table(
             [(name, *(f"{getattr(e, s):.4f}" for s in (*SIZES, "risk"))) for name, e in lines],
             header=("powers of K", *SIZES, "risk"),
-            title=f"Rates in powers of K = gamma C = {answer.K:.3g}; T = K^{answer.tau:.3g}, {answer.phase}",
+            title=f"Rates in powers of K = gamma C = {amount(answer.K)}; "
+            f"T = K^{answer.tau:.3g}, {answer.phase}",
+        )
+        print_table(
+            [(name, *(amount(round(x)) for x in _sizes(e, answer).values())) for name, e in lines],
+            header=("sizes", "M", "N", "P", "L"),
+            title="The same as sizes, with every constant one: rates do not know the constants.",
         )
     for note in answer.notes:
         print_text(note, lead="- ")
@@ -323,7 +337,7 @@ def tradeoff(
             raise InputError("shortest", f"must be at most {words}, {limit}", least)
     lengths = split_lengths(budget, whole("points", points, least=2, most=1000), least=least, most=most)
     answer = split_tokens(setting, budget, lengths=lengths, eval_lengths=common)
-    flags = merge_flags(answer.flags)
+    flags = merge_flags(answer.flags, "P", [row.P for row in answer.rows])
     if plot is not None:
         from seqlaw.plot import draw_tradeoff
 

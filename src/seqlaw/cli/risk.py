@@ -14,12 +14,11 @@ from seqlaw.model.setting import Setting
 from seqlaw.plot import check_path
 from seqlaw.rungs import ask
 from seqlaw.rungs.rows import columns, with_sums
-from seqlaw.rungs.terms import TERMS
+from seqlaw.rungs.terms import SUMS, TERMS
 
 Rung = Annotated[str, typer.Option(help=f"One of {', '.join(ask.RUNGS)}.", metavar="NAME")]
 Sketches = Annotated[int, typer.Option(help="Sketches to average over (random rungs).")]
 Repetitions = Annotated[int, typer.Option(help="Data sets a sketch (sampled rung).")]
-SUMS = ("reducible", "total")
 
 
 @takes(SettingOptions)
@@ -118,7 +117,7 @@ def curve(
         for point, answer in zip(settings, answers, strict=True)
     ]
     slopes = {name: _slope(along, name, rows) for name in ("approx", "bias", "variance", "reducible")}
-    flags = merge_flags([answer.flags for answer in answers])
+    flags = merge_flags([answer.flags for answer in answers], along, [row[along] for row in rows])
     if plot is not None:
         from seqlaw.plot import draw_curve
 
@@ -146,7 +145,12 @@ def curve(
         title=f"Regime {setting.regime}, rung {rung}, tested at {where}",
     )
     print_table(
-        [(name, fit["slope"], f"± {fit['se']:.2g}") for name, fit in slopes.items() if fit is not None],
+        # A constant term has the slope of its rounding, 1e-15: that is 0.
+        [
+            (name, round(fit["slope"], 12) + 0.0, f"± {round(fit['se'], 12):.2g}")
+            for name, fit in slopes.items()
+            if fit is not None
+        ],
         header=("term", f"slope against {along}", "standard error"),
     )
     print_flags(flags)

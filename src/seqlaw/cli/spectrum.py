@@ -30,7 +30,8 @@ def spectrum(
 ) -> None:
     """The averaged spectrum h_P and its two parts, mode by mode.
 
-    Initialization, innovations, where they cross and how far training reaches (kappa).
+    Initialization, innovations, where they cross and how far training reaches (kappa). N and the test length
+    have no part in it: they are taken so that the options of `risk` can be given as they are.
 
     Example: seqlaw spectrum --teacher regime2 -P 64 -d inf --to 1e4
     """

@@ -250,7 +250,7 @@ def _hold(
         (min(near, key=partial(search.at, held[1]) if held[0] == N_AXIS else search.relaxed), held)
         for near, held in choices
     ]
-    ends = _descend(search, starts, box, finest=finest, rounds=12, step=0.4)
+    ends = _descend(search, starts, box, finest=finest, rounds=12, step=0.3)
     for end, (_, (axis, size)) in zip(_spend(search, ends, starts, box), starts, strict=True):
         risk = search.at(size, end) if axis == N_AXIS else search.relaxed(end)
         profiles[axis].append((size, end, risk))

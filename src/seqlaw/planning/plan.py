@@ -9,7 +9,7 @@ from seqlaw.model.assumptions import teacher_flags
 from seqlaw.model.checks import InputError
 from seqlaw.model.schedule import WSD, Explicit, Schedule
 from seqlaw.model.teacher import Modes, Teacher
-from seqlaw.planning.budget import Budget, Search
+from seqlaw.planning.budget import Budget, Search, amount
 from seqlaw.planning.corollary import Corollary, corollary
 from seqlaw.planning.finite import FinitePlan, finite_plan
 from seqlaw.planning.program import SETTINGS, Program, program
@@ -166,9 +166,9 @@ def finite_notes(
     spent = best.compute >= 0.99 * budget.compute
     if best.tokens < 0.99 * budget.tokens:
         why = "more would take compute from width and steps" if spent else limits
-        notes.append(f"{best.tokens:.3g} of {budget.tokens:.3g} tokens are used: {why}.")
+        notes.append(f"{amount(best.tokens)} of {amount(budget.tokens)} tokens are used: {why}.")
     if not spent:
-        notes.append(f"{best.compute:.3g} of {budget.compute:.3g} compute is used: {limits}.")
+        notes.append(f"{amount(best.compute)} of {amount(budget.compute)} compute is used: {limits}.")
     if len(finite.by_length) > 1 and "N" not in reached:  # else there was nothing to choose
         notes += _length_notes(finite, budget)
     return notes
@@ -179,12 +179,14 @@ def _length_notes(finite: FinitePlan, budget: Budget) -> list[str]:
     best, (low, high) = finite.best, finite.flat["P"]
     if high > 4 * low:
         return [
-            f"Longer or more hardly matters: any P from {low:.3g} to {high:.3g} is within 1 % of the best, "
-            "but for the rounding of N to whole sequences."
+            f"Longer or more hardly matters: any P from {amount(low)} to {amount(high)} is within 1 % of the "
+            "best, but for the rounding of N to whole sequences."
         ]
     if best.P <= budget.shortest:
         least = "considered" if budget.min_P <= 2 else "allowed"
-        return [f"More, shorter sequences win: the best length, {best.P}, is the least that is {least}."]
+        return [
+            f"More, shorter sequences win: the best length, {amount(best.P)}, is the least that is {least}."
+        ]
     if best.N == 1:
         all_of_them = " takes all the tokens" if best.tokens >= 0.99 * budget.tokens else ""
         return [f"Longer wins outright: one sequence{all_of_them}."]

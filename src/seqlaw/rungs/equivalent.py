@@ -303,9 +303,10 @@ def _risk(setting: Setting, schedule: Schedule, row: dict[str, float]) -> Risk:
         row["variance"] = max(row["variance"], 0.0)
     saturation = schedule.total * row["kappa"]
     if saturation > 1:
+        finite = ", which needs a finite d" if setting.d == math.inf else ""
         flags.append(
             f"saturated: sum(gamma) * kappa(0) = {saturation:.3g} > 1, the smallest eigenvalues rule "
-            "the bias and sketches scatter about this value (check with the exact rung)"
+            f"the bias and sketches scatter about this value (check: `seqlaw risk --rung exact`{finite})"
         )
     if row["bias"] < FLOOR * row["source_energy"]:
         flags.append(f"bias: below {FLOOR:g} of the source energy, reported as 0")
@@ -330,7 +331,9 @@ def _risk(setting: Setting, schedule: Schedule, row: dict[str, float]) -> Risk:
         eval_length=setting.test_length,
         accuracy={
             "approx": error,
-            "bias": error if saturation <= 1 else f"{error}, grows with sum(gamma) kappa(0)",
+            "bias": error
+            if saturation <= 1
+            else f"relative error above 1/M = {1 / setting.M:.2g} (saturated)",
             "variance": error if row["learned_dimensions"] > 1 else wider,
         },
         diagnostics={

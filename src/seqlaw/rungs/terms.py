@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 TERMS = ("irreducible", "approx", "bias", "variance", "cross")
-
+SUMS = ("reducible", "total")
 
 FEWEST_TOKENS = 8.0
 """Effective tokens per learned dimension below which the frozen filter is flagged.
@@ -27,23 +27,40 @@ def frozen_filter_flags(tokens_per_dimension: float) -> list[str]:
     ]
 
 
-def merge_flags(flag_lists: Sequence[Iterable[str]]) -> list[str]:
-    """The flags of many points, one line a kind: the first text, and at how many points.
+def merge_flags(
+    flag_lists: Sequence[Iterable[str]], axis: str = "point", values: Sequence[float] | None = None
+) -> list[str]:
+    """The flags of many points, one line a kind: the first text, and at which values of the axis.
 
     Assumptions are of the same kind only if they are the same text; other flags carry the point's numbers.
     """
+    values = range(1, len(flag_lists) + 1) if values is None else values
     first: dict[str, str] = {}
-    points: dict[str, int] = {}
-    for flags in flag_lists:
+    places: dict[str, list[float]] = {}
+    for value, flags in zip(values, flag_lists, strict=True):
         texts = {flag if flag.startswith("assumption") else flag.partition(":")[0]: flag for flag in flags}
         for kind, text in texts.items():
             first.setdefault(kind, text)
-            points[kind] = points.get(kind, 0) + 1
-    total = len(flag_lists)
-    return [
-        text if points[kind] == total else f"{text} (at {points[kind]} of {total} points)"
-        for kind, text in first.items()
-    ]
+            places.setdefault(kind, []).append(value)
+    return [text + _where(axis, places[kind], values) for kind, text in first.items()]
+
+
+def _where(axis: str, places: Sequence[float], values: Sequence[float]) -> str:
+    """Nothing where a flag is everywhere, else the values of the axis: a run of them by its ends.
+
+    Several points may share a value, as the tests of a tradeoff do.
+    """
+    if len(places) == len(values):
+        return ""
+    every, runs = sorted(set(values)), list[list[float]]()
+    for before, value in zip([None, *every], every, strict=False):
+        if value in places:
+            if before in places:
+                runs[-1].append(value)
+            else:
+                runs.append([value])
+    texts = [f"{run[0]:g}" + (f" to {run[-1]:g}" if len(run) > 1 else "") for run in runs]
+    return f" (at {axis} = {', '.join(texts)}: {len(places)} of {len(values)} points)"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -128,7 +128,7 @@ def curve(body: CurveBody, progress: Progress) -> Answer:
         "accuracy": answers[0].accuracy if point is None else point.accuracy,
         "slopes": {name: _slope(body.along, name, rows) for name in CURVES},
         "copy": copy_curve(body),
-        "flags": merge_flags([a.flags for a in answers]),
+        "flags": merge_flags([a.flags for a in answers], body.along, [row[body.along] for row in rows]),
     }
 
 
@@ -144,14 +144,15 @@ def sampled(body: SampledBody, progress: Progress) -> Answer:
         seed=body.seed,
         progress=progress,
     )
+    rows = [
+        _row(s, a) | {"standard_error": dict(a.standard_error)}
+        for s, a in zip(settings, answers, strict=True)
+    ]
     return {
         "along": body.along,
-        "rows": [
-            _row(s, a) | {"standard_error": dict(a.standard_error)}
-            for s, a in zip(settings, answers, strict=True)
-        ],
+        "rows": rows,
         "copy": copy_curve(body),
-        "flags": merge_flags([a.flags for a in answers]),
+        "flags": merge_flags([a.flags for a in answers], body.along, [row[body.along] for row in rows]),
     }
 
 
@@ -197,7 +198,7 @@ def longer_or_more(body: TradeoffBody, progress: Progress) -> Answer:
         "best": answer.best,
         "accuracy": f"relative error about 1/M = {1 / setting.M:.2g}",
         "copy": copy_tradeoff(body, lengths),
-        "flags": merge_flags(answer.flags),
+        "flags": merge_flags(answer.flags, "P", [row.P for row in answer.rows]),
     }
 
 
