@@ -266,6 +266,21 @@ def shares(regime: Any) -> str:
     return ", ".join(f"{name} {share:.2f}" for name, share in regime.probabilities.items())
 
 
+def regime_words(regime: Any) -> str:
+    """The regime and how sure it is, after the word "Regime"."""
+    if undecided(regime):
+        return f"undecided: {shares(regime)}"
+    certainty = "" if regime.probability is None else f" (probability {regime.probability:.2f})"
+    return f"{regime.name}{certainty}"
+
+
+def data_words(found: Any) -> str:
+    """What was measured, and whether its numbers can be taken at face value."""
+    states = f"{found.P[0]}" if found.P[0] == found.P[1] else f"{found.P[0]} to {found.P[1]}"
+    verdict = "reliable" if found.reliable else "NOT reliable, see the flags"
+    return f"{found.N} sequences of {states} states, {found.D} features: {verdict}"
+
+
 def void_causes(warnings: tuple[str, ...]) -> list[str]:
     """The flags that leave nothing to predict from, in the order of `VOID`."""
     raised = {flag.split(":")[0] for flag in warnings}
