@@ -55,8 +55,8 @@ def _text(found: Measurement, source: str) -> str:
         lines.append(f"# {field.name} = {law.value!r}  # {law.low:.4g} to {law.high:.4g}")
     lines += [
         "",
-        f"# The measured spectra, {modes.d} modes: transition, innovation and initial variances, corrected for",
-        "# finite samples and continued by the law past the last that can be trusted.",
+        f"# The measured spectra, {modes.d} modes: transition, innovation and initial variances, corrected",
+        "# for finite samples and continued by the law past the last that can be trusted.",
     ]
     for name in ("a", "sigma_xi", "sigma_0"):
         values = "".join(f"  {value!r},\n" for value in getattr(modes, name).tolist())
