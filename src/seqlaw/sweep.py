@@ -282,6 +282,7 @@ def sweep(
     scheduler: str | None = None,
     dry_run: bool = False,
     retry_failed: bool = False,
+    resume: str = "",
     announce: Callable[[Estimate], None] = lambda ahead: None,
     progress: Progress = lambda summary, share: None,
     notice: Notice = lambda line: None,
@@ -289,7 +290,8 @@ def sweep(
     """Run what a sweep (a file, its tables or a `Sweep`) has not recorded in the folder `out` yet.
 
     `jobs` processes here, or with `engine="dask"` the cluster at `scheduler`: the rows are the same.
-    `announce` gets the estimate before the work begins, which with `dry_run` it does not.
+    `announce` gets the estimate before the work begins, which with `dry_run` it does not; `resume` is the
+    command that goes on, for those who find the folder unfinished.
     In a script, `jobs` above 1 needs `if __name__ == "__main__":`, since workers import the script.
     """
     jobs = whole("jobs", jobs)
@@ -309,6 +311,7 @@ def sweep(
         dry_run=dry_run,
         retry_failed=retry_failed,
         note=repr(spec),
+        resume=resume,
         announce=lambda tasks, left: announce(estimate(tasks, left, jobs)),
         progress=progress,
         notice=notice,

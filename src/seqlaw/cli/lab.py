@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,9 +16,10 @@ from seqlaw.cli.progress import duration, work_bar
 from seqlaw.fit import fit_power_law
 from seqlaw.lab.errors import LabError, library
 from seqlaw.lab.run import Summary
+from seqlaw.lab.store import Standing
+from seqlaw.lab.table import export as export_table
 from seqlaw.model.checks import InputError, real
 from seqlaw.sweep import Estimate, load, load_sweep
-from seqlaw.sweep import export as export_rows
 from seqlaw.sweep import sweep as run_sweep
 
 Software = Annotated[
@@ -73,6 +75,7 @@ def sweep(
             scheduler=scheduler,
             dry_run=dry_run,
             retry_failed=retry_failed,
+            resume=_command(file, out, engine, scheduler),
             announce=announce,
             progress=bar.progress,
             notice=lambda line: print(f"seqlaw: {line}", file=sys.stderr),
@@ -85,6 +88,12 @@ def sweep(
         _report(summary, out)
     if summary.failed and not dry_run:
         raise typer.Exit(1)
+
+
+def _command(file: str, out: str, engine: str, scheduler: str | None) -> str:
+    """What to type to go on."""
+    cluster = [] if scheduler is None else ["--engine", engine, "--scheduler", scheduler]
+    return shlex.join(["seqlaw", "sweep", file, "--out", out, *cluster])
 
 
 def _report(summary: Summary, out: str) -> None:
@@ -108,13 +117,33 @@ def export(
 ) -> None:
     """Write the rows of a sweep as one tidy table.
 
+    A sweep that is not finished is exported as far as it is, and said to be unfinished.
+
     Example: seqlaw export results --to rows.parquet
     """
-    count = export_rows(folder, to, version=software)
+    rows = load(folder, version=software)
+    count = export_table(rows, to)
+    _say_what_is_left(rows.standing)
     if json:
-        print_json("export", {"folder": folder, "software": software}, {"path": to, "count": count})
+        known = rows.standing
+        standing = {name: getattr(known, name, None) for name in ("tasks", "finished", "failed")}
+        resume = known.resume if known is not None and known.finished < known.tasks else None
+        inputs = {"folder": folder, "software": software}
+        print_json("export", inputs, {"path": to, "count": count, **standing, "resume": resume})
     else:
         print(f"{count} rows: {to}")
+
+
+def _say_what_is_left(standing: Standing | None) -> None:
+    """One line on standard error if not every task that was asked for has rows."""
+    if standing is None or standing.finished == standing.tasks:
+        return
+    failed = f", {standing.failed} failed" if standing.failed else ""
+    again = f"with: {standing.resume}" if standing.resume else "by the same command"
+    how = f"resume {again}"
+    if standing.finished + standing.failed == standing.tasks:
+        how = f"try them again {again}{' --retry-failed' if standing.resume else ''}"
+    print(f"seqlaw: {standing.finished} of {standing.tasks} tasks finished{failed}; {how}", file=sys.stderr)
 
 
 def fit(
@@ -161,7 +190,9 @@ def _table(file: str) -> Any:
     pd = library("pandas")
     path = Path(file)
     if path.is_dir():
-        return load(path).frame
+        found = load(path)
+        _say_what_is_left(found.standing)
+        return found.frame
     readers = {".parquet": pd.read_parquet, ".csv": pd.read_csv}
     if path.suffix not in readers:
         raise InputError("file", "must be a .parquet or .csv file or a sweep's folder", file)
