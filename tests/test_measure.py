@@ -457,6 +457,11 @@ def test_a_random_walk_has_no_decided_regime_and_fails_its_checks(tmp_path, caps
     assert "No advice is given" in out
 
 
+def test_checks_are_short_enough_for_80_columns(found):
+    assert len(found.checks) == 10
+    assert max(len(f"{check.name}: {check.words}") for check in found.checks) <= 80 - len("-1.2345e-05") - 15
+
+
 def test_a_known_teacher_passes_the_checks_of_its_transition(found):
     assert {c.name: c.holds for c in found.checks if c.name in ("stable", "decay")} == {
         "stable": True,

@@ -56,7 +56,7 @@ def advise(
     covered = source.reliable if isinstance(source, Measurement) else True
     if tokens is None:
         return Advice(
-            words=(*words, "Give a number of tokens for advice on how to split them."),
+            words=(*words, "Give a number of tokens (--tokens) for advice on how to split them."),
             tradeoff=None,
             plan=None,
         )

@@ -11,7 +11,7 @@ from seqlaw.advice.held_out import HeldOut, held_out
 from seqlaw.cli.options import Json, Plot, Seed, size
 from seqlaw.cli.output import print_flags, print_json, print_table, print_text
 from seqlaw.measuring.exponents import LAWS
-from seqlaw.measuring.measure import Measurement
+from seqlaw.measuring.measure import LEVEL, Measurement
 from seqlaw.measuring.measure import measure as measure_sequences
 from seqlaw.measuring.saving import check_teacher_path
 from seqlaw.measuring.saving import save_teacher as save
@@ -144,13 +144,11 @@ def _print(found: Measurement) -> None:
         fitted = "" if window is None else f"{window[0]}-{window[1]}, r2 {found.r2[name]:.3f}"
         rows.append((name, *cells, fitted))
     print_table(rows, header=("number", "value", "low", "high", "eigenvalues"))
-    as_needed = {True: "yes", False: "NO", None: ""}
+    print_text(f"low to high: {LEVEL:.0%} interval; eigenvalues: those that were fitted, and how well.")
+    holds = {True: "yes", False: "NO", None: ""}
     print_table(
-        [
-            (f"{c.name}: {c.words}", "-" if c.value is None else c.value, as_needed[c.holds])
-            for c in found.checks
-        ],
-        header=("check", "value", "as needed"),
+        [(f"{c.name}: {c.words}", "-" if c.value is None else c.value, holds[c.holds]) for c in found.checks],
+        header=("check", "value", "holds"),
     )
 
 

@@ -60,7 +60,9 @@ LEFT JOIN results ON results.version = last.version AND results.key = planned.ke
 _COLUMNS = "key, version, seed, task, rows, error, seconds, finished, machine"
 
 # SQLite's write-ahead log needs shared memory between processes, which these file systems do not give.
-_NETWORK = tuple("nfs cifs smb lustre gpfs beegfs ceph afs 9p fuse glusterfs pvfs".split())
+_NETWORK = (
+    "nfs", "cifs", "smb", "lustre", "gpfs", "beegfs", "ceph", "afs", "9p", "fuse", "glusterfs", "pvfs",
+)  # fmt: skip
 
 _REASONS = {
     "SQLITE_FULL": "the disk is full; what was recorded is kept: free some space and run the command again",

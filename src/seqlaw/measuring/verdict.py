@@ -62,6 +62,7 @@ class Check:
     value: float | None
     holds: bool | None
     words: str
+    """Short enough for a table of 80 columns, with the name; docs/measure.md says more."""
 
 
 def has_dynamics(tally: Tally, spectra: Spectra) -> bool:
@@ -91,43 +92,43 @@ def checks(tally: Tally, spectra: Spectra, fitted: Fit) -> tuple[Check, ...]:
             name="time-order",
             value=None if z != z else z,
             holds=None if z != z else abs(z) > _ORDER_Z,
-            words="lag-one covariance, in standard errors above shuffled data",
+            words="lag-one covariance above shuffled, in s.e.",
         ),
         Check(
             name="signal",
             value=float(spectra.transition.raw[0]) / spectra.noise_edge,
             holds=bool(spectra.transition.raw[0] > _NOISE_EDGE * spectra.noise_edge),
-            words="largest transition eigenvalue over what noise alone gives",
+            words="largest transition over what noise alone gives",
         ),
         Check(
             name="explained",
             value=spectra.explained,
             holds=None,
-            words="share of the next state's variance a linear step explains",
+            words="share of the next state's variance",
         ),
         Check(
             name="symmetry",
             value=a.asymmetry,
             holds=a.asymmetry <= ASYMMETRY,
-            words="antisymmetric over symmetric part, squared, noise taken off",
+            words="antisymmetric over symmetric part, squared",
         ),
         Check(
             name="commuting",
             value=a.off_diagonal,
             holds={"direct": True, "projected": None, "unknown": None, "neither": False}[fitted.seen],
-            words="squared transition across directions, noise taken off",
+            words="transition across directions, squared",
         ),
         Check(
             name="initial-alignment",
             value=a.initial,
             holds=None,
-            words="first states' squared correlation across directions",
+            words="first states' squared correlation",
         ),
         Check(
             name="order",
             value=a.order,
             holds=a.order > _LEAST_ORDER,
-            words="rank correlation of variance and transition (the theory has 1)",
+            words="rank correlation of variance and transition",
         ),
         Check(
             name="tokens",
@@ -155,7 +156,7 @@ def _dynamics_checks(spectra: Spectra, fitted: Fit) -> list[Check]:
             name="decay",
             value=law.exponent,
             holds=_LEAST_R <= law.exponent < 0.5,
-            words=f"r, by which transitions fall (from {_LEAST_R:g} to below 0.5)",
+            words=f"r, by which transitions fall ({_LEAST_R:g} up to 0.5)",
         ),
     ]
 
