@@ -322,9 +322,9 @@ def test_bad_input_is_an_error_that_says_why(X, make, message):
 
 
 def test_files_that_are_not_arrays_are_refused(tmp_path):
-    for name in ("x.npy", "x.npz", "x.txt"):
-        (tmp_path / name).write_text("no array")
-        with pytest.raises(InputError):
+    for name, text in (("x.npy", "no array"), ("x.npz", "PK\3\4 cut short"), ("x.txt", "")):
+        (tmp_path / name).write_text(text)
+        with pytest.raises(InputError, match=r"must (be a readable \.np[yz] file of numbers,|end in)"):
             open_source(tmp_path / name)
 
 
@@ -490,6 +490,7 @@ def test_the_command_prints_json_and_a_table(X, tmp_path, capsys):
         main([*arguments, "-M", "16", "--compute", "1e9"])
     assert stop.value.code == 2
     assert "-M/--width cannot be given together with --compute" in capsys.readouterr().err
+    assert "--eval-length needs --tokens beside it" in called(capsys, *arguments[:2], *arguments[4:])[2]
     assert (tmp_path / "x.png").stat().st_size > 10_000
     with pytest.raises(SystemExit) as stop:
         main(["measure", str(tmp_path / "none.npy")])

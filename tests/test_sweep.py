@@ -318,8 +318,11 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
         shown = json.loads(capsys.readouterr().out)
         assert (shown["n"], shown["window"]) == (3, [4, 16])
         assert shown["low"] < shown["slope"] < shown["high"] < 0
+        assert shown["flags"] == []
     assert command("fit", out, "--x", "M", "--y", "approx", "--window", "3:20", "--offset") == 0
-    assert "offset" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "offset" in printed
+    assert "! repeated: 54 rows at 3 values of M. If something else varies" in printed
 
 
 @pytest.mark.parametrize(
@@ -339,6 +342,12 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
         (("fit", "rows.csv", "--x", "M", "--y", "N", "--where", "Q=1"), "--where must be COLUMN=VALUE"),
         (("fit", "rows.csv", "--x", "M", "--y", "N", "--where", "M=63"), "no row has M=63 (it has 1)"),
         (("fit", "rows.csv", "--x", "M", "--y", "N"), "--x must have at least 3 points"),
+        (("fit", "words.csv", "--x", "M", "--y", "N"), "--y must be a column of numbers, got N"),
+        (("sweep", "good.toml", "--out", "good.toml"), "good.toml: this is a file, not a folder"),
+        (
+            ("sweep", "single.toml", "--out", "o"),
+            "single.toml: schedules must be a list of tables, each under [[schedules]], got {'L': 9}",
+        ),
     ],
 )
 def test_a_bad_command_is_one_line_and_exit_code_2(
@@ -353,6 +362,8 @@ def test_a_bad_command_is_one_line_and_exit_code_2(
     Path("bad.toml").write_text(FILE_TEXT.replace("sketches", "sketchs"))
     Path("broken.toml").write_text("M = [")
     Path("rows.csv").write_text("M,N\n1,2\n")
+    Path("words.csv").write_text("M,N\n1,x\n")
+    Path("single.toml").write_text("[sizes]\nM = 4\nN = 8\nP = 8\nd = 9\n[schedules]\nL = 9\n")
     Path("foreign").mkdir()
     (Path("foreign") / FILE).write_text("something else")
     assert command(*arguments) == 2

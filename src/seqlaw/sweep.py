@@ -184,6 +184,8 @@ def load_sweep(source: Sweep | Mapping[str, Any] | str | Path) -> Sweep:
         return read(Sweep, data, where="")
     except InputError as error:
         rule = error.rule.replace("unexpected keyword argument", "is not a field of a sweep")
+        tables = " of tables, each under [[schedules]]" if error.field.endswith("schedules") else ""
+        rule = rule.replace("input should be a valid list", f"must be a list{tables}")
         raise InputError(f"{where}: {error.field.lstrip('.')}", rule, error.value) from None
 
 

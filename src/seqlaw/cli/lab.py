@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from seqlaw.cli.options import Jobs, Json, jobs_or_all
-from seqlaw.cli.output import number, print_flags, print_json, print_table
+from seqlaw.cli.output import number, print_flags, print_json, print_table, print_text
 from seqlaw.cli.progress import duration, work_bar
 from seqlaw.fit import fit_power_law
 from seqlaw.lab.errors import LabError, library
@@ -61,11 +61,8 @@ def sweep(
             ahead.append(found)
             bar.expect(found.seconds)
             if not json:
-                print(
-                    f"{found.tasks} tasks, {found.left} to do: about {duration(found.seconds)} on {workers} "
-                    f"cores with {found.memory / 2**30:.1f} GiB of memory",
-                    flush=True,
-                )
+                print_text(_ahead(found, workers))
+                sys.stdout.flush()
 
         summary = run_sweep(
             spec,
@@ -90,6 +87,16 @@ def sweep(
         raise typer.Exit(1)
 
 
+def _ahead(found: Estimate, workers: int) -> str:
+    tasks = f"{found.tasks} task{'s' if found.tasks > 1 else ''}"
+    if not found.left:
+        return f"{tasks}, nothing to do"
+    return (
+        f"{tasks}, {found.left} to do: about {duration(found.seconds)} on {workers} "
+        f"core{'s' if workers > 1 else ''} with {found.memory / 2**30:.1f} GiB of memory"
+    )
+
+
 def _command(file: str, out: str, engine: str, scheduler: str | None) -> str:
     """What to type to go on."""
     cluster = [] if scheduler is None else ["--engine", engine, "--scheduler", scheduler]
@@ -97,7 +104,7 @@ def _command(file: str, out: str, engine: str, scheduler: str | None) -> str:
 
 
 def _report(summary: Summary, out: str) -> None:
-    print(
+    print_text(
         f"{summary.done} done, {summary.skipped} recorded before, {summary.failed} failed "
         f"in {summary.seconds:.1f} s: {out}"
     )
@@ -168,10 +175,13 @@ def fit(
     for name, column in (("x", x), ("y", y)):
         if column not in rows:
             raise InputError(name, f"must be a column ({', '.join(map(str, rows.columns))})", column)
+        if rows[column].dtype.kind not in "iuf":
+            raise InputError(name, "must be a column of numbers", column)
     found = fit_power_law(rows[x], rows[y], window=_window(window), level=level, offset=offset)
+    flags = _repeated(rows[x], found.window)
     if json:
         inputs = {"file": file, "x": x, "y": y, "where": where or [], "offset": offset, "level": level}
-        print_json("fit", inputs, dataclasses.asdict(found))
+        print_json("fit", inputs, dataclasses.asdict(found) | {"flags": flags})
         return
     lines: list[tuple[Any, ...]] = [
         ("slope", found.slope, f"± {found.se:.2g}"),
@@ -183,6 +193,18 @@ def fit(
         lines.append(("offset", found.offset, error))
     lines += [("r2", found.r2, ""), ("points", found.n, ""), ("window", *found.window)]
     print_table(lines, title=f"{y} against {x}")
+    print_flags(flags)
+
+
+def _repeated(x: Any, window: tuple[float, float]) -> list[str]:
+    """A flag where the grid varies something else too: its rows would count as independent points."""
+    used = x[x.between(*window)]
+    if used.nunique() == len(used):
+        return []
+    return [
+        f"repeated: {len(used)} rows at {used.nunique()} values of {x.name}. If something else varies among "
+        "them, the interval means nothing: choose one value of it with --where"
+    ]
 
 
 def _table(file: str) -> Any:

@@ -68,8 +68,10 @@ def measure(
     }
     M = None if width is None else int(size("M", width))
     L = None if steps is None else int(size("L", steps))
-    if compute is not None and tokens is None:
-        raise InputError("compute", "needs --tokens beside it", compute)
+    asked = {"compute": compute, "M": width, "L": steps, "eval_length": eval_length}
+    for field, value in asked.items():
+        if value is not None and tokens is None:
+            raise InputError(field, "needs --tokens beside it", value)
     for field, value in (("M", width), ("L", steps)):
         if value is not None and compute is not None:
             raise InputError(field, "cannot be given together with --compute, which chooses it", value)

@@ -373,5 +373,6 @@ def _translated(path: Path) -> Iterator[None]:
         reason = next((text for start, text in _REASONS.items() if name.startswith(start)), str(error))
         raise StoreError(f"{path}: {reason}") from error
     except OSError as error:
-        reason = _REASONS["SQLITE_FULL"] if error.errno == errno.ENOSPC else str(error.strerror).lower()
+        known = {errno.ENOSPC: _REASONS["SQLITE_FULL"], errno.EEXIST: "this is a file, not a folder"}
+        reason = known.get(error.errno or 0, str(error.strerror).lower())
         raise StoreError(f"{error.filename or path}: {reason}") from error
