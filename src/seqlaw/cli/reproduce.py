@@ -101,8 +101,7 @@ def reproduce(
         + ("; not given on the smaller grid, whose slopes are others." if quick else ".")
     )
     clipped = f"in {result.clipping:.1%} of the rows" if result.clipping else "nowhere"
-    print_text(
-        f"The safeguard clipped the step size {clipped} (in the paper nowhere). {seconds:.1f} s, files:"
-    )
+    print_text(f"The safeguard clipped the step size {clipped} (in the paper nowhere).")
+    print(f"Written in {seconds:.1f} s:")
     for path in files:
         print(path)
