@@ -98,7 +98,7 @@ def test_the_laboratory_fits_80_columns_with_one_line_a_row(check):
 @pytest.mark.slow
 def test_no_line_of_a_large_plan_is_wider(check):
     check("plan --compute 1e24 --tokens 1e15 --teacher regime1 --eval-length 4096 --min-P 64")
-    check("measure states.npy --tokens 1e6 --compute 1e12 --eval-length 512")
+    check("measure states.npy --tokens 1e6 --compute 1e12 --eval-length 512", 80)
 
 
 def test_a_table_folds_words_and_never_cuts_numbers(capsys, monkeypatch):
