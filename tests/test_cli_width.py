@@ -1,4 +1,7 @@
-"""What people read fits in 100 columns, in a pipe too."""
+"""What people read fits in 100 columns, in a pipe too; the laboratory's tables fit in 80."""
+
+import itertools
+import re
 
 import numpy as np
 import pytest
@@ -20,13 +23,16 @@ COMMANDS = [
     "rates --teacher regime1 -M 1e6 -d inf -N 1e12 -P 1e9 -R 1e9",
     "plan --compute 1e3 --tokens 1e3",
     "tradeoff --test 16 --test 256 --test 4096 --points 4 --tokens 1e15",
-    "measure states.npy --tokens 1e6 --eval-length 512 --held-out",
-    "measure noise.npy --tokens 1e4",
-    "sweep grid.toml --out results --jobs 1",
-    "export results --to rows.csv",
-    "fit rows.csv --x M --y approx --offset",
-    "reproduce --rung equivalent --panels a --quick --jobs 1 --out paper",
 ]
+NARROW = {
+    "measure states.npy --tokens 1e6 --eval-length 512 --held-out --save-teacher t.toml": [6, 10, 4],
+    "measure noise.npy --tokens 1e4": [6, 8],
+    "sweep grid.toml --out results --jobs 1": [],
+    "export results --to rows.csv": [],
+    "fit rows.csv --x M --y approx --offset": [],
+    "reproduce --panels ad --quick --replicate 2 --jobs 1 --out paper": [2, 2, 1],
+}
+"""Commands that fit in 80 columns, and the rows of their tables."""
 GRID = """
 rung = "equivalent"
 [sizes]
@@ -51,32 +57,48 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def check(folder, monkeypatch, capsys):
-    monkeypatch.setenv("COLUMNS", str(WIDTH))
     monkeypatch.chdir(folder)
 
-    def call(command):
+    def call(command, columns=WIDTH):
+        monkeypatch.setenv("COLUMNS", str(columns))
         with pytest.raises(SystemExit) as stop:
             main(command.split())
         out, err = capsys.readouterr()
         assert (stop.value.code, err) == (0, ""), command
         assert out
-        wide = [line for line in out.splitlines() if len(line) > WIDTH]
+        wide = [line for line in out.splitlines() if len(line) > columns]
         assert not wide, command
         assert "…" not in out.replace("… ", ""), command  # a cell that was cut
+        return out
 
     return call
 
 
 def test_no_line_of_any_command_is_wider(check):
-    """One test, since a sweep's rows are exported and then fitted; explore prints one short line."""
+    """Explore prints one short line; those below are narrower."""
     for command in COMMANDS:
         check(command)
+
+
+def tables(text):
+    """The tables of an output: the lines from a header, above its rule, to the next empty line."""
+    lines = text.splitlines()
+    rules = [k for k, line in enumerate(lines) if line.startswith(" ──")]
+    return [list(itertools.takewhile(str.strip, [lines[k - 1], *lines[k + 1 :]])) for k in rules]
+
+
+def test_the_laboratory_fits_80_columns_with_one_line_a_row(check):
+    """One test, since a sweep's rows are exported and then fitted."""
+    for command, heights in NARROW.items():
+        found = tables(check(command, 80))
+        assert [len(rows) for _, *rows in found] == heights, command
+        assert all(re.match(r" {2}\S", row) for table in found for row in table), command  # none is folded
 
 
 @pytest.mark.slow
 def test_no_line_of_a_large_plan_is_wider(check):
     check("plan --compute 1e24 --tokens 1e15 --teacher regime1 --eval-length 4096 --min-P 64")
-    check("measure states.npy --tokens 1e6 --compute 1e12 --eval-length 512")
+    check("measure states.npy --tokens 1e6 --compute 1e12 --eval-length 512", 80)
 
 
 def test_a_table_folds_words_and_never_cuts_numbers(capsys, monkeypatch):

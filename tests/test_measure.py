@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import tomllib
 
 import numpy as np
 import pytest
@@ -14,12 +15,14 @@ from seqlaw.advice.held_out import held_out
 from seqlaw.cli import main
 from seqlaw.measuring.measure import measure
 from seqlaw.measuring.powerlaw import correct_covariance, correct_transition, fit_line, windows
+from seqlaw.measuring.saving import save_teacher
 from seqlaw.measuring.source import batches, open_source
 from seqlaw.measuring.spectra import spectra
 from seqlaw.measuring.tally import tally
 from seqlaw.model.schedule import WSD
 from seqlaw.rungs.ask import risk
 from seqlaw.rungs.trajectories import trajectories
+from seqlaw.spec import load_teacher
 
 NUMBERS = ("alpha", "theta", "r", "rho", "c_xi", "c_0")
 EXPONENTS = ("alpha", "theta", "r")
@@ -319,9 +322,9 @@ def test_bad_input_is_an_error_that_says_why(X, make, message):
 
 
 def test_files_that_are_not_arrays_are_refused(tmp_path):
-    for name in ("x.npy", "x.npz", "x.txt"):
-        (tmp_path / name).write_text("no array")
-        with pytest.raises(InputError):
+    for name, text in (("x.npy", "no array"), ("x.npz", "PK\3\4 cut short"), ("x.txt", "")):
+        (tmp_path / name).write_text(text)
+        with pytest.raises(InputError, match=r"must (be a readable \.np[yz] file of numbers,|end in)"):
             open_source(tmp_path / name)
 
 
@@ -390,14 +393,6 @@ def test_advice_gives_the_whole_range_that_is_as_good():
     assert "best to within 6.2 %" in advice.words[1]
 
 
-def test_advice_with_compute_gives_an_allocation(found):
-    advice = advise(found, tokens=1e5, compute=1e9, eval_length=64)
-    best = advice.plan.finite.best
-    assert best.tokens <= 1e5
-    assert best.compute <= 1e9
-    assert f"M = {best.M}," in " ".join(advice.words)
-
-
 def test_unreliable_data_get_no_confident_advice():
     found = measure(rotating())
     words = advise(found, tokens=1e5, eval_length=64).words
@@ -462,6 +457,11 @@ def test_a_random_walk_has_no_decided_regime_and_fails_its_checks(tmp_path, caps
     assert "No advice is given" in out
 
 
+def test_checks_are_short_enough_for_80_columns(found):
+    assert len(found.checks) == 10
+    assert max(len(f"{check.name}: {check.words}") for check in found.checks) <= 80 - len("-1.2345e-05") - 15
+
+
 def test_a_known_teacher_passes_the_checks_of_its_transition(found):
     assert {c.name: c.holds for c in found.checks if c.name in ("stable", "decay")} == {
         "stable": True,
@@ -490,11 +490,63 @@ def test_the_command_prints_json_and_a_table(X, tmp_path, capsys):
         main([*arguments, "-M", "16", "--compute", "1e9"])
     assert stop.value.code == 2
     assert "-M/--width cannot be given together with --compute" in capsys.readouterr().err
+    assert "--eval-length needs --tokens beside it" in called(capsys, *arguments[:2], *arguments[4:])[2]
     assert (tmp_path / "x.png").stat().st_size > 10_000
     with pytest.raises(SystemExit) as stop:
         main(["measure", str(tmp_path / "none.npy")])
     assert stop.value.code == 2
     assert "FILE must exist" in capsys.readouterr().err
+
+
+def called(capsys, *arguments):
+    with pytest.raises(SystemExit) as stop:
+        main([str(argument) for argument in arguments])
+    return stop.value.code, *capsys.readouterr()
+
+
+def test_a_saved_teacher_plans_as_the_advice_does(X, found, tmp_path, capsys):
+    sequences, saved = tmp_path / "x.npy", tmp_path / "teacher.toml"
+    np.save(sequences, X)
+    code, out, _ = called(capsys, "measure", sequences, "--save-teacher", saved)
+    assert code == 0
+    assert f"32 modes saved: {saved}" in out.splitlines()
+    advice = advise(found, compute=1e7, tokens=1e4, eval_length=64)
+    mine = advice.plan.finite
+    assert mine.best.tokens <= 1e4
+    assert mine.best.compute <= 1e7
+    assert f"M = {mine.best.M}," in " ".join(advice.words)
+    assert not any("given as arrays" in sentence for sentence in advice.words)
+    options = ("--compute", 1e7, "--tokens", 1e4, "--eval-length", 64, "--no-confirm")
+    told = json.loads(called(capsys, "plan", "--teacher", saved, *options, "--json")[1])["finite"]
+    assert [told[s] for s in "MNPL"] == [getattr(mine.best, s) for s in "MNPL"]
+    assert told["terms"]["reducible"] == mine.risk.reducible  # every bit of the spectra is in the file
+    text = saved.read_text()
+    assert "x.npy: 800 sequences of 32 states, 32 features: reliable" in text
+    low, value, high = found.alpha.low, found.alpha.value, found.alpha.high
+    assert f"# alpha = {value!r}  # {low:.4g} to {high:.4g}\n" in text
+    law = "".join(f"{line[2:]}\n" for line in text.splitlines() if line.startswith("# ") and " = " in line)
+    assert Teacher(**tomllib.loads(law)) == found.teacher  # the law beside the spectra, to be copied
+
+
+def test_a_saved_teacher_carries_the_flags(tmp_path):
+    found = measure(rotating())
+    save_teacher(found, tmp_path / "teacher.toml")
+    text = (tmp_path / "teacher.toml").read_text()
+    assert "NOT reliable" in text
+    assert all(f"# ! {flag}\n" in text for flag in found.flags)
+    assert np.array_equal(load_teacher(tmp_path / "teacher.toml").sigma_0, found.modes.sigma_0)
+
+
+def test_no_teacher_is_saved_where_nothing_can_be_predicted(tmp_path, capsys):
+    sequences, saved = tmp_path / "walk.npy", tmp_path / "teacher.toml"
+    np.save(sequences, random_walk())
+    code, out, err = called(capsys, "measure", sequences, "--save-teacher", saved)
+    assert (code, out, err.count("\n"), saved.exists()) == (2, "", 1, False)
+    assert "--save-teacher needs sequences to predict from: the states drift like a random walk" in err
+    for path, words in (("x.npz", "must end in .toml"), ("nowhere/x.toml", "must lie in an existing folder")):
+        code, out, err = called(capsys, "measure", sequences, "--save-teacher", path)
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert f"--save-teacher {words}" in err
 
 
 # --- coverage ----------------------------------------------------------------------------------------

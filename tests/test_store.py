@@ -15,8 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from seqlaw.lab import store as lab_store
 from seqlaw.lab.errors import StoreError
-from seqlaw.lab.store import FILE, Outcome, Store, file_system, inspect, journal_for, read
+from seqlaw.lab.store import FILE, Outcome, Standing, Store, file_system, inspect, journal_for, read, standing
 
 ROOT = Path(__file__).parent.parent
 
@@ -62,6 +63,38 @@ def test_rows_of_another_version_are_kept_and_marked(tmp_path: Path) -> None:
         ("1.0", 2),
         ("1.1", 1),
     ]
+
+
+def test_the_last_plan_says_how_much_is_done(tmp_path: Path) -> None:
+    keys = [outcome(i).key for i in range(4)]
+    with Store(tmp_path, seed=3, version="1.0", planned=keys, resume="again") as store:
+        assert standing(tmp_path) == Standing(version="1.0", tasks=4, finished=0, failed=0, resume="again")
+        store.record([outcome(1), outcome(2, error="ValueError: no"), outcome(9)])  # 9 is of another plan
+        assert standing(tmp_path) == Standing(version="1.0", tasks=4, finished=1, failed=1, resume="again")
+    with Store(tmp_path, seed=3, version="1.1", planned=keys[1:3]) as store:
+        store.record([outcome(2)])
+    assert standing(tmp_path) == Standing(version="1.1", tasks=2, finished=1, failed=0, resume="")
+
+
+def test_a_store_of_the_first_schema_is_read_as_it_is_and_brought_up_to_date_by_a_driver(
+    tmp_path: Path,
+) -> None:
+    with closing(sqlite3.connect(tmp_path / FILE, isolation_level=None)) as database:
+        database.executescript(lab_store._TABLES)
+        database.execute("INSERT INTO machines (facts) VALUES ('{}')")
+        database.execute(
+            "INSERT INTO results (key, version, seed, task, rows, seconds, finished, machine) "
+            "VALUES (?, '1.0', 3, '{}', '[]', 0.5, 'then', 1)",
+            (outcome(1).key,),
+        )
+    before = (tmp_path / FILE).read_bytes()
+    assert len(list(read(tmp_path))) == 1
+    assert standing(tmp_path) is None
+    assert (tmp_path / FILE).read_bytes() == before
+    with Store(tmp_path, seed=3, version="1.0", planned=[outcome(i).key for i in (1, 2)]) as store:
+        assert store.known() == ({outcome(1).key}, set())
+    assert standing(tmp_path) == Standing(version="1.0", tasks=2, finished=1, failed=0, resume="")
+    opened(tmp_path).close()  # up to date already
 
 
 def test_a_second_driver_is_refused_and_told_by_whom(tmp_path: Path) -> None:
@@ -139,7 +172,7 @@ def filled(path: Path) -> None:
     [
         (foreign, "is a database of another program"),
         (not_sqlite, "is no result file"),
-        (other_schema, "has schema version 99; this software reads and writes version 1"),
+        (other_schema, "has schema version 99; this software knows versions up to 2"),
         (truncated, r"is truncated: \d+ of \d+ bytes are left"),
         (truncated_header, "is truncated: 60 bytes are left"),
         (truncated_with_log, "damaged"),

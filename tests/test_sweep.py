@@ -311,14 +311,18 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert command("export", out, "--to", tmp_path / "rows.csv", "--json") == 0
     shown = json.loads(capsys.readouterr().out)
     assert (shown["path"], shown["count"]) == (str(tmp_path / "rows.csv"), 54)
+    assert (shown["tasks"], shown["finished"], shown["failed"], shown["resume"]) == (54, 54, 0, None)
     where = ("--where", "regime=I", "--where", "P=4", "--where", "eval_length=4", "--where", "schedule=wsd")
     for source in (out, tmp_path / "rows.csv"):
         assert command("fit", source, "--x", "M", "--y", "approx", *where, "--json") == 0
         shown = json.loads(capsys.readouterr().out)
         assert (shown["n"], shown["window"]) == (3, [4, 16])
         assert shown["low"] < shown["slope"] < shown["high"] < 0
+        assert shown["flags"] == []
     assert command("fit", out, "--x", "M", "--y", "approx", "--window", "3:20", "--offset") == 0
-    assert "offset" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "offset" in printed
+    assert "! repeated: 54 rows at 3 values of M. If something else varies" in printed
 
 
 @pytest.mark.parametrize(
@@ -338,6 +342,12 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
         (("fit", "rows.csv", "--x", "M", "--y", "N", "--where", "Q=1"), "--where must be COLUMN=VALUE"),
         (("fit", "rows.csv", "--x", "M", "--y", "N", "--where", "M=63"), "no row has M=63 (it has 1)"),
         (("fit", "rows.csv", "--x", "M", "--y", "N"), "--x must have at least 3 points"),
+        (("fit", "words.csv", "--x", "M", "--y", "N"), "--y must be a column of numbers, got N"),
+        (("sweep", "good.toml", "--out", "good.toml"), "good.toml: this is a file, not a folder"),
+        (
+            ("sweep", "single.toml", "--out", "o"),
+            "single.toml: schedules must be a list of tables, each under [[schedules]], got {'L': 9}",
+        ),
     ],
 )
 def test_a_bad_command_is_one_line_and_exit_code_2(
@@ -352,6 +362,8 @@ def test_a_bad_command_is_one_line_and_exit_code_2(
     Path("bad.toml").write_text(FILE_TEXT.replace("sketches", "sketchs"))
     Path("broken.toml").write_text("M = [")
     Path("rows.csv").write_text("M,N\n1,2\n")
+    Path("words.csv").write_text("M,N\n1,x\n")
+    Path("single.toml").write_text("[sizes]\nM = 4\nN = 8\nP = 8\nd = 9\n[schedules]\nL = 9\n")
     Path("foreign").mkdir()
     (Path("foreign") / FILE).write_text("something else")
     assert command(*arguments) == 2
@@ -382,11 +394,22 @@ def test_failed_tasks_are_told_and_set_the_exit_code(
     assert set(failures["M"]) == {8}
     monkeypatch.setattr(ask, "risks", risks)
     assert command("sweep", file, "--out", tmp_path / "out", "--jobs", 1) == 1  # known, not repeated
-    assert command("sweep", file, "--out", tmp_path / "out", "--jobs", 1, "--retry-failed", "--json") == 0
+    capsys.readouterr()
+    assert command("export", tmp_path / "out", "--to", tmp_path / "rows.csv") == 0
+    again = f"seqlaw sweep {file} --out {tmp_path / 'out'} --retry-failed"
+    assert capsys.readouterr().err == (
+        f"seqlaw: 36 of 54 tasks finished, 18 failed; try them again with: {again}\n"
+    )
+    assert command(*again.split()[1:], "--jobs", 1, "--json") == 0
     assert len(load(tmp_path / "out").frame) == 54
+    capsys.readouterr()
+    assert command("export", tmp_path / "out", "--to", tmp_path / "rows.csv") == 0
+    assert capsys.readouterr().err == ""
 
 
-def test_ctrl_c_is_exit_code_130_with_the_finished_work_kept(tmp_path: Path) -> None:
+def test_ctrl_c_is_exit_code_130_with_the_finished_work_kept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file, out = tmp_path / "grid.toml", tmp_path / "out"
     file.write_text(FILE_TEXT.replace("sketches = 2", "sketches = 300"))
     program = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
@@ -403,6 +426,21 @@ def test_ctrl_c_is_exit_code_130_with_the_finished_work_kept(tmp_path: Path) -> 
     kept = len(load(out).frame)
     assert 0 < kept < 54
     assert errors == f"seqlaw: stopped: {kept} of 54 tasks kept; the same command goes on\n"
+    resume = f"seqlaw sweep {file} --out {out}"
+    left = f"seqlaw: {kept} of 54 tasks finished; resume with: {resume}\n"
+    assert command("export", out, "--to", tmp_path / "rows.csv", "--json") == 0
+    printed = capsys.readouterr()
+    shown = json.loads(printed.out)
+    assert printed.err == left
+    assert [shown[name] for name in ("count", "tasks", "finished", "failed", "resume")] == [
+        kept,
+        54,
+        kept,
+        0,
+        resume,
+    ]
+    command("fit", out, "--x", "M", "--y", "approx")
+    assert capsys.readouterr().err.startswith(left)
 
 
 def test_the_guide_shows_valid_files() -> None:

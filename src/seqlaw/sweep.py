@@ -184,6 +184,8 @@ def load_sweep(source: Sweep | Mapping[str, Any] | str | Path) -> Sweep:
         return read(Sweep, data, where="")
     except InputError as error:
         rule = error.rule.replace("unexpected keyword argument", "is not a field of a sweep")
+        tables = " of tables, each under [[schedules]]" if error.field.endswith("schedules") else ""
+        rule = rule.replace("input should be a valid list", f"must be a list{tables}")
         raise InputError(f"{where}: {error.field.lstrip('.')}", rule, error.value) from None
 
 
@@ -282,6 +284,7 @@ def sweep(
     scheduler: str | None = None,
     dry_run: bool = False,
     retry_failed: bool = False,
+    resume: str = "",
     announce: Callable[[Estimate], None] = lambda ahead: None,
     progress: Progress = lambda summary, share: None,
     notice: Notice = lambda line: None,
@@ -289,7 +292,8 @@ def sweep(
     """Run what a sweep (a file, its tables or a `Sweep`) has not recorded in the folder `out` yet.
 
     `jobs` processes here, or with `engine="dask"` the cluster at `scheduler`: the rows are the same.
-    `announce` gets the estimate before the work begins, which with `dry_run` it does not.
+    `announce` gets the estimate before the work begins, which with `dry_run` it does not; `resume` is the
+    command that goes on, for those who find the folder unfinished.
     In a script, `jobs` above 1 needs `if __name__ == "__main__":`, since workers import the script.
     """
     jobs = whole("jobs", jobs)
@@ -309,6 +313,7 @@ def sweep(
         dry_run=dry_run,
         retry_failed=retry_failed,
         note=repr(spec),
+        resume=resume,
         announce=lambda tasks, left: announce(estimate(tasks, left, jobs)),
         progress=progress,
         notice=notice,

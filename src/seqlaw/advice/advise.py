@@ -11,7 +11,7 @@ from seqlaw.model.schedule import WSD, Schedule
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import Modes, Teacher
 from seqlaw.planning.budget import Budget
-from seqlaw.planning.plan import Plan, plan
+from seqlaw.planning.plan import Plan, finite_notes, plan
 from seqlaw.planning.tradeoff import OWN, Tradeoff, split_lengths, tradeoff
 
 _MODES = 1024  # of a power-law teacher, unless told otherwise
@@ -56,7 +56,7 @@ def advise(
     covered = source.reliable if isinstance(source, Measurement) else True
     if tokens is None:
         return Advice(
-            words=(*words, "Give a number of tokens for advice on how to split them."),
+            words=(*words, "Give a number of tokens (--tokens) for advice on how to split them."),
             tradeoff=None,
             plan=None,
         )
@@ -64,9 +64,10 @@ def advise(
     size = teacher.d if isinstance(teacher, Modes) else (_MODES if d is None else whole("d", d))
     planned = None
     if compute is not None:
+        budget = Budget(compute=compute, tokens=tokens)
         planned = plan(
             teacher,
-            Budget(compute=compute, tokens=tokens),
+            budget,
             schedule=schedule,
             d=size,
             eval_length=eval_length,
@@ -108,7 +109,9 @@ def advise(
                 f"M = {size} is every direction there is to learn from: a wider student may be better, and "
                 "needs more features to be judged."
             )
-        words += planned.notes
+        # Measured data have exponents: the plan's note that its arrays have none would confuse.
+        measured = isinstance(source, Measurement)
+        words += finite_notes(teacher, planned.finite, budget, eval_length) if measured else planned.notes
     return Advice(words=tuple(words), tradeoff=curves, plan=planned)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,14 +11,15 @@ from typing import Annotated, Any
 import typer
 
 from seqlaw.cli.options import Jobs, Json, jobs_or_all
-from seqlaw.cli.output import number, print_flags, print_json, print_table
+from seqlaw.cli.output import number, print_flags, print_json, print_table, print_text
 from seqlaw.cli.progress import duration, work_bar
 from seqlaw.fit import fit_power_law
 from seqlaw.lab.errors import LabError, library
 from seqlaw.lab.run import Summary
+from seqlaw.lab.store import Standing
+from seqlaw.lab.table import export as export_table
 from seqlaw.model.checks import InputError, real
 from seqlaw.sweep import Estimate, load, load_sweep
-from seqlaw.sweep import export as export_rows
 from seqlaw.sweep import sweep as run_sweep
 
 Software = Annotated[
@@ -59,11 +61,8 @@ def sweep(
             ahead.append(found)
             bar.expect(found.seconds)
             if not json:
-                print(
-                    f"{found.tasks} tasks, {found.left} to do: about {duration(found.seconds)} on {workers} "
-                    f"cores with {found.memory / 2**30:.1f} GiB of memory",
-                    flush=True,
-                )
+                print_text(_ahead(found, workers))
+                sys.stdout.flush()
 
         summary = run_sweep(
             spec,
@@ -73,6 +72,7 @@ def sweep(
             scheduler=scheduler,
             dry_run=dry_run,
             retry_failed=retry_failed,
+            resume=_command(file, out, engine, scheduler),
             announce=announce,
             progress=bar.progress,
             notice=lambda line: print(f"seqlaw: {line}", file=sys.stderr),
@@ -87,8 +87,24 @@ def sweep(
         raise typer.Exit(1)
 
 
+def _ahead(found: Estimate, workers: int) -> str:
+    tasks = f"{found.tasks} task{'s' if found.tasks > 1 else ''}"
+    if not found.left:
+        return f"{tasks}, nothing to do"
+    return (
+        f"{tasks}, {found.left} to do: about {duration(found.seconds)} on {workers} "
+        f"core{'s' if workers > 1 else ''} with {found.memory / 2**30:.1f} GiB of memory"
+    )
+
+
+def _command(file: str, out: str, engine: str, scheduler: str | None) -> str:
+    """What to type to go on."""
+    cluster = [] if scheduler is None else ["--engine", engine, "--scheduler", scheduler]
+    return shlex.join(["seqlaw", "sweep", file, "--out", out, *cluster])
+
+
 def _report(summary: Summary, out: str) -> None:
-    print(
+    print_text(
         f"{summary.done} done, {summary.skipped} recorded before, {summary.failed} failed "
         f"in {summary.seconds:.1f} s: {out}"
     )
@@ -108,13 +124,33 @@ def export(
 ) -> None:
     """Write the rows of a sweep as one tidy table.
 
+    A sweep that is not finished is exported as far as it is, and said to be unfinished.
+
     Example: seqlaw export results --to rows.parquet
     """
-    count = export_rows(folder, to, version=software)
+    rows = load(folder, version=software)
+    count = export_table(rows, to)
+    _say_what_is_left(rows.standing)
     if json:
-        print_json("export", {"folder": folder, "software": software}, {"path": to, "count": count})
+        known = rows.standing
+        standing = {name: getattr(known, name, None) for name in ("tasks", "finished", "failed")}
+        resume = known.resume if known is not None and known.finished < known.tasks else None
+        inputs = {"folder": folder, "software": software}
+        print_json("export", inputs, {"path": to, "count": count, **standing, "resume": resume})
     else:
         print(f"{count} rows: {to}")
+
+
+def _say_what_is_left(standing: Standing | None) -> None:
+    """One line on standard error if not every task that was asked for has rows."""
+    if standing is None or standing.finished == standing.tasks:
+        return
+    failed = f", {standing.failed} failed" if standing.failed else ""
+    again = f"with: {standing.resume}" if standing.resume else "by the same command"
+    how = f"resume {again}"
+    if standing.finished + standing.failed == standing.tasks:
+        how = f"try them again {again}{' --retry-failed' if standing.resume else ''}"
+    print(f"seqlaw: {standing.finished} of {standing.tasks} tasks finished{failed}; {how}", file=sys.stderr)
 
 
 def fit(
@@ -139,10 +175,13 @@ def fit(
     for name, column in (("x", x), ("y", y)):
         if column not in rows:
             raise InputError(name, f"must be a column ({', '.join(map(str, rows.columns))})", column)
+        if rows[column].dtype.kind not in "iuf":
+            raise InputError(name, "must be a column of numbers", column)
     found = fit_power_law(rows[x], rows[y], window=_window(window), level=level, offset=offset)
+    flags = _repeated(rows[x], found.window)
     if json:
         inputs = {"file": file, "x": x, "y": y, "where": where or [], "offset": offset, "level": level}
-        print_json("fit", inputs, dataclasses.asdict(found))
+        print_json("fit", inputs, dataclasses.asdict(found) | {"flags": flags})
         return
     lines: list[tuple[Any, ...]] = [
         ("slope", found.slope, f"± {found.se:.2g}"),
@@ -154,6 +193,18 @@ def fit(
         lines.append(("offset", found.offset, error))
     lines += [("r2", found.r2, ""), ("points", found.n, ""), ("window", *found.window)]
     print_table(lines, title=f"{y} against {x}")
+    print_flags(flags)
+
+
+def _repeated(x: Any, window: tuple[float, float]) -> list[str]:
+    """A flag where the grid varies something else too: its rows would count as independent points."""
+    used = x[x.between(*window)]
+    if used.nunique() == len(used):
+        return []
+    return [
+        f"repeated: {len(used)} rows at {used.nunique()} values of {x.name}. If something else varies among "
+        "them, the interval means nothing: choose one value of it with --where"
+    ]
 
 
 def _table(file: str) -> Any:
@@ -161,7 +212,9 @@ def _table(file: str) -> Any:
     pd = library("pandas")
     path = Path(file)
     if path.is_dir():
-        return load(path).frame
+        found = load(path)
+        _say_what_is_left(found.standing)
+        return found.frame
     readers = {".parquet": pd.read_parquet, ".csv": pd.read_csv}
     if path.suffix not in readers:
         raise InputError("file", "must be a .parquet or .csv file or a sweep's folder", file)

@@ -11,9 +11,11 @@ from seqlaw.advice.held_out import HeldOut, held_out
 from seqlaw.cli.options import Json, Plot, Seed, size
 from seqlaw.cli.output import print_flags, print_json, print_table, print_text
 from seqlaw.measuring.exponents import LAWS
-from seqlaw.measuring.measure import Measurement
+from seqlaw.measuring.measure import LEVEL, Measurement
 from seqlaw.measuring.measure import measure as measure_sequences
-from seqlaw.measuring.verdict import LOOKS, shares, undecided
+from seqlaw.measuring.saving import check_teacher_path
+from seqlaw.measuring.saving import save_teacher as save
+from seqlaw.measuring.verdict import LOOKS, data_words, regime_words
 from seqlaw.model.checks import InputError, positive
 from seqlaw.model.schedule import WSD
 
@@ -44,6 +46,13 @@ def measure(
         bool, typer.Option("--held-out", help="Train on subsets and compare the held-out loss.")
     ] = False,
     centre: Annotated[bool, typer.Option(help="Take the mean state away first.")] = True,
+    save_teacher: Annotated[
+        str | None,
+        typer.Option(
+            help="Save the measured spectra for the --teacher of plan, tradeoff and risk.",
+            metavar="FILE.toml",
+        ),
+    ] = None,
     seed: Seed = 0,
     plot: Plot = None,
     json: Json = False,
@@ -59,8 +68,10 @@ def measure(
     }
     M = None if width is None else int(size("M", width))
     L = None if steps is None else int(size("L", steps))
-    if compute is not None and tokens is None:
-        raise InputError("compute", "needs --tokens beside it", compute)
+    asked = {"compute": compute, "M": width, "L": steps, "eval_length": eval_length}
+    for field, value in asked.items():
+        if value is not None and tokens is None:
+            raise InputError(field, "needs --tokens beside it", value)
     for field, value in (("M", width), ("L", steps)):
         if value is not None and compute is not None:
             raise InputError(field, "cannot be given together with --compute, which chooses it", value)
@@ -68,7 +79,11 @@ def measure(
         from seqlaw.plot import check_path
 
         check_path(plot)
+    if save_teacher is not None:
+        check_teacher_path(save_teacher)
     found = measure_sequences(file, centre=centre, seed=seed)
+    if save_teacher is not None:
+        save(found, save_teacher, source=file)
     advice = advise(found, M=M, schedule=None if L is None else WSD(gamma=GAMMA, L=L), **budgets)
     compared = held_out(file, seed=seed) if check else None
     if plot is not None:
@@ -79,7 +94,7 @@ def measure(
         print_json(
             "measure",
             {"file": file, **budgets, "M": M, "L": L, "centre": centre, "seed": seed},
-            _fields(found, advice.words, compared),
+            _fields(found, advice.words, compared) | {"teacher_file": save_teacher},
         )
         return
     _print(found)
@@ -88,6 +103,8 @@ def measure(
     for sentence in advice.words:
         print_text(sentence)
     print_flags(found.flags)
+    if save_teacher is not None:
+        print(f"{found.modes.d} modes saved: {save_teacher}")
 
 
 def _fields(found: Measurement, words: tuple[str, ...], compared: HeldOut | None) -> dict[str, Any]:
@@ -119,13 +136,8 @@ def _fields(found: Measurement, words: tuple[str, ...], compared: HeldOut | None
 
 
 def _print(found: Measurement) -> None:
-    states = f"{found.P[0]}" if found.P[0] == found.P[1] else f"{found.P[0]} to {found.P[1]}"
-    regime = found.regime
-    certainty = "" if regime.probability is None else f" (probability {regime.probability:.2f})"
-    named = f"undecided: {shares(regime)}" if undecided(regime) else f"{regime.name}{certainty}"
-    verdict = "reliable" if found.reliable else "NOT reliable, see the flags"
-    print(f"{found.N} sequences of {states} states, {found.D} features: {verdict}")
-    print_text(f"Regime {named}; {LOOKS[found.seen]}")
+    print_text(data_words(found))
+    print_text(f"Regime {regime_words(found.regime)}; {LOOKS[found.seen]}")
     windows = {pair[0]: found.window.get(pair[0]) for pair in LAWS.values()}
     rows = []
     for name in NUMBERS:
@@ -134,13 +146,11 @@ def _print(found: Measurement) -> None:
         fitted = "" if window is None else f"{window[0]}-{window[1]}, r2 {found.r2[name]:.3f}"
         rows.append((name, *cells, fitted))
     print_table(rows, header=("number", "value", "low", "high", "eigenvalues"))
-    as_needed = {True: "yes", False: "NO", None: ""}
+    print_text(f"low to high: {LEVEL:.0%} interval; eigenvalues: those that were fitted, and how well.")
+    holds = {True: "yes", False: "NO", None: ""}
     print_table(
-        [
-            (f"{c.name}: {c.words}", "-" if c.value is None else c.value, as_needed[c.holds])
-            for c in found.checks
-        ],
-        header=("check", "value", "as needed"),
+        [(f"{c.name}: {c.words}", "-" if c.value is None else c.value, holds[c.holds]) for c in found.checks],
+        header=("check", "value", "holds"),
     )
 
 

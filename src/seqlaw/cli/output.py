@@ -34,13 +34,17 @@ def print_json(command: str, inputs: Mapping[str, Any], result: Mapping[str, Any
     print(json.dumps(body, indent=2, allow_nan=False))
 
 
+def _columns() -> int:
+    """What the terminal has, within reason."""
+    return max(40, min(WIDTH, shutil.get_terminal_size((WIDTH, 24)).columns))
+
+
 def print_text(text: str, *, lead: str = "") -> None:
     """A sentence, folded to the terminal or to 100 columns; `lead` marks its first line, spaces the rest."""
-    width = max(40, min(WIDTH, shutil.get_terminal_size((WIDTH, 24)).columns))
     print(
         textwrap.fill(
             text,
-            width,
+            _columns(),
             initial_indent=lead,
             subsequent_indent=" " * len(lead),
             break_long_words=False,
@@ -50,7 +54,7 @@ def print_text(text: str, *, lead: str = "") -> None:
 
 
 def print_table(rows: Iterable[Sequence[Any]], *, header: Sequence[str] = (), title: str = "") -> None:
-    """Aligned columns, within 100 if numbers allow; the first column is words, the rest are numbers."""
+    """Aligned columns, as wide as sentences if numbers allow; the first is words, the rest are numbers."""
     from rich.box import SIMPLE
     from rich.console import Console
     from rich.measure import Measurement
@@ -71,7 +75,7 @@ def print_table(rows: Iterable[Sequence[Any]], *, header: Sequence[str] = (), ti
     console = Console(highlight=False, markup=False)
     needed = Measurement.get(console, console.options.update(max_width=10_000), table)
     # In a pipe or a narrow window too: words may fold, numbers are never cut.
-    console.width = max(min(needed.maximum, WIDTH), needed.minimum)
+    console.width = max(min(needed.maximum, _columns()), needed.minimum)
     console.print(table)
 
 

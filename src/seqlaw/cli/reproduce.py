@@ -8,12 +8,9 @@ from typing import Annotated
 import typer
 
 from seqlaw.cli.options import Jobs, Json, Seed, jobs_or_all
-from seqlaw.cli.output import print_json, print_table
+from seqlaw.cli.output import print_json, print_table, print_text
 from seqlaw.cli.progress import work_bar
 from seqlaw.rungs.ask import RUNGS
-
-_SHORT = {"Paper's guide": "its guide", "Replicates' mean": "replicates"}
-"""Headers of the report that are wider than what stands under them."""
 
 
 def reproduce(
@@ -47,7 +44,7 @@ def reproduce(
     Example: seqlaw reproduce --out results/paper
     """
     from seqlaw.paper.reproduce import reproduce as run
-    from seqlaw.paper.table import grid, ratio_cells
+    from seqlaw.paper.table import NAMES, cells, ratio_cells
 
     letters = panels.replace(",", "").replace(" ", "")
     with work_bar() as bar:
@@ -78,15 +75,33 @@ def reproduce(
         rest = {"files": [str(path) for path in files], "seconds": seconds}
         print_json("reproduce", inputs, result.document() | rest)
         return
-    header, body = grid(result.slopes)
-    header = ["Slope of", *(_SHORT.get(name, name) for name in header[2:])]
-    body = [[f"{line[0]:<3}{line[1]}", *line[2:]] for line in body]
-    print_table(body, header=header, title=f"Log–log slopes, {rung} rung, seed {seed}")
+    names = [f"{row.regime:<3}{NAMES[row.quantity]} vs. {row.against}" for row in result.slopes]
+    print_table(
+        [(name, *cells(row)[2:]) for name, row in zip(names, result.slopes, strict=True)],
+        header=("slope of", "here", "± se", "guide", "paper", "its guide", "z"),
+        title=f"Log–log slopes, {rung} rung, seed {seed}",
+    )
+    if replicate > 1:
+        print_table(
+            [
+                (name, f"{row.replicate_mean:.4f}", f"{row.replicate_spread:.2g}", f"{row.paper_slope:.3f}")
+                for name, row in zip(names, result.slopes, strict=True)
+            ],
+            header=("slope of", "mean", "spread", "paper"),
+            title=f"The same over {replicate} replicates, seeds {seed} to {seed + replicate - 1}",
+        )
     if result.agreement:
         print_table(
             ratio_cells(result.agreement),
-            header=("Regime II, over guide", "mean [least, largest]", "paper"),
+            header=("Regime II", "mean [least, largest]", "paper"),
+            title="Measured over guide",
         )
-    print(f"clipping rate {result.clipping:g}; {seconds:.1f} s")
+    print_text(
+        "z: distance from the paper's slope, in standard deviations of such a difference"
+        + ("; not given on the smaller grid, whose slopes are others." if quick else ".")
+    )
+    clipped = f"in {result.clipping:.1%} of the rows" if result.clipping else "nowhere"
+    print_text(f"The safeguard clipped the step size {clipped} (in the paper nowhere).")
+    print(f"Written in {seconds:.1f} s:")
     for path in files:
         print(path)

@@ -53,6 +53,7 @@ def run(
     dry_run: bool = False,
     retry_failed: bool = False,
     note: str = "",
+    resume: str = "",
     announce: Announce = lambda tasks, left: None,
     progress: Progress = lambda summary, share: None,
     notice: Notice = lambda line: None,
@@ -61,6 +62,7 @@ def run(
 
     `jobs` local processes (1: this one), or the dask cluster of `scheduler` (an address or a scheduler file).
     The rows depend on neither. With a `cost`, the dearest tasks go first, so that no worker ends late.
+    `resume` is the command that does the same again, for people who find the folder unfinished.
     KeyboardInterrupt (Ctrl-C, or SIGTERM) leaves with the finished work recorded.
     In a script, `jobs` above 1 needs the usual `if __name__ == "__main__":`, since workers import the script.
     """
@@ -72,7 +74,10 @@ def run(
         left = _left(named, good, bad)
         announce(len(named), [task for _, task in left])
         return _Tally(start, named, good, bad, {}, left, cost).summary()
-    with Store(Path(folder), seed=seed, version=version(function), note=note) as store, _shield() as shield:
+    opened = Store(
+        Path(folder), seed=seed, version=version(function), planned=named, resume=resume, note=note
+    )
+    with opened as store, _shield() as shield:
         good, bad = store.known()
         bad = set() if retry_failed else bad
         todo = _left(named, good, bad)

@@ -25,7 +25,7 @@ from seqlaw.lab.grid import Task, compact
 
 FILE = "results.sqlite"
 LOCK = "driver.lock"
-SCHEMA = 1
+SCHEMA = 2
 APPLICATION = int.from_bytes(b"seql", "big")  # the header field by which a file of ours is known
 
 _TABLES = f"""
@@ -42,26 +42,27 @@ CREATE TABLE results (
 CREATE UNIQUE INDEX results_key ON results (version, key);
 CREATE INDEX results_failed ON results (version, key) WHERE error IS NOT NULL;
 PRAGMA application_id = {APPLICATION};
-PRAGMA user_version = {SCHEMA};
+PRAGMA user_version = 1;
 COMMIT;
+"""
+_FROM_1_TO_2 = """
+BEGIN;
+ALTER TABLE runs ADD COLUMN resume TEXT NOT NULL DEFAULT '';
+CREATE TABLE planned (key TEXT PRIMARY KEY) WITHOUT ROWID;
+PRAGMA user_version = 2;
+COMMIT;
+"""
+_STANDING = """
+SELECT last.version, COUNT(*), COUNT(results.rows), COUNT(results.error), last.resume
+FROM (SELECT version, resume FROM runs ORDER BY id DESC LIMIT 1) AS last, planned
+LEFT JOIN results ON results.version = last.version AND results.key = planned.key
 """
 _COLUMNS = "key, version, seed, task, rows, error, seconds, finished, machine"
 
 # SQLite's write-ahead log needs shared memory between processes, which these file systems do not give.
 _NETWORK = (
-    "nfs",
-    "cifs",
-    "smb",
-    "lustre",
-    "gpfs",
-    "beegfs",
-    "ceph",
-    "afs",
-    "9p",
-    "fuse",
-    "glusterfs",
-    "pvfs",
-)
+    "nfs", "cifs", "smb", "lustre", "gpfs", "beegfs", "ceph", "afs", "9p", "fuse", "glusterfs", "pvfs",
+)  # fmt: skip
 
 _REASONS = {
     "SQLITE_FULL": "the disk is full; what was recorded is kept: free some space and run the command again",
@@ -100,10 +101,37 @@ class Record:
     machine: dict[str, Any]
 
 
-class Store:
-    """The driver's side: locked, so that there is one writer; close it, or use it in a `with`."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Standing:
+    """How much is done of what the last driver was asked for."""
 
-    def __init__(self, folder: Path, *, seed: int, version: str, note: str = "", journal: str | None = None):
+    version: str
+    """Of the software that it ran."""
+    tasks: int
+    finished: int
+    """With rows."""
+    failed: int
+    resume: str
+    """The command that goes on; empty if none was told."""
+
+
+class Store:
+    """The driver's side: locked, so that there is one writer; close it, or use it in a `with`.
+
+    `planned` are the keys of all tasks that are asked for, recorded or not; `resume` asks for them again.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        seed: int,
+        version: str,
+        planned: Iterable[str] = (),
+        resume: str = "",
+        note: str = "",
+        journal: str | None = None,
+    ):
         self.folder, self.seed, self.version = folder, seed, version
         self.path = folder / FILE
         self._machines: dict[str, int] = {}
@@ -119,11 +147,15 @@ class Store:
             undo.callback(self._connection.close)
             self._connection.execute(f"PRAGMA journal_mode = {journal or journal_for(folder)}")
             self._connection.execute("PRAGMA synchronous = FULL")
+            if self._connection.execute("PRAGMA user_version").fetchone() == (1,):
+                self._connection.executescript(_FROM_1_TO_2)
             with self._transaction() as database:
                 database.execute(
-                    "INSERT INTO runs (started, version, seed, note) VALUES (?, ?, ?, ?)",
-                    (_now(), version, seed, note),
+                    "INSERT INTO runs (started, version, seed, note, resume) VALUES (?, ?, ?, ?, ?)",
+                    (_now(), version, seed, note, resume),
                 )
+                database.execute("DELETE FROM planned")
+                database.executemany("INSERT INTO planned VALUES (?)", [(key,) for key in planned])
             undo.pop_all()
 
     def known(self) -> tuple[set[str], set[str]]:
@@ -220,6 +252,20 @@ def recorded(folder: Path, version: str) -> tuple[set[str], set[str]]:
             return _known(database, version)
 
 
+def standing(folder: Path) -> Standing | None:
+    """What has become of the last driver's tasks; None in a file from before they were written down."""
+    path = folder / FILE
+    with _translated(path):
+        inspect(path)
+        with contextlib.closing(_reader(path)) as database:
+            if database.execute("PRAGMA user_version").fetchone() == (1,):
+                return None
+            version, tasks, finished, failed, resume = database.execute(_STANDING).fetchone()
+    if not tasks:  # a driver has just made the file
+        return None
+    return Standing(version=version, tasks=tasks, finished=finished, failed=failed, resume=resume)
+
+
 def _known(database: sqlite3.Connection, version: str) -> tuple[set[str], set[str]]:
     query = "SELECT key FROM results WHERE version = ?"
     keys = {key for (key,) in database.execute(query, (version,))}
@@ -250,10 +296,8 @@ def inspect(path: Path) -> None:
     (application,) = struct.unpack_from(">I", header, 68)
     if application != APPLICATION:
         raise StoreError(f"{path} is a database of another program")
-    if schema != SCHEMA:
-        raise StoreError(
-            f"{path} has schema version {schema}; this software reads and writes version {SCHEMA}"
-        )
+    if not 1 <= schema <= SCHEMA:
+        raise StoreError(f"{path} has schema version {schema}; this software knows versions up to {SCHEMA}")
     expected = pages * (65536 if page == 1 else page)
     log = path.with_name(path.name + "-wal")
     if log.exists() and log.stat().st_size:
@@ -295,7 +339,7 @@ def _create(path: Path) -> None:
     for leftover in (draft, draft.with_name(draft.name + "-journal")):
         leftover.unlink(missing_ok=True)
     with contextlib.closing(sqlite3.connect(draft, isolation_level=None)) as database:
-        database.executescript(_TABLES)
+        database.executescript(_TABLES + _FROM_1_TO_2)
     os.replace(draft, path)
 
 
@@ -329,5 +373,6 @@ def _translated(path: Path) -> Iterator[None]:
         reason = next((text for start, text in _REASONS.items() if name.startswith(start)), str(error))
         raise StoreError(f"{path}: {reason}") from error
     except OSError as error:
-        reason = _REASONS["SQLITE_FULL"] if error.errno == errno.ENOSPC else str(error.strerror).lower()
+        known = {errno.ENOSPC: _REASONS["SQLITE_FULL"], errno.EEXIST: "this is a file, not a folder"}
+        reason = known.get(error.errno or 0, str(error.strerror).lower())
         raise StoreError(f"{error.filename or path}: {reason}") from error

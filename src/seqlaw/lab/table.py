@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from seqlaw.lab.errors import StoreError, library
 from seqlaw.lab.grid import Task
-from seqlaw.lab.store import read
+from seqlaw.lab.store import Standing, read, standing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,6 +33,8 @@ class Table:
     """The tasks that failed: their parameters and the `error`."""
     others: dict[str, int]
     """Tasks that other versions of the software recorded here, left out of the above."""
+    standing: Standing | None
+    """How much is done of what was asked for last; None if that is not known, or of another version."""
 
     @property
     def dataset(self) -> xr.Dataset:
@@ -52,6 +54,9 @@ def load(folder: Path | str, *, version: str | None = None, derived: Sequence[st
     """
     pd = library("pandas")
     records = list(read(Path(folder)))
+    asked = standing(Path(folder))
+    if asked is not None and version not in (None, "all", asked.version):
+        asked = None
     counts = Counter(record.version for record in records)
     if version is None and records:
         version = records[-1].version
@@ -76,6 +81,7 @@ def load(folder: Path | str, *, version: str | None = None, derived: Sequence[st
         parameters=names,
         failures=pd.DataFrame.from_records(failures),
         others={} if version == "all" else {other: n for other, n in counts.items() if other != version},
+        standing=asked,
     )
 
 

@@ -6,6 +6,7 @@ belongs to one group of sequences; the bootstrap resamples groups.
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,14 +70,17 @@ def _open_file(path: Path) -> Any:
         if path.suffix == ".npy":
             return np.load(path, mmap_mode="r", allow_pickle=False)
         if path.suffix == ".npz":
-            with np.load(path, allow_pickle=False) as archive:
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
                 return archive[_only(list(archive.files), path)]
         if path.suffix == ".zarr":
             return _open_zarr(path)
-    except (OSError, ValueError, EOFError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError("file", f"must be readable ({error})", str(path)) from None
+    except InputError:
+        raise
+    except (OSError, ValueError, EOFError, TypeError, zipfile.BadZipFile) as error:
+        # NumPy takes what it does not know for a pickle, and would have people load it unsafely.
+        reason = f" ({error.strerror})" if isinstance(error, OSError) and error.strerror else ""
+        rule = f"must be a readable {path.suffix} file of numbers{reason}"
+        raise InputError("file", rule, str(path)) from None
     raise InputError("file", "must end in .npy, .npz or .zarr", str(path))
 
 

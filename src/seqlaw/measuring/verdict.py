@@ -62,6 +62,7 @@ class Check:
     value: float | None
     holds: bool | None
     words: str
+    """Short enough for a table of 80 columns, with the name; docs/measure.md says more."""
 
 
 def has_dynamics(tally: Tally, spectra: Spectra) -> bool:
@@ -91,43 +92,43 @@ def checks(tally: Tally, spectra: Spectra, fitted: Fit) -> tuple[Check, ...]:
             name="time-order",
             value=None if z != z else z,
             holds=None if z != z else abs(z) > _ORDER_Z,
-            words="lag-one covariance, in standard errors above shuffled data",
+            words="lag-one covariance above shuffled, in s.e.",
         ),
         Check(
             name="signal",
             value=float(spectra.transition.raw[0]) / spectra.noise_edge,
             holds=bool(spectra.transition.raw[0] > _NOISE_EDGE * spectra.noise_edge),
-            words="largest transition eigenvalue over what noise alone gives",
+            words="largest transition over what noise alone gives",
         ),
         Check(
             name="explained",
             value=spectra.explained,
             holds=None,
-            words="share of the next state's variance a linear step explains",
+            words="share of the next state's variance",
         ),
         Check(
             name="symmetry",
             value=a.asymmetry,
             holds=a.asymmetry <= ASYMMETRY,
-            words="antisymmetric over symmetric part, squared, noise taken off",
+            words="antisymmetric over symmetric part, squared",
         ),
         Check(
             name="commuting",
             value=a.off_diagonal,
             holds={"direct": True, "projected": None, "unknown": None, "neither": False}[fitted.seen],
-            words="squared transition across directions, noise taken off",
+            words="transition across directions, squared",
         ),
         Check(
             name="initial-alignment",
             value=a.initial,
             holds=None,
-            words="first states' squared correlation across directions",
+            words="first states' squared correlation",
         ),
         Check(
             name="order",
             value=a.order,
             holds=a.order > _LEAST_ORDER,
-            words="rank correlation of variance and transition (the theory has 1)",
+            words="rank correlation of variance and transition",
         ),
         Check(
             name="tokens",
@@ -155,7 +156,7 @@ def _dynamics_checks(spectra: Spectra, fitted: Fit) -> list[Check]:
             name="decay",
             value=law.exponent,
             holds=_LEAST_R <= law.exponent < 0.5,
-            words=f"r, by which transitions fall (from {_LEAST_R:g} to below 0.5)",
+            words=f"r, by which transitions fall ({_LEAST_R:g} up to 0.5)",
         ),
     ]
 
@@ -264,6 +265,21 @@ def undecided(regime: Any) -> bool:
 def shares(regime: Any) -> str:
     """The regimes' probabilities in words."""
     return ", ".join(f"{name} {share:.2f}" for name, share in regime.probabilities.items())
+
+
+def regime_words(regime: Any) -> str:
+    """The regime and how sure it is, after the word "Regime"."""
+    if undecided(regime):
+        return f"undecided: {shares(regime)}"
+    certainty = "" if regime.probability is None else f" (probability {regime.probability:.2f})"
+    return f"{regime.name}{certainty}"
+
+
+def data_words(found: Any) -> str:
+    """What was measured, and whether its numbers can be taken at face value."""
+    states = f"{found.P[0]}" if found.P[0] == found.P[1] else f"{found.P[0]} to {found.P[1]}"
+    verdict = "reliable" if found.reliable else "NOT reliable, see the flags"
+    return f"{found.N} sequences of {states} states, {found.D} features: {verdict}"
 
 
 def void_causes(warnings: tuple[str, ...]) -> list[str]:
