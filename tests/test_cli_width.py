@@ -1,4 +1,4 @@
-"""What people read fits in 100 columns, in a pipe too; the laboratory's tables fit in 80."""
+"""What people read fits in 80 columns, numbers of any size in 100, in a pipe too."""
 
 import itertools
 import re

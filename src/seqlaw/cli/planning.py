@@ -75,14 +75,14 @@ def rates(options: SettingOptions, json: Json = False) -> None:
         [
             (
                 c.name,
-                *("" if x is None else f"{x:.4g}" for x in (c.value, c.needed, c.ratio, c.ratio_scaled)),
+                *("" if x is None else f"{x:.4g}" for x in (c.value, c.needed, c.ratio_scaled)),
                 {True: "yes", False: "NO", None: "?"}[c.holds],
             )
             for c in answer.conditions
         ],
-        header=("condition", "value", "needed", "ratio", "scaled", "holds"),
+        header=("condition", "value", "needed", "scaled", "holds"),
     )
-    print_text("?: up to a constant that the theorem does not name; scaled: the ratio with c_xi and c_0.")
+    print_text("?: up to a constant that the theorem does not name; scaled: value over needed, with c_xi and c_0.")
     print_text(answer.statement)
     print_flags(answer.flags)
 
