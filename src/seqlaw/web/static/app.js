@@ -123,7 +123,7 @@ async function draw() {
   const { data, layout } = charts[last.view](last.answer, state, narrow(), ofView());
   const tall = last.view === "panels";
   plot.classList.toggle("tall", tall);
-  plot.style.height = tall && narrow() ? "1750px" : "";
+  plot.style.height = tall ? `${60 + 281 * layout.grid.rows}px` : "";
   plot.closest(".chart").classList.toggle("long", tall);
   const keys = narrow() && !tall ? charts.names(data) : [];
   byId("legend").replaceChildren(...keys.map(([name, color, dash]) => {
@@ -277,7 +277,7 @@ function saveCsv() {
 async function savePicture(format) {
   const tall = last.view === "panels";
   const figure = charts[last.view](last.answer, state, false, ofView()); // the wide one on any screen
-  const url = await window.Plotly.toImage(figure, { format, width: 1200, height: tall ? 800 : 640, scale: format === "png" ? 2 : 1 });
+  const url = await window.Plotly.toImage(figure, { format, width: 1200, height: tall ? 120 + 340 * figure.layout.grid.rows : 640, scale: format === "png" ? 2 : 1 });
   download(`seqlaw-${last.view}.${format}`, url);
 }
 
