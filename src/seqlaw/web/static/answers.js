@@ -41,7 +41,7 @@ function accuracies(accuracy, names) {
 }
 
 // c_0 κ^−θ and P^(1/(α−θ)) with the signs below and above the line.
-export function scripted(text) {
+function scripted(text) {
   const out = element("span");
   let from = 0;
   for (const found of text.matchAll(/([_^])(?:\(((?:[^()]|\([^()]*\))*)\)|([−-]?[\p{L}\d]+))/gu)) {
@@ -202,7 +202,19 @@ export function showFlags(answer, sampled) {
   list(byId("flags"), [...new Set([...flags, ...(sampled?.flags ?? [])])]);
 }
 
-export function showAnswer(view, answer, state) {
+export function showAnswer(view, answer, state, sampled) {
   byId("numbers").replaceChildren(...SHOWERS[view](answer, state));
   list(byId("notes"), answer.notes);
+  showFlags(answer, sampled);
+}
+
+// The legend under the picture of a narrow page, from `charts.names`.
+export function showLegend(keys) {
+  byId("legend").replaceChildren(...keys.map(([name, color, dash]) => {
+    const mark = element("span");
+    mark.style.borderColor = color;
+    mark.className = dash === "ring" ? "ring" : "";
+    mark.style.borderTopStyle = { solid: "solid", ring: "solid", dot: "dotted" }[dash] ?? "dashed";
+    return element("li", {}, mark, scripted(name));
+  }));
 }

@@ -4,7 +4,7 @@
 import { VIEWS, address, bodies, readAddress, state } from "./state.js";
 import { buildControls, clearErrors, element, showError, showState } from "./controls.js";
 import * as charts from "./charts.js";
-import { clearAnswer, scripted, showAnswer, showBadge, showFlags } from "./answers.js";
+import { clearAnswer, showAnswer, showBadge, showFlags, showLegend } from "./answers.js";
 import { copyText, csv, download, toast } from "./leaving.js";
 
 const byId = (id) => document.getElementById(id);
@@ -84,10 +84,7 @@ async function show(request, answer) {
   await draw();
   if (last?.answer !== answer) return; // another view was chosen meanwhile
   if (answer.badge) showBadge(answer.badge, request.moving);
-  if (!request.moving) {
-    showAnswer(request.view, answer, state);
-    showFlags(answer, ofView());
-  }
+  if (!request.moving) showAnswer(request.view, answer, state, ofView());
   showCopies();
 }
 
@@ -125,14 +122,7 @@ async function draw() {
   plot.classList.toggle("tall", tall);
   plot.style.height = tall ? `${60 + 281 * layout.grid.rows}px` : "";
   plot.closest(".chart").classList.toggle("long", tall);
-  const keys = narrow() && !tall ? charts.names(data) : [];
-  byId("legend").replaceChildren(...keys.map(([name, color, dash]) => {
-    const mark = element("span");
-    mark.style.borderColor = color;
-    mark.className = dash === "ring" ? "ring" : "";
-    mark.style.borderTopStyle = { solid: "solid", ring: "solid", dot: "dotted" }[dash] ?? "dashed";
-    return element("li", {}, mark, scripted(name));
-  }));
+  showLegend(narrow() && !tall ? charts.names(data) : []);
   await window.Plotly.react(plot, data, layout, { displayModeBar: false, responsive: true });
   // `react` keeps the size of the picture before, and the panels' is larger than the other views'.
   const drawn = plot.querySelector(".main-svg");
