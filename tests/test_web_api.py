@@ -138,10 +138,14 @@ def run(capsys, command):
 def test_the_panels_of_a_reproduce_folder_are_its_own_and_so_is_the_copied_run(tmp_path, capsys):
     pytest.importorskip("pyarrow")
     folder = str(tmp_path / "a folder")
-    run(capsys, f"seqlaw reproduce --quick --panels bf --seed 3 --out '{folder}' --jobs 1")
+    run(capsys, f"seqlaw reproduce --quick --panels bf --seed 3 --overlay exact --out '{folder}' --jobs 1")
     answer = panels.panels(folder)
     curves = [curve for panel in answer["panels"] for curve in panel["curves"]]
-    again = json.loads(run(capsys, answer["copy"]["command"] + " --json"))["slopes"]
+    document = json.loads(run(capsys, answer["copy"]["command"] + " --json"))
+    again = document["slopes"]
+    assert document["overlay"] == answer["overlay"] == ["exact"]
+    assert [len(panel["overlays"]) for panel in answer["panels"]] == [1, 3]
+    assert [c["guide_slope"] for c in curves] == [row["guide"] for row in again]
     assert [c["slope"] for c in curves] == [row["slope"] for row in again]
     # The quick grid has one sketch of the bias, and so the error of the fit instead of one over sketches.
     assert [c["se"] for c in curves[1:]] == [row["slope_se"] for row in again[1:]]
@@ -193,6 +197,7 @@ def test_what_is_refused_names_the_field(server, path, change, field):
     error = answer.json()["error"]
     assert error["field"] == field
     assert error["message"].startswith(f"{field} {error['rule']}")
+    assert "input should" not in error["message"]  # our words, not pydantic's
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The page in a real browser: what a person sees, types, drags and copies."""
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -13,6 +14,10 @@ import pytest
 pytest.importorskip("fastapi", reason="needs the extra: pip install 'seqlaw[web]'")
 
 
+from seqlaw.fit import fit_power_law
+from seqlaw.paper.reproduce import reproduce
+from seqlaw.web.panels import panels
+from seqlaw.web.views import to_json
 from web_server import environment, explorer
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -163,6 +168,14 @@ def test_nonsense_shows_an_error_and_keeps_the_last_good_curve(tab, field, nonse
     assert risk_on_screen(tab) == before
 
 
+def test_a_link_with_nonsense_says_so_where_the_picture_would_be(tab):
+    tab.page.goto("about:blank")
+    tab.page.goto(f"{tab.address}/#view=curve&M=many&style=none")
+    tab.page.wait_for_selector("#status.problem")
+    assert "M must be a valid number, got many" in tab.page.inner_text("#status")
+    assert tab.page.get_attribute("#style-stacked", "aria-pressed") == "true"
+
+
 PICTURE = """() => document.getElementById('plot').data.map(
   trace => [trace.name, Array.from(trace.x), Array.from(trace.y)])"""
 
@@ -190,11 +203,15 @@ def test_the_link_restores_the_view(tab, view):
 
 def test_sampled_points_come_and_can_be_cancelled(tab):
     tab.open(f"view=curve&{SMALL}")
+    assert "cross" not in tab.page.inner_text("#flags")
     tab.page.click("#sample")
     tab.page.wait_for_selector("#sample:not([disabled])")
     assert "standard error" in tab.page.inner_text("#sample-status")
     bars = "() => document.getElementById('plot').data.find(t => t.name === 'sampled').error_y.array"
     assert len(tab.page.evaluate(bars)) == 3
+    assert "cross: of lower order" in tab.page.inner_text(
+        "#flags"
+    )  # the points measure it, the curve does not
     assert "--rung sampled" in tab.copied("#copy-command")
     tab.open("view=curve&d=512&to_P=512&sketches=8")
     tab.page.click("#sample")
@@ -205,6 +222,7 @@ def test_sampled_points_come_and_can_be_cancelled(tab):
     tab.settle()
     names = tab.page.evaluate("() => document.getElementById('plot').data.map(t => t.name)")
     assert "sampled" not in names
+    assert "cross" not in tab.page.inner_text("#flags")
 
 
 def run(command, folder=None):
@@ -243,6 +261,7 @@ def test_the_copied_command_and_python_give_the_curve_on_the_screen(tab, state):
 
 def test_the_copied_command_and_python_give_longer_or_more(tab):
     tab.open("view=tradeoff&tests=64")
+    assert "cross" not in tab.page.inner_text("#flags")
     check_copies(tab, tab.curve("own length (the paper)") + tab.curve("length 64"))
 
 
@@ -274,12 +293,25 @@ def test_the_planner_plans_cancels_and_copies(tab):
     assert "".join(printed).startswith("Allocation(" + ",".join(f"{n}={plan['finite'][n]}" for n in "MNPL"))
     assert "free: ceilings" in tab.page.inner_text("#numbers")
     assert tab.page.locator("#notes li").count() == len(plan["notes"])
+    said = [
+        words.rstrip(".") for words in re.findall(r"relative error[^;\n]*", tab.page.inner_text("#numbers"))
+    ]
+    assert len(said) == len(set(said)) > 0  # each accuracy once
+    curve, optimum = tab.page.evaluate(
+        "() => document.getElementById('plot').data.map(t => [t.mode, t.text])"
+    )
+    sizes = [", ".join(f"{n} = {row[n]:,}" for n in "MNPL") for row in plan["finite"]["isoflop"]]
+    assert curve == ["lines+markers", sizes]  # a mark where something was computed
+    assert optimum == ["markers", ["optimum: " + ", ".join(f"{n} = {plan['finite'][n]:,}" for n in "MNPL")]]
     tab.page.fill("#field-compute", "1e20")
     tab.page.wait_for_selector("#plan-cancel")
     tab.page.click("#plan-cancel")
     assert "cancelled" in tab.page.inner_text("#status")
     tab.page.fill("#field-compute", "nonsense")
     tab.page.wait_for_selector(".field[data-name=compute].invalid")
+    tab.page.fill("#field-compute", "200")  # what is on the screen already
+    tab.page.wait_for_selector(".field.invalid", state="detached")
+    assert tab.page.inner_text("#status") == ""
 
 
 LEAVE = """view => {
@@ -295,6 +327,7 @@ def test_a_view_shows_nothing_of_the_one_before(tab):
         assert tab.page.evaluate(LEAVE, view) == [0, True, True]  # in the click itself, so before any answer
         tab.settle()
         assert tab.page.locator("#numbers table").count()
+        assert "cross" not in tab.page.inner_text("#flags")
         assert tab.page.is_enabled("#save-csv")
     before = len(tab.requests)
     tab.page.click("#tab-plan")  # the same question: the answer is still there
@@ -332,6 +365,46 @@ def test_guides_are_named_and_end_with_the_regimes(tab):
         assert "Outside the regimes" in tab.page.inner_text("#plot")
 
 
+TRACES = """kind => document.getElementById('plot').data.filter(t => t.name.startsWith(kind))
+  .map(t => [t.xaxis, Array.from(t.x), Array.from(t.y)])"""
+
+
+def check_guides(tab, slopes):
+    """Each curve has the report's guide at its own x, and a variance panel's sweeps meet at x = 1."""
+    measured, guides = tab.page.evaluate(TRACES, "against"), tab.page.evaluate(TRACES, "guide")
+    assert [trace[:2] for trace in guides] == [trace[:2] for trace in measured]
+    drawn = [fit_power_law(x, y).slope for _, x, y in guides]
+    assert drawn == pytest.approx([row["guide"] for row in slopes], rel=1e-9)  # summed in another order
+    for (_, _, y), (_, _, guide), row in zip(measured, guides, slopes, strict=True):
+        if row["regime"] == "I":  # the paper's scale: the mean ratio is 1
+            ratios = [here / there for here, there in zip(y, guide, strict=True)]
+            assert sum(ratios) / len(ratios) == pytest.approx(1, rel=1e-12)
+    # Panel (f) trains for no L of its meeting point.
+    for axis, label, sweeps in (("3", "N/4096, P/4096, R/578", 3), ("6", "N/65536, P/40, R/2400", 2)):
+        meeting = [y[x.index(1)] for name, x, y in measured if name == f"x{axis}" and 1 in x]
+        assert meeting == pytest.approx([meeting[0]] * sweeps, rel=1e-12)
+        shown = tab.page.evaluate(f"() => document.getElementById('plot').layout.xaxis{axis}.title.text")
+        assert shown.split() == label.split()
+
+
+def test_an_overlay_is_drawn_and_copied(tab, tmp_path):
+    folder = str(tmp_path / "run")
+    reproduce(folder, rung="equivalent", panels="f", quick=True, overlay=["exact"])
+    answer = to_json(panels(folder)).decode()
+    tab.page.route("**/api/panels", lambda route: route.fulfill(body=answer, content_type="application/json"))
+    tab.open("view=curve")
+    tab.open("view=panels")
+    tab.page.unroute("**/api/panels")
+    assert len(tab.page.evaluate(TRACES, "exact rung")) == 3
+    assert "dotted: exact rung" in tab.page.inner_text("#plot")
+    command = tab.copied("#copy-command")
+    assert (
+        command
+        == f"seqlaw reproduce --out {folder} --rung=equivalent --seed=0 --quick --panels=f --overlay=exact"
+    )
+    assert "overlay=['exact']" in tab.copied("#copy-python")
+
+
 def test_the_six_panels_are_drawn_and_their_command_gives_their_slopes(tab, tmp_path):
     tab.open("view=panels")
     assert tab.page.locator("#plot .subplot").count() == 6
@@ -340,6 +413,7 @@ def test_the_six_panels_are_drawn_and_their_command_gives_their_slopes(tab, tmp_
     slopes = loads(run(tab.copied("#copy-command") + " --json", tmp_path))["slopes"]
     expected = [[s["regime"], s["quantity"], s["against"], f"{s['slope']:.3f}"] for s in slopes]
     assert [row[:4] for row in shown] == expected
+    check_guides(tab, slopes)
     printed = run_python(tab.copied("#copy-python"), tmp_path)
     assert [f"{float(row[-1]):.3f}" for row in printed] == [row[3] for row in shown]
 
@@ -400,6 +474,27 @@ CUT = """() => [...document.querySelectorAll('#numbers .scroll, .tile b')]
   .filter(n => n.scrollWidth > n.clientWidth + 1).map(n => n.textContent)"""
 
 
+def check_sliders_beside_the_picture(tab):
+    """A narrow page begins with picture and numbers; its controls unfold under the picture, which stays."""
+    tab.open("view=curve")
+    top, bottom = (tab.page.locator(name).bounding_box()["y"] for name in ("#plot", "#numbers"))
+    assert top < PHONE["height"] / 2
+    assert bottom < PHONE["height"]
+    assert tab.page.is_hidden("#field-theta")
+    tab.page.click("#fold > summary")
+    for name in ("theta", "gamma"):  # near the top of the controls, and far down
+        before = risk_on_screen(tab)
+        tab.page.focus(f"input[name={name}-slider]")
+        tab.page.keyboard.press("ArrowRight")
+        tab.settle()
+        assert risk_on_screen(tab) != before
+        plot = tab.page.locator("#plot").bounding_box()
+        slider = tab.page.locator(f"input[name={name}-slider]").bounding_box()
+        assert plot["y"] >= 0
+        assert plot["y"] + plot["height"] <= slider["y"]
+        assert slider["y"] + slider["height"] <= PHONE["height"]
+
+
 @pytest.mark.parametrize("viewport", [WIDE, PHONE], ids=["wide", "phone"])
 def test_every_view_fits_its_screen(browser, address, viewport):
     tab = Tab(browser, address, viewport)
@@ -417,6 +512,8 @@ def test_every_view_fits_its_screen(browser, address, viewport):
             assert width <= viewport["width"], view
             assert tab.page.evaluate(OVERLAPS) == [], view
             assert tab.page.evaluate(CUT) == [], view
+        if viewport is PHONE:
+            check_sliders_beside_the_picture(tab)
         assert not tab.problems
         assert all(url.startswith((address, "about:", "data:")) for url in tab.requests)
     finally:

@@ -50,6 +50,7 @@ class Reproduction:
             "grid": "quick" if self.quick else "paper",
             "seed": self.seed,
             "replicates": self.replicates,
+            "overlay": [overlay[0].curve.rung for overlay in self.overlays],
             "slopes": [asdict(row) for row in self.slopes],
             "agreement": {name: asdict(ratio) for name, ratio in self.agreement.items()},
             "clipping_rate": self.clipping,

@@ -211,6 +211,26 @@ def _refuse(status: int, error: InputError, *others: InputError) -> Response:
     return Response(body, status_code=status, media_type="application/json", headers=headers)
 
 
+# What pydantic finds, by its name for it, in the words of the specs' own rules.
+_RULES = {
+    "float_parsing": "must be a valid number",
+    "int_parsing": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "less_than_equal": "must be at most {le:g}",
+    "greater_than_equal": "must be at least {ge:g}",
+    "too_short": "must name at least {min_length}",
+    "too_long": "must name at most {max_length}",
+}
+
+
+def _explain(found: dict[str, Any]) -> InputError:
+    error = explain(found)
+    rule = _RULES.get(found["type"])
+    return (
+        error if rule is None else InputError(error.field, rule.format(**found.get("ctx", {})), error.value)
+    )
+
+
 def _handle_errors(app: FastAPI) -> None:
     """Every answer that is not a success is the same JSON: the field, the rule, the value."""
 
@@ -221,7 +241,7 @@ def _handle_errors(app: FastAPI) -> None:
             one["loc"] = [part for part in one["loc"] if part != "body"] or ["body"]
         if found[0]["type"] == "json_invalid":
             return _refuse(400, InputError("body", "must be JSON", str(found[0]["ctx"]["error"])))
-        return _refuse(422, *map(explain, found))
+        return _refuse(422, *map(_explain, found))
 
     @app.exception_handler(InputError)
     async def refused(request: Request, error: InputError) -> Response:

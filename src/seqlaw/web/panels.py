@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from seqlaw.fit import fit_power_law
 from seqlaw.model.checks import InputError, needs
-from seqlaw.paper import curves
-from seqlaw.paper.panels import Panel, Series, paper_panels, quick_panels, select
-from seqlaw.rungs.equivalent import equivalent_risks
+from seqlaw.paper.curves import Row
+from seqlaw.paper.figure import relative_label, relative_x
+from seqlaw.paper.panels import Panel, paper_panels, quick_panels, select
+from seqlaw.paper.run import panel_rows, tasks
+from seqlaw.paper.table import Measured, measured
 
 Curve = dict[str, Any]
 
@@ -30,20 +31,32 @@ def check_results(folder: str) -> Path:
 
 
 def panels(folder: str | None = None) -> dict[str, Any]:
-    """The panels' curves with their slopes and the paper's, on the equivalent rung or as measured."""
+    """The panels as the report draws them: curves, guides, x; on the equivalent rung or as measured."""
     if folder is None:
-        chosen, how = paper_panels(), {"rung": "equivalent"}
-        shown = _equivalent(list(chosen.values()))
-        source, folder = "equivalent rung", "results/equivalent"
+        chosen = list(paper_panels().values())
+        how: dict[str, Any] = {"rung": "equivalent"}
+        rows = [row for task in tasks(chosen, ["equivalent"]) for row in panel_rows(task, 0)]
+        source, folder = "equivalent rung, nothing sampled", "results/equivalent"
     else:
         path = check_results(folder)
-        chosen, how, shown = _measured(path)
-        source = f"measured by seqlaw reproduce, {path.name}"
+        chosen, how, rows = _recorded(path)
+        grid = ", quick grid" if "quick" in how else ""
+        source = f"{how['rung']} rung, seed {how['seed']}{grid}, from {path.name}"
+    seed, overlays = how.get("seed", 0), how.get("overlay", [])
+    series = {rung: measured(rows, chosen, rung) for rung in (how["rung"], *overlays)}
     return {
         "source": source,
+        "overlay": overlays,
         "panels": [
-            {"regime": panel.regime, "quantity": panel.quantity, "curves": found}
-            for panel, found in zip(chosen.values(), shown, strict=True)
+            {
+                "regime": panel.regime,
+                "quantity": panel.quantity,
+                "title": panel.title,
+                "relative": None if panel.reference is None else relative_label(panel).replace("$", ""),
+                "curves": [_curve(one, seed) for one in series[how["rung"]] if one.panel is panel],
+                "overlays": [_shape(one) for rung in overlays for one in series[rung] if one.panel is panel],
+            }
+            for panel in chosen
         ],
         "copy": _copies(folder, how),
         "flags": [],
@@ -51,8 +64,12 @@ def panels(folder: str | None = None) -> dict[str, Any]:
 
 
 def _copies(folder: str, how: dict[str, Any]) -> dict[str, str]:
-    """The run that measures these panels; on the folder that holds them it computes nothing anew."""
-    options = [f"--{name}" if value is True else f"--{name}={value}" for name, value in how.items()]
+    """The run that draws these panels; on the folder that holds them it computes nothing anew."""
+    options = [
+        f"--{name}" if value is True else f"--{name}={value}"
+        for name, given in how.items()
+        for value in (given if isinstance(given, list) else [given])
+    ]
     given = ", ".join(f"{name}={value!r}" for name, value in how.items())
     return {
         "command": shlex.join(["seqlaw", "reproduce", "--out", folder, *options]),
@@ -65,34 +82,34 @@ def _copies(folder: str, how: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def _equivalent(chosen: Sequence[Panel]) -> list[list[Curve]]:
-    """All panels in one batch, without a random number."""
-    grid = [panel.series for panel in chosen]
-    answers = iter(equivalent_risks([s for group in grid for series in group for s in series.settings]))
-    return [
-        [
-            _curve(series, [float(getattr(next(answers), series.quantity)) for _ in series.x])
-            for series in group
-        ]
-        for group in grid
-    ]
-
-
-def _curve(series: Series, y: list[float]) -> Curve:
-    fit = fit_power_law(series.x, y)
+def _shape(one: Measured) -> Curve:
+    """A series as a line: `x` is the size, `shown` where the report puts it."""
+    curve = one.curve
     return {
-        "axis": series.against,
-        "x": series.x,
-        "y": y,
-        "error": None,
-        "slope": fit.slope,
-        "se": fit.se,
-        "paper": series.printed.slope,
+        "axis": curve.series.against,
+        "rung": curve.rung,
+        "x": curve.x,
+        "shown": relative_x(one),
+        "y": curve.y,
     }
 
 
-def _measured(folder: Path) -> tuple[dict[str, Panel], dict[str, Any], list[list[Curve]]]:
-    """The panels that the folder holds, the options of the run, and its curves with the table's errors."""
+def _curve(one: Measured, seed: int) -> Curve:
+    """A series with its error bars, its guide, and the slopes of both beside the paper's."""
+    curve = one.curve
+    fit, se = fit_power_law(curve.x, curve.y), curve.slope_se(seed)
+    return _shape(one) | {
+        "error": curve.error,
+        "slope": fit.slope,
+        "se": fit.se if se is None else se,
+        "paper": curve.series.printed.slope,
+        "guide": one.guide.y,
+        "guide_slope": one.guide.slope,
+    }
+
+
+def _recorded(folder: Path) -> tuple[list[Panel], dict[str, Any], list[Row]]:
+    """The panels that the folder holds, the options of the run, and its rows."""
     from pyarrow.parquet import read_table
 
     try:
@@ -102,21 +119,11 @@ def _measured(folder: Path) -> tuple[dict[str, Panel], dict[str, Any], list[list
     except (ValueError, KeyError, TypeError):
         rule = "must have the table.json that `seqlaw reproduce` wrote"
         raise InputError("results", rule, str(folder)) from None
-    chosen = {panel.name: panel for panel in select(quick_panels() if quick else paper_panels(), letters)}
+    chosen = select(quick_panels() if quick else paper_panels(), letters)
     rows = [row for row in read_table(folder / "rows.parquet").to_pylist() if row["seed"] == seed]
-    shown = []
-    for panel in chosen.values():
-        found = [curves.curve(rows, panel, series, rung) for series in panel.series]
-        shown.append(
-            [
-                _curve(one.series, one.y.tolist())
-                | {"error": None if one.error is None else one.error.tolist()}
-                | ({} if (se := one.slope_se(seed)) is None else {"se": se})
-                for one in found
-            ]
-        )
     how: dict[str, Any] = {"rung": rung, "seed": seed}
     how |= {"quick": True} if quick else {}
     how |= {"panels": letters} if len(letters) < len(paper_panels()) else {}
     how |= {"replicate": record["replicates"]} if record["replicates"] > 1 else {}
-    return chosen, how, shown
+    how |= {"overlay": record["overlay"]} if record.get("overlay") else {}  # older folders do not say
+    return chosen, how, rows

@@ -33,8 +33,15 @@ const term = (name) => ({
   node: element("span", {}, Object.assign(element("span", { className: "key" }), { style: `background:${COLOURS[name] ?? "#c9d2da"}` }), name),
 });
 
+// Each accuracy once, after the names of the terms that have it.
+function accuracies(accuracy, names) {
+  const found = new Map();
+  for (const name of names) if (accuracy[name]) found.set(accuracy[name], [...(found.get(accuracy[name]) ?? []), name]);
+  return `Accuracy: ${[...found].map(([words, terms]) => `${terms.join(", ")}: ${pretty(words)}`).join("; ")}.`;
+}
+
 // c_0 κ^−θ and P^(1/(α−θ)) with the signs below and above the line.
-export function scripted(text) {
+function scripted(text) {
   const out = element("span");
   let from = 0;
   for (const found of text.matchAll(/([_^])(?:\(((?:[^()]|\([^()]*\))*)\)|([−-]?[\p{L}\d]+))/gu)) {
@@ -109,13 +116,11 @@ const SHOWERS = {
     const names = ["approx", "bias", "variance", "reducible", "irreducible", "total"];
     const rows = names.map((name) => {
       const slope = answer.slopes[name];
-      const accuracy = answer.accuracy[name]
-        ?? { irreducible: "exact for the teacher", reducible: "the terms' together" }[name] ?? "the terms' together";
-      return [term(name), n(number(answer.point[name], 5)), n(slope ? `${slope.slope.toFixed(3)} ${fitError(slope.se)}` : "–"), soft(accuracy)];
+      return [term(name), n(number(answer.point[name], 5)), n(slope ? `${slope.slope.toFixed(3)} ${fitError(slope.se)}` : "–")];
     });
     const { M, N, P, d, L, R, eval_length } = answer.point;
-    const caption = `At M = ${number(M)}, N = ${number(N)}, P = ${number(P)}, d = ${d === null ? "∞" : number(d)}, L = ${number(L)} (R = ${number(R)}), tested at length ${number(eval_length)}`;
-    return [table(["term", n("value here"), n(`slope along ${answer.along}`), soft("accuracy")], rows, caption)];
+    const caption = `At M = ${number(M)}, N = ${number(N)}, P = ${number(P)}, d = ${d === null ? "∞" : number(d)}, L = ${number(L)} (R = ${number(R)}), tested at length ${number(eval_length)}. ${accuracies({ ...answer.accuracy, irreducible: "exact for the teacher" }, names)}`;
+    return [table(["term", n("value here"), n(`slope along ${answer.along}`)], rows, caption)];
   },
 
   tradeoff(answer) {
@@ -132,8 +137,8 @@ const SHOWERS = {
       `A curve tested at its own length changes the test along with the training; a common length does not. Risks: ${answer.accuracy}.`)];
   },
 
-  plan(answer) {
-    const { best, flat } = answer;
+  plan(answer, state) {
+    const { best, flat } = answer, of = (budget) => `of ${number(Number(budget))}`;
     const range = (name) => `within 1 %: ${flat[name].map((size) => (size < 1e6 ? whole(size) : number(size, 3))).join(" – ")}`;
     const tile = (label, value, under) => {
       const out = element("div", { className: "tile" }, element("span", {}, label), element("b", {}, value), element("span", {}, under));
@@ -143,8 +148,8 @@ const SHOWERS = {
     const tiles = element("div", { className: "tiles" },
       tile("M, width", whole(best.M), range("M")), tile("N, trajectories", whole(best.N), range("N")),
       tile("P, length", whole(best.P), range("P")), tile("L, steps", whole(best.L), range("L")),
-      tile("reducible risk", number(answer.terms.reducible), answer.accuracy.variance ?? ""),
-      tile("tokens used", whole(best.tokens), "of the budget"), tile("compute used", number(best.compute, 3), "N·P·M²·L"));
+      tile("reducible risk", number(answer.terms.reducible), "approx + bias + variance"),
+      tile("tokens used, N·P", whole(best.tokens), of(state.budget_tokens)), tile("compute used, N·P·M²·L", number(best.compute, 4), of(state.compute)));
     const line = (name, e) => e === null
       ? [name, n("–"), n("–"), n("–"), n("–"), n("–"), soft("no allocation satisfies it")]
       : [name, ...["M", "N", "P", "R", "risk"].map((key) => {
@@ -154,13 +159,14 @@ const SHOWERS = {
     const rows = [line("corollary", answer.corollary), line("paper: spend all, conditions", answer.programs.paper),
       line("proved: ceilings, conditions", answer.programs.proved), line("free: ceilings, risk alone", answer.programs.free)];
     const phase = answer.phase ? `, ${answer.phase} (τ = ${number(answer.tau, 3)}, critical ${number(answer.tau_crit, 3)})` : "";
-    const terms = ["approx", "bias", "variance"].map((name) => [term(name), n(number(answer.terms[name])), soft(answer.accuracy[name])]);
+    const names = ["approx", "bias", "variance"], share = (name) => `${(100 * answer.terms[name] / answer.terms.reducible).toFixed(0)} %`;
+    const terms = names.map((name) => [term(name), n(number(answer.terms[name])), n(share(name))]);
     const lengths = answer.by_length.filter((a) => a.reducible !== null);
     const least = Math.min(...lengths.map((a) => a.reducible));
     const others = lengths.map((a) => [n(whole(a.P)), n(number(a.reducible / least)), n(whole(a.M)), n(whole(a.N)), n(whole(a.L))]);
     const out = [tiles,
       table([n("if P were"), n("risk over the least"), n("M"), n("N"), n("L")], others, "Longer or more: each length with its own best sizes."),
-      table(["term at the optimum", n("value"), soft("accuracy")], terms)];
+      table(["term at the optimum", n("value"), n("share")], terms, accuracies(answer.accuracy, names))];
     if (answer.confirmation)
       out.push(element("p", { className: "hint" }, `Sampled at the optimum: ${number(answer.confirmation.reducible)} ± ${number(answer.confirmation.standard_error, 2)} (standard error).`));
     if (answer.corollary)
@@ -170,9 +176,9 @@ const SHOWERS = {
 
   panels(answer) {
     const rows = answer.panels.flatMap((panel) => panel.curves.map((c) => [
-      panel.regime, panel.quantity, c.axis, n(c.slope.toFixed(3)), n(fitError(c.se)), n(c.paper.toFixed(3)),
+      panel.regime, panel.quantity, c.axis, n(c.slope.toFixed(3)), n(fitError(c.se)), n(c.guide_slope.toFixed(3)), n(c.paper.toFixed(3)),
     ]));
-    return [table(["regime", "quantity", "against", n("slope here"), n("error"), n("paper's slope")], rows,
+    return [table(["regime", "quantity", "vs.", n("slope here"), n("error"), n("its guide"), n("paper's slope")], rows,
       `Slopes on logarithmic axes, ${answer.source}. Error: over sketches where there are several, else of the fit. The paper's slopes come from few sampled repetitions.`)];
   },
 };
@@ -190,8 +196,25 @@ export function clearAnswer() {
   byId("conditions-table").replaceChildren();
 }
 
-export function showAnswer(view, answer, state) {
+// Sampled points measure the cross term, so beside them its absence from the curve is news; elsewhere it is not.
+export function showFlags(answer, sampled) {
+  const flags = answer.flags.filter((flag) => sampled || !flag.startsWith("cross:"));
+  list(byId("flags"), [...new Set([...flags, ...(sampled?.flags ?? [])])]);
+}
+
+export function showAnswer(view, answer, state, sampled) {
   byId("numbers").replaceChildren(...SHOWERS[view](answer, state));
   list(byId("notes"), answer.notes);
-  list(byId("flags"), answer.flags);
+  showFlags(answer, sampled);
+}
+
+// The legend under the picture of a narrow page, from `charts.names`.
+export function showLegend(keys) {
+  byId("legend").replaceChildren(...keys.map(([name, color, dash]) => {
+    const mark = element("span");
+    mark.style.borderColor = color;
+    mark.className = dash === "ring" ? "ring" : "";
+    mark.style.borderTopStyle = { solid: "solid", ring: "solid", dot: "dotted" }[dash] ?? "dashed";
+    return element("li", {}, mark, scripted(name));
+  }));
 }

@@ -4,12 +4,15 @@
 import { VIEWS, address, bodies, readAddress, state } from "./state.js";
 import { buildControls, clearErrors, element, showError, showState } from "./controls.js";
 import * as charts from "./charts.js";
-import { clearAnswer, scripted, showAnswer, showBadge } from "./answers.js";
+import { clearAnswer, showAnswer, showBadge, showFlags, showLegend } from "./answers.js";
 import { copyText, csv, download, toast } from "./leaving.js";
 
 const byId = (id) => document.getElementById(id);
 const plot = byId("plot");
-const narrow = () => window.matchMedia("(max-width: 860px)").matches;
+const NARROW = "(max-width: 860px)"; // as in style.css
+const narrow = () => window.matchMedia(NARROW).matches;
+// On a narrow page the controls are folded away: the picture and its numbers come first.
+const fold = () => { byId("fold").open = !narrow(); };
 
 let last = null; // { view, answer, body } of the picture on the screen
 let sampled = null; // the points measured for it
@@ -17,6 +20,7 @@ let under = null; // the question under way: { controller, moving }
 let waiting = null; // the newest question since
 let job = null; // the background job: { kind, id, key, cancelled }
 let retry = null;
+const ofView = () => (last.view === "curve" ? sampled?.answer : undefined); // the points that the picture holds
 let planned = null; // { key, answer } of the last search, so that coming back costs nothing
 
 // ---- questions ---------------------------------------------------------------------------------------
@@ -80,7 +84,7 @@ async function show(request, answer) {
   await draw();
   if (last?.answer !== answer) return; // another view was chosen meanwhile
   if (answer.badge) showBadge(answer.badge, request.moving);
-  if (!request.moving) showAnswer(request.view, answer, state);
+  if (!request.moving) showAnswer(request.view, answer, state, ofView());
   showCopies();
 }
 
@@ -107,23 +111,18 @@ function fail(error) {
   }
   if (!error.problem) throw error;
   const placed = showError(error.problem);
-  status(`${placed ? "" : error.message + ". "}${last?.view === state.view ? "Showing the last good picture." : ""}`, true);
+  // Where there is no picture yet, the message stands in its place too: the field may be out of sight.
+  if (last?.view !== state.view) status(`${error.message}.`, true);
+  else status(`${placed ? "" : error.message + ". "}Showing the last good picture.`, true);
 }
 
 async function draw() {
-  const { data, layout } = charts[last.view](last.answer, state, narrow(), sampled?.answer);
+  const { data, layout } = charts[last.view](last.answer, state, narrow(), ofView());
   const tall = last.view === "panels";
   plot.classList.toggle("tall", tall);
-  plot.style.height = tall && narrow() ? "1750px" : "";
+  plot.style.height = tall ? `${60 + 281 * layout.grid.rows}px` : "";
   plot.closest(".chart").classList.toggle("long", tall);
-  const keys = narrow() && !tall ? charts.names(data) : [];
-  byId("legend").replaceChildren(...keys.map(([name, color, dash]) => {
-    const mark = element("span");
-    mark.style.borderColor = color;
-    mark.className = dash === "ring" ? "ring" : "";
-    mark.style.borderTopStyle = { solid: "solid", ring: "solid", dot: "dotted" }[dash] ?? "dashed";
-    return element("li", {}, mark, scripted(name));
-  }));
+  showLegend(narrow() && !tall ? charts.names(data) : []);
   await window.Plotly.react(plot, data, layout, { displayModeBar: false, responsive: true });
   // `react` keeps the size of the picture before, and the panels' is larger than the other views'.
   const drawn = plot.querySelector(".main-svg");
@@ -164,7 +163,6 @@ let planTimer = null;
 function schedulePlan() {
   clearTimeout(planTimer);
   const key = JSON.stringify(bodies.plan());
-  if (last?.view === "plan" && JSON.stringify(last.body) === key) return draw();
   if (planned?.key === key) { stopJob("plan"); return showPlan(bodies.plan(), planned.answer); }
   if (job?.kind === "plan" && job.key === key) return undefined;
   stopJob("plan");
@@ -236,7 +234,8 @@ async function runSamples() {
     job = null;
     sampled = { key, answer };
     sampling(false, `${body.sketches} sketches × ${body.repetitions} data sets, bars: ± standard error.`);
-    if (last?.view === "curve") { await draw(); showCopies(); }
+    if (last?.view === "curve") await draw();
+    if (last?.view === "curve") { showFlags(last.answer, answer); showCopies(); } // not left meanwhile
   } catch (error) {
     job = null;
     if (!error.problem) throw error;
@@ -249,9 +248,10 @@ async function runSamples() {
 
 function showCopies() {
   const texts = { command: last.answer.copy.command, python: last.answer.copy.python };
-  if (last.view === "curve" && sampled) {
-    texts.command += "\n" + sampled.answer.copy.command;
-    texts.python += "\n" + sampled.answer.copy.python;
+  const points = ofView();
+  if (points) {
+    texts.command += "\n" + points.copy.command;
+    texts.python += "\n" + points.copy.python;
   }
   byId("command").textContent = texts.command;
   byId("python").textContent = texts.python;
@@ -260,14 +260,14 @@ function showCopies() {
 }
 
 function saveCsv() {
-  const text = csv(last.view, last.answer, sampled?.answer);
+  const text = csv(last.view, last.answer, ofView());
   download(`seqlaw-${last.view}.csv`, URL.createObjectURL(new Blob([text], { type: "text/csv" })));
 }
 
 async function savePicture(format) {
   const tall = last.view === "panels";
-  const figure = charts[last.view](last.answer, state, false, sampled?.answer); // the wide one on any screen
-  const url = await window.Plotly.toImage(figure, { format, width: 1200, height: tall ? 800 : 640, scale: format === "png" ? 2 : 1 });
+  const figure = charts[last.view](last.answer, state, false, ofView()); // the wide one on any screen
+  const url = await window.Plotly.toImage(figure, { format, width: 1200, height: tall ? 120 + 340 * figure.layout.grid.rows : 640, scale: format === "png" ? 2 : 1 });
   download(`seqlaw-${last.view}.${format}`, url);
 }
 
@@ -296,6 +296,8 @@ function showTabs() {
   options.hidden = state.view !== "curve";
   for (const button of options.querySelectorAll("button"))
     button.setAttribute("aria-pressed", String(state[button.dataset.name] === button.dataset.value));
+  // The buttons' height, by which the picture of a narrow page may scroll away.
+  plot.closest(".chart").style.setProperty("--buttons", `${document.querySelector(".toolbar").offsetHeight}px`);
 }
 
 function go(view) {
@@ -357,7 +359,7 @@ async function begin() {
   const start = await call("api/start", { method: "GET" });
   buildTabs();
   buildOptions();
-  buildControls(byId("controls"), start.presets, onInput);
+  buildControls(byId("fold"), start.presets, onInput);
   byId("sample").addEventListener("click", runSamples);
   byId("sample-cancel").addEventListener("click", () => { stopJob("sampled"); sampling(false, "Cancelled."); });
   byId("copy-link").addEventListener("click", () => { history.replaceState(null, "", address()); copyText(location.href, "Link copied"); });
@@ -367,7 +369,10 @@ async function begin() {
   byId("save-png").addEventListener("click", () => savePicture("png"));
   byId("save-svg").addEventListener("click", () => savePicture("svg"));
   window.addEventListener("hashchange", load);
-  window.matchMedia("(max-width: 860px)").addEventListener("change", () => last && draw());
+  window.matchMedia(NARROW).addEventListener("change", () => { fold(); if (last) draw(); });
+  fold();
+  // Opened by hand below the picture: bring it up, so that the sliders are seen with it.
+  byId("fold").addEventListener("toggle", () => { if (narrow() && byId("fold").open) plot.scrollIntoView(); });
   load();
 }
 

@@ -4,6 +4,7 @@ export const COLOURS = { approx: "#0072B2", bias: "#D55E00", variance: "#009E73"
 const SERIES = ["#1b2733", "#0072B2", "#D55E00", "#009E73", "#CC79A7"];
 const PALE = { approx: "rgba(0,114,178,.28)", bias: "rgba(213,94,0,.28)", variance: "rgba(0,158,115,.28)" };
 const TERMS = ["approx", "bias", "variance"];
+const WORDS = { M: "width M", N: "trajectories N", P: "trajectory length P", R: "horizon R" };
 const FONT = { family: 'system-ui, "Segoe UI", "Liberation Sans", Arial, sans-serif', size: 12.5, color: "#1b2733" };
 
 export const number = (value, digits = 4) => {
@@ -15,6 +16,8 @@ export const number = (value, digits = 4) => {
   const [mantissa, power] = value.toExponential(digits - 1).split("e");
   return `${Number(mantissa)}e${Number(power)}`;
 };
+
+const signed = (value) => value.toFixed(3).replace("-", "−");
 
 // A whole size as a person reads it: 1,000,950.
 export const whole = (value) => (Number.isInteger(value) && Math.abs(value) < 1e15 ? value.toLocaleString("en-US") : number(value, 6));
@@ -164,12 +167,11 @@ export function curve(answer, state, narrow, sampled) {
       high = Math.max(high, ...sampled.rows.map((row) => row[name] + (row.standard_error[name] ?? 0)));
     }
   }
-  const words = { M: "width M", N: "trajectories N", P: "trajectory length P", R: "horizon R" }[key];
   const y = { ...axis("risk", state.scale), ...decades([low, high], state.scale) };
   y.range = state.scale === "log" ? [Math.log10(low), Math.log10(high) + 0.12] : [0, high * 1.08];
   const fixed = ["M", "N", "P"].filter((name) => name !== key).map((name) => `${name} = ${number(answer.rows[0][name])}`);
   const title = `${answer.badge.regime === "outside" ? "Outside the regimes" : `Regime ${answer.badge.regime}`}, ${fixed.join(", ")}, ${tested(answer)}`;
-  return { data, layout: layout(title, { ...axis(words), ...decades(x) }, y, narrow) };
+  return { data, layout: layout(title, { ...axis(WORDS[key]), ...decades(x) }, y, narrow) };
 }
 
 export function tradeoff(answer, state, narrow) {
@@ -201,56 +203,64 @@ export function tradeoff(answer, state, narrow) {
 
 export function plan(answer, state, narrow) {
   const rows = answer.isoflop.filter((row) => row.reducible !== null);
-  const hover = rows.map((row) => `M = ${number(row.M)}, N = ${number(row.N)}, P = ${number(row.P)}, L = ${number(row.L)}`);
-  const best = answer.best;
+  const sizes = (row) => ["M", "N", "P", "L"].map((name) => `${name} = ${whole(row[name])}`).join(", ");
+  const { best } = answer, hovertemplate = "%{text}<br>reducible risk %{y:.4~g}<extra></extra>";
   const data = [
-    { ...line(rows.map((row) => row.M), rows.map((row) => row.reducible), "best at each width", COLOURS.approx), mode: "lines+markers", text: hover, hovertemplate: "%{text}<br>risk %{y:.4~g}<extra></extra>" },
     {
-      type: "scatter", mode: "markers", x: [best.M], y: [best.reducible], name: `best: M = ${number(best.M)}`,
-      marker: { color: COLOURS.bias, size: 13, symbol: "diamond" },
-      text: [`M = ${number(best.M)}, N = ${number(best.N)}, P = ${number(best.P)}, L = ${number(best.L)}`],
-      hovertemplate: "%{text}<br>risk %{y:.4~g}<extra></extra>",
+      ...line(rows.map((row) => row.M), rows.map((row) => row.reducible), "least risk at each width searched", COLOURS.approx, { line: { width: 1.2 } }),
+      mode: "lines+markers", marker: { size: 7.5, color: COLOURS.approx }, text: rows.map(sizes), hovertemplate,
+    },
+    {
+      type: "scatter", mode: "markers", x: [best.M], y: [best.reducible], name: `optimum: ${sizes(best)}`,
+      marker: { color: COLOURS.bias, size: 14, symbol: "diamond" }, text: [`optimum: ${sizes(best)}`], hovertemplate,
     },
   ];
-  const where = answer.tested === "own" ? "tested at the training length" : `tested at length ${number(answer.tested)}`;
-  const out = layout(`C = ${number(Number(state.compute))}, T = ${number(Number(state.budget_tokens))}, ${where}`,
-    { ...axis(narrow ? "width M" : "width M, the other sizes chosen anew"), ...decades(rows.map((row) => row.M)) },
+  const out = layout(`C = ${number(Number(state.compute))}, T = ${number(Number(state.budget_tokens))}, ${tested(answer)}`,
+    { ...axis(narrow ? "width M (N, P, L chosen anew)" : "width M; N, P and L chosen anew at each"), ...decades(rows.map((row) => row.M)) },
     { ...axis("reducible risk"), ...decades(rows.map((row) => row.reducible)) }, narrow);
   out.hovermode = "closest";
   return { data, layout: out };
 }
 
+// As the report draws them: measured solid, the paper's guides dashed above it, other rungs below.
+const OVERLAYS = { sampled: ["dot", "dotted"], exact: ["dot", "dotted"], equivalent: ["dashdot", "dash-dotted"] };
 export function panels(answer, state, narrow) {
-  const data = [], out = layout(`The paper's six panels: ${answer.source}`, undefined, undefined, narrow);
+  const overlays = answer.overlay.map((rung) => `; ${OVERLAYS[rung][1]}: ${rung} rung`).join("");
+  const data = [], out = layout(`The paper's panels. Solid: ${answer.source}; dashed: the paper's guides${overlays}`, undefined, undefined, narrow);
   delete out.xaxis; delete out.yaxis;
   out.showlegend = false;
   out.hovermode = "closest";
-  out.margin.t = 58;
-  out.grid = { rows: narrow ? 6 : 2, columns: narrow ? 1 : 3, pattern: "independent", xgap: 0.18, ygap: narrow ? 0.42 : 0.34 };
+  out.margin.t = narrow ? 34 + 15 * out.title.text.split("<br>").length : 58;
+  const columns = narrow ? 1 : Math.min(3, answer.panels.length);
+  out.grid = { rows: Math.ceil(answer.panels.length / columns), columns, pattern: "independent", xgap: 0.18, ygap: narrow ? 0.42 : 0.34 };
   out.annotations = [];
-  const titles = { approx: "approximation", bias: "bias", variance: "variance" };
   answer.panels.forEach((panel, k) => {
-    const n = k === 0 ? "" : String(k + 1);
-    const relative = panel.curves.length > 1;
-    const text = [];
+    const n = k === 0 ? "" : String(k + 1), axes = { xaxis: "x" + n, yaxis: "y" + n };
+    const together = panel.relative !== null;
+    const colour = (i) => (together ? SERIES[1 + i] : COLOURS[panel.quantity]);
+    const hover = (one, what = "") => ({ customdata: one.x, hovertemplate: `${what}${one.axis} = %{customdata:.4~g}: %{y:.4~g}<extra></extra>` });
+    panel.overlays.forEach((one, i) => data.push({
+      ...line(one.shown, one.y, `${one.rung} rung, ${one.axis}`, colour(i % panel.curves.length), { line: { dash: OVERLAYS[one.rung][0], width: 1.6 } }), ...axes, ...hover(one, `${one.rung} rung, `),
+    }));
     panel.curves.forEach((one, i) => {
-      const color = relative ? SERIES[1 + i] : COLOURS[panel.quantity];
-      const x = relative ? one.x.map((v) => v / one.x[0]) : one.x;
+      // N and P lie on each other in Regime I: an open, larger marker lets both be seen.
+      const marker = { size: i === 1 ? 9 : 5.5, symbol: ["circle", "square", "diamond"][i] + (i === 1 ? "-open" : ""), color: colour(i) };
       data.push({
-        ...line(x, one.y, `against ${one.axis}`, color, { line: { dash: ["solid", "dash", "dot"][i] } }), mode: "lines+markers", marker: { size: 5.5, color }, xaxis: "x" + n, yaxis: "y" + n,
-        error_y: one.error ? { type: "data", array: one.error, color, thickness: 1.3, width: 3 } : undefined,
-        customdata: one.x, hovertemplate: `${one.axis} = %{customdata:.4~g}: %{y:.4~g}<extra></extra>`,
+        ...line(one.shown, one.y, `against ${one.axis}`, colour(i)), mode: "lines+markers", marker, ...axes, ...hover(one),
+        error_y: one.error ? { type: "data", array: one.error, color: colour(i), thickness: 1.3, width: 3 } : undefined,
       });
-      text.push(`<span style="color:${color}">${one.axis}: slope ${one.slope.toFixed(3)}</span>`);
     });
-    const values = panel.curves.flatMap((one) => one.y);
-    const xs = panel.curves.flatMap((one) => (relative ? one.x.map((v) => v / one.x[0]) : one.x));
-    out["xaxis" + n] = { ...axis(relative ? "size / its first value" : panel.curves[0].axis), ...decades(xs) };
+    for (const one of panel.curves)
+      data.push({ ...line(one.shown, one.guide, `guide against ${one.axis}`, "#262626", { line: { dash: "6px,3px", width: 1.2 } }), ...axes, ...hover(one, "guide, ") });
+    const text = panel.curves.map((one, i) =>
+      `<span style="color:${colour(i)}">${one.axis}: slope ${signed(one.slope)}</span> (guide ${signed(one.guide_slope)})`);
+    const values = panel.curves.flatMap((one) => [...one.y, ...one.guide]), xs = panel.curves.flatMap((one) => one.shown);
+    out["xaxis" + n] = { ...axis(together ? panel.relative : WORDS[panel.curves[0].axis]), ...decades(xs) };
     out["yaxis" + n] = { ...axis(""), ...decades(values) };
     const span = Math.log10(Math.max(...values) / Math.min(...values));
-    out["yaxis" + n].range = [Math.log10(Math.min(...values)) - 0.08 * span - 0.03, Math.log10(Math.max(...values)) + (0.16 + 0.11 * text.length) * span];
+    out["yaxis" + n].range = [Math.log10(Math.min(...values)) - 0.08 * span - 0.03, Math.log10(Math.max(...values)) + (0.16 + (narrow ? 0.16 : 0.11) * text.length) * span];
     out.annotations.push(
-      { xref: `x${n} domain`, yref: `y${n} domain`, x: 0, y: 1.02, xanchor: "left", yanchor: "bottom", showarrow: false, text: `<b>Regime ${panel.regime}: ${titles[panel.quantity]}</b>`, font: { size: 12.5 } },
+      { xref: `x${n} domain`, yref: `y${n} domain`, x: 0, y: 1.02, xanchor: "left", yanchor: "bottom", showarrow: false, text: `<b>${panel.title}</b>`, font: { size: 12.5 } },
       { xref: `x${n} domain`, yref: `y${n} domain`, x: 0.98, y: 0.98, xanchor: "right", yanchor: "top", align: "right", showarrow: false, text: text.join("<br>"), font: { size: 11.5 } });
   });
   return { data, layout: out };

@@ -120,7 +120,7 @@ function tidy(value) {
 }
 
 // onInput(moving): called after every change of the state, with whether a slider is still moving.
-export function buildControls(form, presets, onInput) {
+export function buildControls(place, presets, onInput) {
   for (const group of GROUPS) {
     const box = element("fieldset", { className: "group" }, element("legend", {}, group.title));
     box.dataset.views = group.views.join(" ");
@@ -135,9 +135,9 @@ export function buildControls(form, presets, onInput) {
           element("button", { type: "button", id: "sample", className: "primary" }, "Sample"),
           element("button", { type: "button", id: "sample-cancel", disabled: true }, "Cancel")),
         element("p", { className: "hint work", id: "sample-status", role: "status" }));
-    form.append(box);
+    place.append(box);
   }
-  form.addEventListener("submit", (event) => event.preventDefault());
+  place.closest("form").addEventListener("submit", (event) => event.preventDefault());
 }
 
 function makeField(name, onInput) {
@@ -162,7 +162,8 @@ function makeField(name, onInput) {
   box.append(label, text);
   let slider = null;
   if (field.slider !== false) {
-    slider = element("input", { type: "range", min: 0, max: STEPS, step: 1, name: name + "-slider" });
+    const step = field.log ? 1 : (STEPS * field.step) / (field.high - field.low); // an arrow key is one step of the number
+    slider = element("input", { type: "range", min: 0, max: STEPS, step, name: name + "-slider" });
     slider.setAttribute("aria-label", `${field.words} ${field.symbol}`.trim());
     slider.addEventListener("input", () => {
       state[name] = text.value = fromSlider(field, Number(slider.value));
@@ -267,7 +268,8 @@ export function showError(problem) {
     const box = document.querySelector(`.field[data-name="${CSS.escape(name)}"]`);
     if (box && !box.hidden && !box.closest("fieldset").hidden) {
       box.classList.add("invalid");
-      box.querySelector(".error").textContent = problem.rule;
+      box.closest("details").open = true;
+      box.querySelector(".error").textContent = problem.rule.startsWith("=") ? `${part} ${problem.rule}` : problem.rule;
       box.querySelector("input, select").setAttribute("aria-invalid", "true");
       return true;
     }

@@ -37,7 +37,9 @@ function table(view, answer, sampled) {
     return answer.j.map((j, k) => ({ j, initial: answer.initial[k], innovation: answer.innovation[k], total: answer.total[k] }));
   if (view === "plan") return answer.isoflop;
   if (view === "panels")
-    return answer.panels.flatMap((p) => p.curves.flatMap((c) => c.x.map((x, k) => ({ regime: p.regime, quantity: p.quantity, against: c.axis, x, y: c.y[k] }))));
+    return answer.panels.flatMap((p) => [...p.curves, ...p.overlays].flatMap((c) => c.x.map((x, k) => ({
+      regime: p.regime, quantity: p.quantity, against: c.axis, rung: c.rung, x, y: c.y[k], error: c.error?.[k], guide: c.guide?.[k],
+    }))));
   const rows = answer.rows.map((row) => (view === "curve" ? { rung: "equivalent", ...row } : row));
   if (view !== "curve" || !sampled) return rows;
   const error = (row) => ({ reducible_standard_error: row.standard_error.reducible ?? "" });

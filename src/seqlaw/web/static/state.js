@@ -23,15 +23,17 @@ export const VIEWS = [
   ["panels", "The paper's panels"],
 ];
 
+const CHOICES = {
+  view: VIEWS.map(([name]) => name), along: ["M", "N", "P", "R"], kind: ["wsd", "block", "constant", "cosine"], by: ["L", "R"],
+  style: ["stacked", "lines"], scale: ["log", "linear"],
+};
+
 export const state = { ...DEFAULTS };
 
 export function readAddress() {
   const given = new URLSearchParams(location.hash.slice(1));
   for (const name of Object.keys(DEFAULTS)) state[name] = given.get(name) ?? DEFAULTS[name];
-  if (!VIEWS.some(([name]) => name === state.view)) state.view = DEFAULTS.view;
-  if (!["M", "N", "P", "R"].includes(state.along)) state.along = DEFAULTS.along;
-  if (!["wsd", "block", "constant", "cosine"].includes(state.kind)) state.kind = DEFAULTS.kind;
-  if (!["L", "R"].includes(state.by)) state.by = DEFAULTS.by;
+  for (const [name, choices] of Object.entries(CHOICES)) if (!choices.includes(state[name])) state[name] = DEFAULTS[name];
 }
 
 export function address() {
