@@ -1,4 +1,4 @@
-"""What people read fits in 80 columns, numbers of any size in 100, in a pipe too."""
+"""What people read fits in the 80 columns of a terminal; in a pipe it is folded to 100."""
 
 import itertools
 import re
@@ -77,7 +77,7 @@ def check(folder, monkeypatch, capsys):
 def test_no_line_of_any_command_is_wider(check):
     """Explore prints one short line; those below are narrower."""
     for command in COMMANDS:
-        check(command)
+        check(command, 80)
 
 
 def tables(text):
@@ -97,7 +97,7 @@ def test_the_laboratory_fits_80_columns_with_one_line_a_row(check):
 
 @pytest.mark.slow
 def test_no_line_of_a_large_plan_is_wider(check):
-    check("plan --compute 1e24 --tokens 1e15 --teacher regime1 --eval-length 4096 --min-P 64")
+    check("plan --compute 1e24 --tokens 1e15 --teacher regime1 --eval-length 4096 --min-P 64", 80)
     check("measure states.npy --tokens 1e6 --compute 1e12 --eval-length 512", 80)
 
 

@@ -82,7 +82,9 @@ def rates(options: SettingOptions, json: Json = False) -> None:
         ],
         header=("condition", "value", "needed", "scaled", "holds"),
     )
-    print_text("?: up to a constant that the theorem does not name; scaled: value over needed, with c_xi and c_0.")
+    print_text(
+        "?: up to a constant that the theorem does not name; scaled: value over needed, with c_xi and c_0."
+    )
     print_text(answer.statement)
     print_flags(answer.flags)
 
@@ -372,12 +374,12 @@ def tradeoff(
     names = [OWN, *(str(P) for P in common)]
     table = []
     for k, P in enumerate(lengths):
-        table.append((P, budget // P, *(answer.curve(name)[k].reducible for name in names)))
+        table.append((amount(P), amount(budget // P), *(answer.curve(name)[k].reducible for name in names)))
     print_table(
         table,
-        header=("P", "N", "tested at own length", *(f"at {P}" for P in common)),
-        title=f"Regime {answer.regime}: reducible risk at {budget:,} tokens, M={setting.M}, d={setting.d:g}, "
-        f"{setting.schedule.L} steps",
+        header=("P", "N", "at own length", *(f"at {P}" for P in common)),
+        title=f"Regime {answer.regime}: reducible risk at {amount(budget)} tokens, "
+        f"M={setting.M}, d={setting.d:g}, {amount(setting.schedule.L)} steps",
     )
     for name in names:
         low, high = answer.best[name]

@@ -11,6 +11,7 @@ from seqlaw.cli.output import merge_flags, print_flags, print_json, print_table,
 from seqlaw.fit import fit_power_law
 from seqlaw.model.checks import InputError, real
 from seqlaw.model.setting import Setting
+from seqlaw.planning.budget import amount
 from seqlaw.plot import check_path
 from seqlaw.rungs import ask
 from seqlaw.rungs.rows import columns, with_sums
@@ -65,7 +66,8 @@ def risk(
     ]
     title = (
         f"Regime {answer.regime}, rung {answer.rung}: M={setting.M} N={setting.N} P={setting.P} "
-        f"d={setting.d:g}, {answer.steps} steps (R={answer.horizon:g}), tested at length {answer.eval_length}"
+        f"d={setting.d:g}, {amount(answer.steps)} steps (R={answer.horizon:g}), "
+        f"tested at length {answer.eval_length}"
     )
     print_text(options.describe(setting.teacher))
     print_table(rows, header=("term", "value", "uncertainty"), title=title)
