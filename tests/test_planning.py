@@ -262,7 +262,7 @@ def check_against_random(t, compute, tokens, tested, count):
     assert best.reducible <= min(risk.reducible for risk in risks) * (1 + 1e-6)
 
 
-@pytest.mark.parametrize(("t", "compute", "tokens", "tested"), SETTINGS_20[::7])
+@pytest.mark.parametrize(("t", "compute", "tokens", "tested"), SETTINGS_20[::10])
 def test_never_beaten_by_random_allocations(t, compute, tokens, tested):
     check_against_random(t, compute, tokens, tested, 200)
 
@@ -302,17 +302,6 @@ def test_finite_exponents_approach_the_free_program():
             fitted = np.polyfit(np.log(K), np.log(values), 1)[0]
             print(f"{t.regime} {name}: fitted {fitted:.4f}, free program {wanted[name]:.4f}")
             assert fitted == pytest.approx(wanted[name], abs=tolerance)
-
-
-def test_the_optimum_is_flat_where_it_says():
-    s = search(TWO, 1e15, 1e9)
-    answer = finite_plan(s)
-    low, high = answer.flat["M"]
-    assert low < answer.best.M < high
-    assert high / low < 3
-    curve = {point.M: point.reducible for point in answer.isoflop}
-    assert min(curve.values()) == curve[answer.best.M]
-    assert len(curve) >= 6
 
 
 def least_risk(s, best, held, value):
@@ -385,14 +374,18 @@ def least_at(s, size, value):
     return min(risk.reducible for risk in risks)
 
 
-def test_both_profiles_are_optimised_far_from_the_optimum_too():
-    """A grid of 1.6 to 2 a step finds nothing better by 1 % (the searches end within about 0.5 %).
+def test_the_profiles_of_the_optimum():
+    """Flat where they say, and optimised far from the optimum too.
 
-    On the edge of the compute a search was once caught: 15 times the best width cost 31 for 4.6 times the
-    risk.
+    A grid of 1.6 to 2 a step finds nothing better by 1 % (the searches end within about 0.5 %). On the edge of
+    the compute a search was once caught: 15 times the best width cost 31 for 4.6 times the risk.
     """
     s = search(TWO, 1e15, 1e9)
     plan = finite_plan(s)
+    low, high = plan.flat["M"]
+    assert low < plan.best.M < high < 3 * low
+    assert len(plan.isoflop) >= 10
+    assert min(plan.isoflop, key=lambda point: point.reducible).M == plan.best.M
     for size, curve in (("M", plan.isoflop), ("P", plan.by_length)):
         for point in (curve[0], curve[-1]):
             assert point.reducible < 1.01 * least_at(s, size, getattr(point, size)), (size, point)
