@@ -12,7 +12,7 @@ import pytest
 import seqlaw
 from seqlaw.cli import main
 from seqlaw.cli.output import merge_flags, progress_bar
-from seqlaw.planning.budget import amount
+from seqlaw.model.amount import amount
 
 
 @pytest.fixture
@@ -134,7 +134,7 @@ def test_flags_name_their_points():
     ]
     # Two tests of the same lengths: flagged at each length, but not in each test.
     assert merge_flags([["a"], ["a"], [], ["a"]], "P", [2, 4, 2, 4]) == ["a (at P = 2 to 4: 3 of 4 points)"]
-    assert merge_flags([["a"], ["a"]]) == ["a"]
+    assert merge_flags([["a"], ["a"]], "P", [2, 4]) == ["a"]
 
 
 def test_the_slope_of_a_constant_is_zero(run):
@@ -145,7 +145,15 @@ def test_the_slope_of_a_constant_is_zero(run):
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(0, "0"), (352336, "352,336"), (1e8, "1e8"), (1.2346e15, "1.23e15"), (0.5, "0.5")]
+    ("value", "text"),
+    [
+        (0, "0"),
+        (352336, "352,336"),
+        (1e8, "1e8"),
+        (1.2346e15, "1.23e15"),
+        (1234.5, "1,234"),
+        (0.312, "0.312"),
+    ],
 )
 def test_counts_are_written_for_people(value, text):
     assert amount(value) == text
@@ -254,6 +262,8 @@ def test_teacher_files(fields, run, tmp_path):
         ("risk -P 0", "-P/--length must be at least 1"),
         ("risk --eval-length 1.5", "--eval-length must be a whole number"),
         ("risk --nope", "No such option: --nope"),
+        ("risk -M", "Option '-M' requires an argument"),
+        ("curve --no-confirm", "No such option: --no-confirm here; it belongs to plan"),
         ("risk extra", "unexpected extra argument"),
         ("nothing", "No such command"),
         ("curve --along Q", "--along must be one of M, N, P, R"),

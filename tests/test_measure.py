@@ -521,7 +521,7 @@ def test_a_saved_teacher_plans_as_the_advice_does(X, found, tmp_path, capsys):
     assert [told[s] for s in "MNPL"] == [getattr(mine.best, s) for s in "MNPL"]
     assert told["terms"]["reducible"] == mine.risk.reducible  # every bit of the spectra is in the file
     text = saved.read_text()
-    assert "x.npy: 800 sequences of 32 states, 32 features: reliable" in text
+    assert "x.npy': 800 sequences of 32 states, 32 features: reliable" in text
     low, value, high = found.alpha.low, found.alpha.value, found.alpha.high
     assert f"# alpha = {value!r}  # {low:.4g} to {high:.4g}\n" in text
     law = "".join(f"{line[2:]}\n" for line in text.splitlines() if line.startswith("# ") and " = " in line)

@@ -377,8 +377,8 @@ def least_at(s, size, value):
 def test_the_profiles_of_the_optimum():
     """Flat where they say, and optimised far from the optimum too.
 
-    A grid of 1.6 to 2 a step finds nothing better by 1 % (the searches end within about 0.5 %). On the edge of
-    the compute a search was once caught: 15 times the best width cost 31 for 4.6 times the risk.
+    A grid of 1.6 to 2 a step finds nothing better by 1 % (the searches end within about 0.5 %). On the edge
+    of the compute a search was once caught: 15 times the best width cost 31 for 4.6 times the risk.
     """
     s = search(TWO, 1e15, 1e9)
     plan = finite_plan(s)
@@ -389,6 +389,18 @@ def test_the_profiles_of_the_optimum():
     for size, curve in (("M", plan.isoflop), ("P", plan.by_length)):
         for point in (curve[0], curve[-1]):
             assert point.reducible < 1.01 * least_at(s, size, getattr(point, size)), (size, point)
+
+
+def test_a_profile_takes_the_best_that_was_seen():
+    """Two valleys at P = 2: M = 1 with few steps, M = 7 with more. And where all allocations are known."""
+    length = finite_plan(search(TWO, 523637999, 24, max_M=7)).by_length[0]
+    assert (length.P, length.M) == (2, 7)
+    s = search(TWO, 150, 100, d=64, schedule=Constant(gamma=1.0, L=10), tested=5)
+    plan = finite_plan(s)
+    for axis, curve in ((0, plan.isoflop), (1, plan.by_length)):
+        for point in curve:
+            size = (point.M, point.P)[axis]
+            assert point.reducible == min(s.value(t) for t in s.seen if t[axis] == size)
 
 
 @pytest.mark.parametrize("exponent", [3, 12, 30])

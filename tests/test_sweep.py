@@ -22,7 +22,7 @@ from lab_tasks import walk
 from seqlaw.cli import main
 from seqlaw.lab.errors import StoreError
 from seqlaw.lab.run import run
-from seqlaw.lab.store import FILE
+from seqlaw.lab.store import FILE, Outcome, Store
 from seqlaw.lab.table import load as load_any
 from seqlaw.lab.table import to_dataset
 from seqlaw.model.checks import InputError
@@ -449,3 +449,15 @@ def test_the_guide_shows_valid_files() -> None:
     counts = [len(load_sweep(tomllib.loads(block)).tasks) for block in blocks]
     # teachers × M × N × P × schedules × test lengths
     assert counts == [2 * 4 * 1 * 2 * 2 * 1, 2 * 8 * 2 * 4 * (4 + 2) * 2]
+
+
+def test_a_driver_of_another_version_says_nothing_about_the_rows(tmp_path):
+    """Version 1 finished, version 2 was stopped before its first task: the table is 1's, and whole."""
+    done = Outcome(key="a", task={"x": 1}, rows='[{"y": 2.0}]', seconds=0.1, machine="{}")
+    with Store(tmp_path, seed=0, version="1", planned=["a"]) as store:
+        store.record([done])
+    with Store(tmp_path, seed=0, version="2", planned=["a", "b"], resume="again"):
+        pass
+    found = load_any(tmp_path)
+    assert (len(found.frame), found.standing) == (1, None)
+    assert load_any(tmp_path, version="all").standing.tasks == 2

@@ -8,6 +8,7 @@ from seqlaw.advice.advise import Advice, advise
 from seqlaw.advice.held_out import HeldOut, held_out
 from seqlaw.fit import PowerFit, fit_power_law
 from seqlaw.measuring.measure import Estimate, Measurement, measure
+from seqlaw.measuring.saving import save_teacher
 from seqlaw.model.assumptions import setting_flags, teacher_flags
 from seqlaw.model.checks import InputError
 from seqlaw.model.descent import Moments, Spectrum, descend
@@ -106,6 +107,7 @@ __all__ = [
     "sampled_risks",
     "sampled_rows",
     "sampled_terms",
+    "save_teacher",
     "score",
     "setting_flags",
     "sketched_problem",

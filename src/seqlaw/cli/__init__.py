@@ -55,8 +55,8 @@ def main(arguments: list[str] | None = None) -> None:
     except (SingularProblem, LabError) as error:
         _fail(str(error))
     except _UsageError as error:
-        text = getattr(error, "format_message", error.__str__)()
-        _fail(" ".join(text.split()) + _elsewhere(error))
+        text = _elsewhere(error) or getattr(error, "format_message", error.__str__)()
+        _fail(" ".join(text.split()))
     except MemoryError:
         _fail("these sizes do not fit in memory (the equivalent rung takes any size)")
     except KeyboardInterrupt:  # outside a command: inside, typer makes it the exit code 130
@@ -68,11 +68,13 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _elsewhere(error: Exception) -> str:
-    """Which commands have an option that this one has not."""
-    option = getattr(error, "option_name", None)
+    """For an option that only other commands have: which."""
+    if type(error).__name__ != "NoSuchOption":
+        return ""
+    option = getattr(error, "option_name", "")
     commands = getattr(typer.main.get_command(app), "commands", {}).items()
-    owners = [name for name, command in commands if any(option in p.opts for p in command.params)]
-    return f" here; it belongs to {', '.join(owners)}" if option and owners else ""
+    owners = [name for name, one in commands if any(option in p.opts + p.secondary_opts for p in one.params)]
+    return f"No such option: {option} here; it belongs to {', '.join(owners)}" if owners else ""
 
 
 def _fail(message: str) -> None:

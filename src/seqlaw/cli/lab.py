@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -98,9 +99,9 @@ def _ahead(found: Estimate, workers: int) -> str:
 
 
 def _command(file: str, out: str, engine: str, scheduler: str | None) -> str:
-    """What to type to go on."""
+    """What to type to go on, from any folder."""
     cluster = [] if scheduler is None else ["--engine", engine, "--scheduler", scheduler]
-    return shlex.join(["seqlaw", "sweep", file, "--out", out, *cluster])
+    return shlex.join(["seqlaw", "sweep", os.path.abspath(file), "--out", os.path.abspath(out), *cluster])
 
 
 def _report(summary: Summary, out: str) -> None:

@@ -23,11 +23,12 @@ from seqlaw.cli.options import (
     takes,
 )
 from seqlaw.cli.output import merge_flags, print_flags, print_json, print_table, print_text
+from seqlaw.model.amount import amount
 from seqlaw.model.checks import InputError, positive, whole
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import LONGEST, PRESETS
 from seqlaw.planning import plan as planning
-from seqlaw.planning.budget import Budget, amount
+from seqlaw.planning.budget import Budget
 from seqlaw.planning.corollary import SIZES, Exponents
 from seqlaw.planning.program import SETTINGS, Program
 from seqlaw.planning.tradeoff import OWN, split_lengths
@@ -280,7 +281,7 @@ def _print_plan(answer: planning.Plan) -> None:
             f"T = K^{answer.tau:.3g}, {answer.phase}",
         )
         print_table(
-            [(name, *(amount(round(x)) for x in _sizes(e, answer).values())) for name, e in lines],
+            [(name, *(amount(x) for x in _sizes(e, answer).values())) for name, e in lines],
             header=("sizes", "M", "N", "P", "L"),
             title="The same as sizes, with every constant one: rates do not know the constants.",
         )
@@ -379,10 +380,10 @@ def tradeoff(
         table,
         header=("P", "N", "at own length", *(f"at {P}" for P in common)),
         title=f"Regime {answer.regime}: reducible risk at {amount(budget)} tokens, "
-        f"M={setting.M}, d={setting.d:g}, {amount(setting.schedule.L)} steps",
+        f"M={amount(setting.M)}, d={setting.d:g}, {amount(setting.schedule.L)} steps",
     )
     for name in names:
         low, high = answer.best[name]
-        where = "its own length" if name == OWN else f"length {name}"
-        print(f"tested at {where}: best P {low if low == high else f'{low} to {high}'}")
+        where = "its own length" if name == OWN else f"length {amount(int(name))}"
+        print(f"tested at {where}: best P {amount(low)}{'' if low == high else f' to {amount(high)}'}")
     print_flags(flags)

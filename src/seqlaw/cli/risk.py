@@ -9,9 +9,9 @@ import typer
 from seqlaw.cli.options import Jobs, Json, Plot, Seed, SettingOptions, jobs_or_all, size, takes
 from seqlaw.cli.output import merge_flags, print_flags, print_json, print_table, print_text, progress_bar
 from seqlaw.fit import fit_power_law
+from seqlaw.model.amount import amount
 from seqlaw.model.checks import InputError, real
 from seqlaw.model.setting import Setting
-from seqlaw.planning.budget import amount
 from seqlaw.plot import check_path
 from seqlaw.rungs import ask
 from seqlaw.rungs.rows import columns, with_sums

@@ -219,10 +219,8 @@ class Store:
 
 def read(folder: Path) -> Iterator[Record]:
     """All records of a folder in the order in which they were written; also while a driver is at work."""
-    path = folder / FILE
+    path = _present(folder)
     with _translated(path):
-        if not path.exists():
-            raise StoreError(f"{folder} holds no results ({FILE} is not there)")
         inspect(path)
         with contextlib.closing(_reader(path)) as database:
             machines = {id: json.loads(facts) for id, facts in database.execute("SELECT * FROM machines")}
@@ -254,7 +252,7 @@ def recorded(folder: Path, version: str) -> tuple[set[str], set[str]]:
 
 def standing(folder: Path) -> Standing | None:
     """What has become of the last driver's tasks; None in a file from before they were written down."""
-    path = folder / FILE
+    path = _present(folder)
     with _translated(path):
         inspect(path)
         with contextlib.closing(_reader(path)) as database:
@@ -264,6 +262,15 @@ def standing(folder: Path) -> Standing | None:
     if not tasks:  # a driver has just made the file
         return None
     return Standing(version=version, tasks=tasks, finished=finished, failed=failed, resume=resume)
+
+
+def _present(folder: Path) -> Path:
+    """The file of a folder, which must be there."""
+    path = folder / FILE
+    with _translated(path):
+        if not path.exists():
+            raise StoreError(f"{folder} holds no results ({FILE} is not there)")
+    return path
 
 
 def _known(database: sqlite3.Connection, version: str) -> tuple[set[str], set[str]]:

@@ -53,15 +53,15 @@ def load(folder: Path | str, *, version: str | None = None, derived: Sequence[st
     `derived` names columns of the rows that follow from the parameters and are no measurements.
     """
     pd = library("pandas")
+    asked = standing(Path(folder))  # before the rows: a driver at work may make it stale, never too good
     records = list(read(Path(folder)))
-    asked = standing(Path(folder))
-    if asked is not None and version not in (None, "all", asked.version):
-        asked = None
     counts = Counter(record.version for record in records)
     if version is None and records:
         version = records[-1].version
     elif version not in (None, "all") and version not in counts:
         raise StoreError(f"{folder} has no rows of version {version}, only of {', '.join(counts) or 'none'}")
+    if asked is not None and version not in (None, "all", asked.version):
+        asked = None
     chosen = [record for record in records if version in ("all", record.version)]
     names = _in_order(_parameters(record.task) | {"seed": record.seed} for record in chosen)
     rows, failures = [], []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import fields
 from pathlib import Path
 
@@ -33,7 +34,9 @@ def save_teacher(found: Measurement, path: str | Path, *, source: str = "sequenc
     if void:
         raise InputError(_FIELD, f"needs sequences to predict from: {VOID[void[0]][0]}", source)
     try:
-        path.write_text(_text(found, source), encoding="utf-8")
+        draft = path.with_name(path.name + ".part")
+        draft.write_text(_text(found, source), encoding="utf-8")
+        os.replace(draft, path)
     except OSError as error:
         raise InputError(_FIELD, f"must be writable ({error.strerror})", str(path)) from None
 
@@ -44,7 +47,7 @@ def _text(found: Measurement, source: str) -> str:
     if found.teacher is None:
         use = "It defines no stable teacher."
     lines = [
-        f"# Measured from {source}: {data_words(found)}",
+        f"# Measured from {source!a}: {data_words(found)}",
         f"# Regime {regime_words(found.regime)}; {LOOKS[found.seen]}",
         *(f"# ! {flag}" for flag in found.flags),
         "",

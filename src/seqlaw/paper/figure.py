@@ -29,7 +29,7 @@ LABELS = {
     "bias": "bias",
     "variance": "variance",
 }
-STYLES = {"sampled": (0, (1, 1)), "exact": (0, (1, 1.2)), "equivalent": (0, (4, 1, 1, 1))}
+STYLES = {"sampled": (0, (1, 1)), "exact": (0, (3, 1.5)), "equivalent": (0, (4, 1, 1, 1))}
 
 
 def draw_panels(series: Sequence[Measured], overlays: Sequence[Sequence[Measured]] = ()) -> Figure:

@@ -137,14 +137,6 @@ class Search:
         return Allocation(M=M, N=self.trajectories(triple), P=P, L=L, reducible=self.value(triple))
 
 
-def amount(value: float) -> str:
-    """A count for people: 352,336 in full, 1.25e12 where nobody reads the digits."""
-    if value < 1e8 and value == int(value):
-        return f"{value:,.0f}"
-    digits, _, power = f"{value:.3g}".partition("e")
-    return digits + (f"e{int(power)}" if power else "")
-
-
 def _whole(value: float) -> int:
     return 10**40 if value == math.inf else int(value)
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
@@ -21,6 +23,8 @@ from seqlaw.planning.pattern import descend
 from seqlaw.planning.profiles import flat_ranges, take_profiles
 from seqlaw.rungs.equivalent import equivalent_risks
 from seqlaw.rungs.terms import Risk
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,9 +52,9 @@ def finite_plan(search: Search) -> FinitePlan:
     else:
         search.look(_grid(box))
         starts = sorted(search.seen, key=search.relaxed)[:2]
-        ends = descend(search, [(triple, None) for triple in starts], box, finest=0.05, rounds=40)
+        ends = descend(search, [(triple, None) for triple in starts], box, finest=0.1, rounds=40)
         near = min(ends, key=search.relaxed)
-        descend(search, [(near, None)], box, finest=4e-3, rounds=40, step=0.1)
+        descend(search, [(near, None)], box, finest=4e-3, rounds=40, step=0.15)
         _polish(search, min(search.seen, key=search.relaxed), box)
     if not search.seen:
         raise InputError("compute", "leaves no allocation under these limits", search.budget.compute)
@@ -59,23 +63,31 @@ def finite_plan(search: Search) -> FinitePlan:
     # The search took quick sums, right to 1e-4: the accurate ones decide between the best few.
     finalists = sorted(search.seen, key=search.value)[:12]
     risks = dict(zip(finalists, equivalent_risks([search.setting(t) for t in finalists]), strict=True))
-    best = min(finalists, key=lambda t: risks[t].reducible)
+    best = _thriftiest(finalists, lambda t: risks[t].reducible, lambda t: search.allocation(t).compute)
     return FinitePlan(
         best=dataclasses.replace(search.allocation(best), reducible=risks[best].reducible),
         risk=risks[best],
-        isoflop=_best_by("M", [search.allocation(t) for t in {best, *(t for _, t, _ in profiles[0])}]),
-        by_length=_best_by("P", [search.allocation(t) for t in {best, *(t for _, t, _ in profiles[1])}]),
+        isoflop=_best_by(search, 0, {best[0], *(size for size, _, _ in profiles[0])}),
+        by_length=_best_by(search, 1, {best[1], *(size for size, _, _ in profiles[1])}),
         flat=flat_ranges(search, profiles),
     )
 
 
-def _best_by(size: str, allocations: list[Allocation]) -> tuple[Allocation, ...]:
-    """One allocation a size, the best: a ceiling can bring several searches to the same one."""
-    best: dict[int, Allocation] = {}
-    for allocation in sorted(allocations, key=lambda a: (getattr(a, size), -a.reducible)):
-        if allocation.reducible < math.inf:
-            best[getattr(allocation, size)] = allocation
-    return tuple(best.values())
+def _best_by(search: Search, axis: int, sizes: Collection[int]) -> tuple[Allocation, ...]:
+    """The best allocation seen with each of these widths (axis 0) or lengths (axis 1)."""
+    found: dict[int, list[Allocation]] = {size: [] for size in sorted(sizes)}
+    for triple in search.seen:
+        if triple[axis] in found:
+            found[triple[axis]].append(search.allocation(triple))
+    return tuple(
+        _thriftiest(seen, lambda a: a.reducible, lambda a: a.compute) for seen in found.values() if seen
+    )
+
+
+def _thriftiest(choices: Sequence[T], risk: Callable[[T], float], compute: Callable[[T], int]) -> T:
+    """The least risk; where several have it, to nine digits, the least compute."""
+    least = min(map(risk, choices))
+    return min((c for c in choices if risk(c) <= least * (1 + 1e-9)), key=compute)
 
 
 def _grid(box: Box) -> list[Triple]:

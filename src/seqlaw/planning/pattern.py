@@ -17,6 +17,8 @@ _MOVES = np.array(
     [*itertools.product((-1, 0, 1), repeat=3), (1, 0, -2), (-1, 0, 2), (1, -2, 0), (-1, 2, 0)], dtype=float
 )
 _MOVES = _MOVES[np.any(_MOVES != 0, axis=1)]
+# With N held the steps mostly follow from the other sizes: the corners of the cube are not worth their price.
+_FEWER = _MOVES[np.count_nonzero(_MOVES, axis=1) <= 2]
 
 N_AXIS = 3
 """Sizes are numbered M, P, L, N: the first three are a Triple."""
@@ -67,17 +69,18 @@ def descend(
 def _candidates(search: Search, here: Triple, step: float, held: Held, box: Box) -> list[Triple]:
     """The moves from a point, inside the box and the compute, with what is held as it is."""
     axis, size = held or (None, 0)
-    moves = _MOVES if axis is None or axis == N_AXIS else _MOVES[_MOVES[:, axis] == 0]
+    moves = _MOVES if axis is None else _FEWER if axis == N_AXIS else _MOVES[_MOVES[:, axis] == 0]
     N = size if axis == N_AXIS else 1
     sizes = (cut(search, _moved(here, step * move, box), N, axis) for move in moves)
     return [t for t in sizes if box.holds(t) and (axis in (None, N_AXIS) or t[axis] == size)]
 
 
 def _moved(here: Triple, move: Array, box: Box) -> Triple:
-    """The sizes moved in logarithms: a small one by one at least."""
+    """The sizes moved in logarithms: a small one by one at least, one that stays to the last digit."""
     there = box.integers(np.log(np.array(here, dtype=float)) + move)
     M, P, L = (
-        a + (u > 0) - (u < 0) if a == b else b for a, b, u in zip(here, there, move.tolist(), strict=True)
+        a if u == 0 else b if a != b else a + (1 if u > 0 else -1)
+        for a, b, u in zip(here, there, move.tolist(), strict=True)
     )
     return box.clip((M, P, L))
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+from seqlaw.model.amount import amount
 from seqlaw.model.assumptions import teacher_flags
 from seqlaw.model.checks import InputError
 from seqlaw.model.schedule import WSD, Explicit, Schedule
 from seqlaw.model.teacher import Modes, Teacher
-from seqlaw.planning.budget import Budget, Search, amount
+from seqlaw.planning.budget import Budget, Search
 from seqlaw.planning.corollary import Corollary, corollary
 from seqlaw.planning.finite import FinitePlan, finite_plan
 from seqlaw.planning.program import SETTINGS, Program, program

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from seqlaw.planning.budget import Box, Search, Triple
-from seqlaw.planning.pattern import N_AXIS, cut, descend, judge
+from seqlaw.planning.pattern import N_AXIS, cut, descend
 
 # Where the profiles of M, P, L and N are taken, on both sides of the optimum; P and N are often nearly free.
-_FACTORS = ((1.25, 2.5, 6.0, 15.0), (2.0, 15.0, 1e3), (1.25, 2.5), (1.3, 4.0))
+_FACTORS = ((1.25, 2.5, 6.0, 15.0), (2.0, 15.0, 1e3), (1.6,), (2.0,))
 Point = tuple[int, Triple, float]
 """A point of a profile: the size that is held, the best (M, P, L) with it, and its risk."""
 
@@ -25,11 +25,11 @@ def take_profiles(search: Search, best: Triple, box: Box) -> list[list[Point]]:
     wide = [(k, size * x) for k, size in enumerate(sizes) for f in _FACTORS[k] for x in (f, 1 / f)]
     if search.eval_length is not None:  # the length that its reader will ask about
         wide.append((1, max(search.eval_length, 1)))
-    _hold(search, wide, box, profiles, finest=0.1)
+    _hold(search, wide, box, profiles, step=0.3, finest=0.1)
     # A side that has not lost 1 % yet is looked at where it ends.
     edges = [*zip(box.low, box.high, strict=True), (1, search.trajectories(box.low))]
     ends = [(k, end) for k, profile in enumerate(profiles) for end in flat_range(profile, edges[k])]
-    _hold(search, ends, box, profiles, finest=0.03)
+    _hold(search, ends, box, profiles, step=0.12, finest=0.03)  # from neighbours that are known by now
     return profiles
 
 
@@ -39,32 +39,37 @@ def _hold(
     box: Box,
     profiles: list[list[Point]],
     *,
+    step: float,
     finest: float,
 ) -> None:
     """Add to the profiles the best allocations with one size held at each target (axis, size)."""
     choices: list[tuple[list[Triple], tuple[int, int]]] = []
     for axis, target in targets:
-        optimum, best, _ = profiles[axis][0]
         edges = (1, search.trajectories(box.low)) if axis == N_AXIS else (box.low[axis], box.high[axis])
         size = min(max(round(target), edges[0]), edges[1])
-        if size != optimum:
-            near = [best, *_seen_near(search, axis, size, box)]
-            choices.append(([_shrink(search, t, axis, size, box) for t in near], (axis, size)))
+        neighbour, triple, _ = min(profiles[axis], key=lambda point: abs(math.log(point[0] / size)))
+        if size != neighbour:
+            near = [_shrink(search, triple, axis, size, box)]
+            if axis < 2 and not neighbour / 3 < size < neighbour * 3:
+                near += [_shrink(search, t, axis, size, box) for t in _another(search, near[0], axis, box)]
+            choices.append((near, (axis, size)))
     search.look(itertools.chain.from_iterable(near for near, _ in choices))
-    starts = [(min(near, key=judge(search, held)), held) for near, held in choices]
-    ends = descend(search, starts, box, finest=finest, rounds=12, step=0.3)
+    starts = [(t, held) for near, held in choices for t in dict.fromkeys(near) if t in search.seen]
+    ends = descend(search, starts, box, finest=finest, rounds=12, step=step)
     for end, (_, (axis, size)) in zip(_spend(search, ends, starts, box), starts, strict=True):
         risk = search.at(size, end) if axis == N_AXIS else search.relaxed(end)
         profiles[axis].append((size, end, risk))
 
 
-def _seen_near(search: Search, axis: int, size: int, box: Box) -> list[Triple]:
-    """The best allocation so far with about this size: far from the optimum another valley may be deeper."""
-    if axis == N_AXIS:
-        return []
-    reach = float(box.logs[1, axis] - box.logs[0, axis]) / 16
-    layer = [t for t in search.seen if abs(math.log(t[axis] / size)) <= reach]
-    return sorted(layer, key=search.relaxed)[:1]
+def _another(search: Search, start: Triple, axis: int, box: Box) -> list[Triple]:
+    """The best so far with about the same M (or P) and another P (or M): far out its valley may be deeper."""
+    reach, other = float(box.logs[1, axis] - box.logs[0, axis]) / 16, 1 - axis
+    layer = [
+        t
+        for t in search.seen
+        if abs(math.log(t[axis] / start[axis])) <= reach and abs(math.log(t[other] / start[other])) > 0.4
+    ]
+    return [min(layer, key=search.relaxed)] if layer else []
 
 
 def _shrink(search: Search, start: Triple, axis: int, size: int, box: Box) -> Triple:
@@ -83,7 +88,11 @@ def _shrink(search: Search, start: Triple, axis: int, size: int, box: Box) -> Tr
             give = min(spent / (2.0 if k == 0 else 1.0), x[k] - low[k])
             x[k] -= give
             spent -= give * (2.0 if k == 0 else 1.0)
-    return box.clip(cut(search, box.integers(x), N, axis))
+    sizes = list(box.integers(x))
+    if axis != N_AXIS:
+        sizes[axis] = size  # a large one would not survive its logarithm
+    M, P, L = sizes
+    return box.clip(cut(search, (M, P, L), N, axis))
 
 
 def _spend(

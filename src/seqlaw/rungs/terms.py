@@ -27,14 +27,11 @@ def frozen_filter_flags(tokens_per_dimension: float) -> list[str]:
     ]
 
 
-def merge_flags(
-    flag_lists: Sequence[Iterable[str]], axis: str = "point", values: Sequence[float] | None = None
-) -> list[str]:
+def merge_flags(flag_lists: Sequence[Iterable[str]], axis: str, values: Sequence[float]) -> list[str]:
     """The flags of many points, one line a kind: the first text, and at which values of the axis.
 
     Assumptions are of the same kind only if they are the same text; other flags carry the point's numbers.
     """
-    values = range(1, len(flag_lists) + 1) if values is None else values
     first: dict[str, str] = {}
     places: dict[str, list[float]] = {}
     for value, flags in zip(values, flag_lists, strict=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -50,8 +51,15 @@ def to_json(answer: Answer) -> bytes:
     # d = inf is an input, and a condition may ask for "above zero": no news for the reader.
     lost = [flag for flag in lost if ".d is infinite" not in flag and ": badge." not in flag]
     if lost:
-        body["flags"] = [*body.get("flags", []), *merge_flags([[flag] for flag in lost])]
+        body["flags"] = [*body.get("flags", []), *_counted(lost)]
     return json.dumps(body, allow_nan=False, separators=(",", ":")).encode()
+
+
+def _counted(lost: list[str]) -> list[str]:
+    """One flag a kind ("infinite", "undefined"), with how many more there are."""
+    kinds = Counter(flag.partition(":")[0] for flag in lost)
+    first = {flag.partition(":")[0]: flag for flag in reversed(lost)}
+    return [first[kind] + (f" (and {n - 1} more)" if n > 1 else "") for kind, n in kinds.items()]
 
 
 def badge(setting: Setting) -> Answer:

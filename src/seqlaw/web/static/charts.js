@@ -223,7 +223,7 @@ export function plan(answer, state, narrow) {
 }
 
 // As the report draws them: measured solid, the paper's guides dashed above it, other rungs below.
-const OVERLAYS = { sampled: ["dot", "dotted"], exact: ["dot", "dotted"], equivalent: ["dashdot", "dash-dotted"] };
+const OVERLAYS = { sampled: ["dot", "dotted"], exact: ["dash", "short dashes"], equivalent: ["dashdot", "dash-dotted"] };
 export function panels(answer, state, narrow) {
   const overlays = answer.overlay.map((rung) => `; ${OVERLAYS[rung][1]}: ${rung} rung`).join("");
   const data = [], out = layout(`The paper's panels. Solid: ${answer.source}; dashed: the paper's guides${overlays}`, undefined, undefined, narrow);
@@ -254,7 +254,8 @@ export function panels(answer, state, narrow) {
       data.push({ ...line(one.shown, one.guide, `guide against ${one.axis}`, "#262626", { line: { dash: "6px,3px", width: 1.2 } }), ...axes, ...hover(one, "guide, ") });
     const text = panel.curves.map((one, i) =>
       `<span style="color:${colour(i)}">${one.axis}: slope ${signed(one.slope)}</span> (guide ${signed(one.guide_slope)})`);
-    const values = panel.curves.flatMap((one) => [...one.y, ...one.guide]), xs = panel.curves.flatMap((one) => one.shown);
+    const bar = (one, sign) => one.y.map((y, i) => y + sign * (one.error ? one.error[i] : 0)).filter((y) => y > 0);
+    const values = [...panel.curves.flatMap((one) => [...bar(one, -1), ...bar(one, 1), ...one.guide]), ...panel.overlays.flatMap((one) => one.y)], xs = panel.curves.flatMap((one) => one.shown);
     out["xaxis" + n] = { ...axis(together ? panel.relative : WORDS[panel.curves[0].axis]), ...decades(xs) };
     out["yaxis" + n] = { ...axis(""), ...decades(values) };
     const span = Math.log10(Math.max(...values) / Math.min(...values));

@@ -1,0 +1,13 @@
+"""How counts are written for people."""
+
+from __future__ import annotations
+
+import math
+
+
+def amount(value: float) -> str:
+    """352,336 in full, whole; 1.25e12 where nobody reads the digits, 0.31 where less than one is meant."""
+    if 1 <= value < 1e8 or value == 0:
+        return f"{math.floor(value):,}"
+    digits, _, power = f"{value:.3g}".partition("e")
+    return digits + (f"e{int(power)}" if power else "")
