@@ -17,7 +17,7 @@ $(VENV)/.ready: pyproject.toml | $(BIN)/python
 	touch $@
 
 $(VENV)/.reproduce: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[fast,lab,plot]'
+	$(BIN)/python -m pip install --quiet --editable '.[all]'
 	touch $@
 
 # The paper's six panels and ten slopes; interrupted, the same command goes on where it was.

@@ -149,7 +149,7 @@ def test_the_slope_of_a_constant_is_zero(run):
     [
         (0, "0"),
         (352336, "352,336"),
-        (1e8, "1e8"),
+        (1e9, "1e9"),
         (1.2346e15, "1.23e15"),
         (1234.5, "1,234"),
         (0.312, "0.312"),
@@ -342,6 +342,23 @@ def test_the_first_line_says_which_teacher(run, command):
     assert run(*command)[1].startswith(f"Teacher regime2 (the default): {PRINTED}\n")
     assert run(*command, "--teacher", "regime1")[1].startswith("Teacher regime1: alpha=1.5 theta=2.5 r=0.2 ")
     assert run(*command, "--rho", 0.5)[1].startswith(f"Teacher: {PRINTED.replace('0.55', '0.5')}\n")
+
+
+@pytest.mark.parametrize(
+    "command", ["risk", "tradeoff --tokens 1000", "curve --points 3 --to 64", "spectrum"]
+)
+def test_arrays_need_no_width(run, tmp_path, command):
+    """128 is wider than 24 modes: a quarter of them is taken."""
+    np.savez(tmp_path / "m.npz", a=np.full(24, 0.5), sigma_xi=np.ones(24), sigma_0=np.ones(24))
+    code, out, err = run(*command.split(), "--teacher", tmp_path / "m.npz")
+    assert (code, err) == (0, "")
+    assert "M=6" in out or command in ("spectrum", "curve --points 3 --to 64")
+
+
+def test_a_tradeoff_knows_the_names_of_a_plan(fields):
+    answer = fields("tradeoff", "--min-P", 4, "--max-P", 64, "--eval-length", 128, "--points", 3)
+    assert answer["inputs"]["lengths"] == [4, 16, 64]
+    assert list(answer["best"]) == ["own", "128"]
 
 
 def test_the_first_line_counts_the_modes_of_arrays(run, tmp_path):

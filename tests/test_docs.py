@@ -29,19 +29,19 @@ def run(arguments, folder):
 
 
 def words(text):
-    """Words as they are, numbers as numbers: their last digits may differ on another processor."""
+    """Words as they are, numbers with their form: their last digits may differ on another processor."""
     found = []
     for word in text.split():
         try:
-            found.append(float(word.replace(",", "")))
+            found.append((float(word.replace(",", "")), "," in word, "e" in word.lower()))
         except ValueError:
             found.append(word)
     return found
 
 
 def same(shown, printed):
-    if isinstance(shown, float) and isinstance(printed, float):
-        return math.isclose(shown, printed, rel_tol=0.02)
+    if isinstance(shown, tuple) and isinstance(printed, tuple):
+        return math.isclose(shown[0], printed[0], rel_tol=0.02) and shown[1:] == printed[1:]
     return shown == printed
 
 

@@ -485,3 +485,26 @@ def test_tradeoff_spends_the_tokens():
     assert [(row.P, row.N) for row in answer.curve("own")] == [(3, 333), (7, 142)]
     assert {row.eval_length for row in answer.curve("16")} == {16}
     assert dataclasses.asdict(answer.rows[0])["P"] == 3
+
+
+# --- what is said about it -----------------------------------------------------------------------
+
+
+def test_tokens_that_fill_no_sequence_are_not_called_useless():
+    """18 sequences of 16 in 300 tokens: with 304 the risk falls, so tokens limit, and 12 are left by rounding."""
+    answer = plan(TWO, Budget(compute=1e10, tokens=300, min_P=16), eval_length=64, confirm=False)
+    assert (answer.finite.best.N, answer.finite.best.P) == (18, 16)
+    [note] = [note for note in answer.notes if "tokens are used" in note]
+    assert (
+        note == "288 of 300 tokens are used: 18 whole sequences fill no more, but tokens do limit this plan."
+    )
+    assert set(answer.finite.risk.accuracy.values()) >= {"may be much too low (frozen-filter)"}
+
+
+def test_a_wide_range_of_lengths_has_its_ends():
+    """Regime II at its own length: 1 % from about 2e4 to 4e5, but 1.5 and 4.9 times the risk far from it."""
+    answer = plan(TWO, Budget(compute=1e15, tokens=1e8, max_P=10**7))
+    [note] = [note for note in answer.notes if "hardly matters" in note]
+    assert re.search(
+        r"Outside it does: P = \d+ costs 1\.5\d times the risk, P = 10,000,000 costs 2\.\d+", note
+    )

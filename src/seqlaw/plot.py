@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from seqlaw.model.checks import InputError, needs
+from seqlaw.model.checks import InputError, MissingLibrary, needs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,7 +33,7 @@ def new_figure(width: float, height: float, rows: int = 1, columns: int = 1) -> 
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError:
-        raise InputError("plot", needs("matplotlib", "plot"), "none") from None
+        raise MissingLibrary(f"--plot {needs('matplotlib', 'plot')}") from None
     matplotlib.rcParams["svg.hashsalt"] = "seqlaw"  # element ids of an SVG, otherwise random
     figure = Figure(figsize=(width, height), layout="constrained", dpi=160)
     FigureCanvasAgg(figure)

@@ -11,7 +11,7 @@ import typer
 import seqlaw
 from seqlaw.cli.options import option_of
 from seqlaw.lab.errors import LabError
-from seqlaw.model.checks import InputError
+from seqlaw.model.checks import InputError, MissingLibrary
 from seqlaw.model.sketch import SingularProblem
 
 app = typer.Typer(
@@ -51,8 +51,9 @@ def main(arguments: list[str] | None = None) -> None:
         register.register(app)
         code = app(args=given or ["--help"], standalone_mode=False)
     except InputError as error:
-        _fail(f"{option_of(error.field)} {error.rule}, got {error.value}")
-    except (SingularProblem, LabError) as error:
+        value = f"{error.value:g}" if isinstance(error.value, float) else error.value
+        _fail(f"{option_of(error.field)} {error.rule}, got {value}")
+    except (SingularProblem, LabError, MissingLibrary) as error:
         _fail(str(error))
     except _UsageError as error:
         text = _elsewhere(error) or getattr(error, "format_message", error.__str__)()

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from seqlaw.model.checks import InputError, needs, whole
+from seqlaw.model.checks import InputError, MissingLibrary, needs, whole
 
 
 def explore(
@@ -39,7 +39,7 @@ def explore(
 
         app = create_app(hosts=None if allow_remote else {*LOOPBACK, host.lower()}, results=results)
     except ImportError as error:
-        raise InputError("seqlaw explore", needs(error.name or "fastapi", "web"), "none") from None
+        raise MissingLibrary(f"seqlaw explore {needs(error.name or 'fastapi', 'web')}") from None
     if results is not None:
         from seqlaw.web.panels import check_results
 

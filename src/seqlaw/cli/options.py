@@ -62,7 +62,15 @@ Plot = Annotated[str | None, typer.Option(help="Draw a picture: png, pdf or svg.
 Jobs = Annotated[int | None, typer.Option(help="Cores to use.  [default: all]")]
 
 
-Width = Annotated[str, typer.Option("--width", "-M", help="Width M of the student.", metavar="INT")]
+Width = Annotated[
+    str | None,
+    typer.Option(
+        "--width",
+        "-M",
+        help="Width M of the student.  [default: 128, of arrays at most a quarter of the modes]",
+        metavar="INT",
+    ),
+]
 ModeCount = Annotated[
     str | None,
     typer.Option("--modes", "-d", help="Latent dimensions d.  [default: 1024]", metavar="INT|inf"),
@@ -74,6 +82,13 @@ def modes_or_default(modes: str | None, teacher: Teacher | Modes) -> float | Non
     if modes is None:
         return None if isinstance(teacher, Modes) else 1024
     return size("d", modes, infinite=True)
+
+
+def width_or_default(width: str | None, teacher: Teacher | Modes) -> int:
+    """M as it was given; else 128, or for arrays a quarter of their modes if that is less."""
+    if width is not None:
+        return int(size("M", width))
+    return min(128, max(1, teacher.d // 4)) if isinstance(teacher, Modes) else 128
 
 
 def jobs_or_all(jobs: int | None) -> int:
@@ -153,7 +168,7 @@ class ScheduleOptions(KindOptions):
 class SizeOptions:
     """The four sizes and where the student is tested."""
 
-    width: Width = "128"
+    width: Width = None
     trajectories: Annotated[
         str, typer.Option("--trajectories", "-N", help="Training trajectories N.", metavar="INT")
     ] = "4096"
@@ -173,7 +188,7 @@ class SettingOptions(SizeOptions, ScheduleOptions, TeacherOptions):
         teacher = self.build_teacher()
         return Setting(
             teacher=teacher,
-            M=int(size("M", self.width)),
+            M=width_or_default(self.width, teacher),
             N=int(size("N", self.trajectories)),
             P=int(size("P", self.length)),
             d=modes_or_default(self.modes, teacher),

@@ -18,11 +18,13 @@ from seqlaw.cli.options import (
     SettingOptions,
     TeacherOptions,
     Width,
+    jobs_or_all,
     modes_or_default,
     size,
     takes,
+    width_or_default,
 )
-from seqlaw.cli.output import merge_flags, print_flags, print_json, print_table, print_text
+from seqlaw.cli.output import merge_flags, print_flags, print_json, print_table, print_text, progress_bar
 from seqlaw.model.amount import amount
 from seqlaw.model.checks import InputError, positive, whole
 from seqlaw.model.setting import Setting
@@ -58,6 +60,7 @@ def rates(options: SettingOptions, json: Json = False) -> None:
         fields = {f.name: getattr(answer, f.name) for f in dataclasses.fields(answer)}
         print_json("rates", {"setting": setting}, fields)
         return
+    print_text(options.describe(setting.teacher))
     print(f"Regime {answer.regime}: beta_alpha = {answer.beta_alpha:g}, beta_theta = {answer.beta_theta:g}")
     print_table(
         [
@@ -129,7 +132,10 @@ def plan(
     ] = "1",
     confirm: Annotated[
         bool | None,
-        typer.Option("--confirm/--no-confirm", help="Sample the optimum.  [default: where data are few]"),
+        typer.Option(
+            "--confirm/--no-confirm",
+            help="Sample the optimum, in up to minutes.  [default: where data are few]",
+        ),
     ] = None,
     seed: Seed = 0,
     json: Json = False,
@@ -156,15 +162,18 @@ def plan(
     )
     teacher = options.build_teacher()
     schedule = options.build_kind()
-    answer = planning.plan(
-        teacher,
-        budget,
-        schedule=schedule,
-        d=None if modes is None else size("d", modes, infinite=True),
-        eval_length=None if eval_length is None else int(size("eval_length", eval_length)),
-        confirm=confirm,
-        seed=seed,
-    )
+    with progress_bar("data sets") as progress:
+        answer = planning.plan(
+            teacher,
+            budget,
+            schedule=schedule,
+            d=None if modes is None else size("d", modes, infinite=True),
+            eval_length=None if eval_length is None else int(size("eval_length", eval_length)),
+            confirm=confirm,
+            seed=seed,
+            workers=jobs_or_all(None),
+            progress=progress,
+        )
     if plot is not None:
         from seqlaw.plot import draw_plan
 
@@ -187,7 +196,7 @@ def plan(
         print_json("plan", inputs, fields)
         return
     print_text(options.describe(teacher))
-    _print_plan(answer)
+    _print_plan(answer, unit, "FLOPs" if flops else "compute")
 
 
 def plan_fields(answer: planning.Plan) -> dict[str, Any]:
@@ -219,6 +228,7 @@ def plan_fields(answer: planning.Plan) -> dict[str, Any]:
         else {
             "reducible": answer.confirmation.reducible,
             "standard_error": answer.confirmation.standard_error.get("reducible"),
+            "d": answer.confirmation_d,
         },
         "notes": answer.notes,
         "flags": answer.flags,
@@ -243,7 +253,16 @@ def _program_fields(result: Program | None, K: float) -> dict[str, Any] | None:
     }
 
 
-def _print_plan(answer: planning.Plan) -> None:
+PROGRAMS = {
+    "corollary": "corollary, as printed",
+    "paper": "paper: spend all, conditions",
+    "proved": "proved: ceilings, conditions",
+    "free": "free: ceilings, risk alone",
+}
+"""What each row of the rates assumes."""
+
+
+def _print_plan(answer: planning.Plan, unit: int, compute: str) -> None:
     best, risk = answer.finite.best, answer.finite.risk
     tested = "its own length" if answer.eval_length is None else f"length {answer.eval_length}"
     print(f"Regime {answer.regime}, d = {answer.d:g}, tested at {tested}")
@@ -258,7 +277,7 @@ def _print_plan(answer: planning.Plan) -> None:
         ],
         header=("size", "best", "1 % from", "to"),
         title=f"Least risk with {amount(best.tokens)} of {amount(answer.budget.tokens)} tokens "
-        f"and {amount(best.compute)} of {amount(answer.budget.compute)} compute",
+        f"and {amount(best.compute * unit)} of {amount(answer.budget.compute * unit)} {compute}",
     )
     least = min(p.reducible for p in answer.finite.by_length)  # of the same, quicker sums
     others = [
@@ -269,11 +288,12 @@ def _print_plan(answer: planning.Plan) -> None:
     rows = [(name, getattr(risk, name), risk.accuracy.get(name, "")) for name in (*TERMS, *SUMS)]
     if answer.confirmation is not None:
         error = answer.confirmation.standard_error.get("reducible", math.nan)
-        rows.append(("sampled", answer.confirmation.reducible, f"± {error:.2g}"))
+        sampled = f"± {error:.2g}, at d = {answer.confirmation_d}"
+        rows.insert(-1, ("reducible, sampled", answer.confirmation.reducible, sampled))
     print_table(rows, header=("term", "value", "uncertainty"))
     if answer.corollary is not None:
-        lines = [("corollary", answer.corollary.exponents)]
-        lines += [(name, p.exponents) for name, p in answer.programs.items() if p is not None]
+        lines = [(PROGRAMS["corollary"], answer.corollary.exponents)]
+        lines += [(PROGRAMS[name], p.exponents) for name, p in answer.programs.items() if p is not None]
         print_table(
             [(name, *(f"{getattr(e, s):.4f}" for s in (*SIZES, "risk"))) for name, e in lines],
             header=("powers of K", *SIZES, "risk"),
@@ -294,7 +314,7 @@ def _print_plan(answer: planning.Plan) -> None:
 class SplitOptions(ScheduleOptions, TeacherOptions):
     """A student whose N and P are what the tradeoff varies."""
 
-    width: Width = "128"
+    width: Width = None
     modes: ModeCount = None
 
 
@@ -305,11 +325,18 @@ def tradeoff(
     test: Annotated[
         list[str] | None,
         typer.Option(
-            "--test", help="A common test length; may be repeated.  [default: 16, 4096]", metavar="INT"
+            "--test",
+            "--eval-length",
+            help="A common test length; may be repeated.  [default: 16, 4096]",
+            metavar="INT",
         ),
     ] = None,
-    shortest: Annotated[str, typer.Option(help="Shortest training length.", metavar="INT")] = "2",
-    longest: Annotated[str, typer.Option(help="Longest training length.", metavar="INT")] = "4096",
+    shortest: Annotated[
+        str, typer.Option("--shortest", "--min-P", help="Shortest training length.", metavar="INT")
+    ] = "2",
+    longest: Annotated[
+        str, typer.Option("--longest", "--max-P", help="Longest training length.", metavar="INT")
+    ] = "4096",
     points: Annotated[int, typer.Option(help="How many lengths.")] = 12,
     json: Json = False,
     plot: Plot = None,
@@ -325,7 +352,7 @@ def tradeoff(
     teacher = options.build_teacher()
     setting = Setting(
         teacher=teacher,
-        M=int(size("M", options.width)),
+        M=width_or_default(options.width, teacher),
         N=1,
         P=2,
         d=modes_or_default(options.modes, teacher),

@@ -22,6 +22,10 @@ class InputError(ValueError):
         return (InputError, (self.field, self.rule, self.value))
 
 
+class MissingLibrary(ImportError):
+    """An extra is not installed; the message is `needs`."""
+
+
 def needs(library: str, extra: str) -> str:
     """What to do about a library that is not installed, in one line for every kind of installation."""
     return f"needs {library}: pip install 'seqlaw[{extra}]' (from a checkout: pip install '.[{extra}]')"

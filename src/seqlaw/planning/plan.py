@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from seqlaw.model.amount import amount
@@ -15,11 +16,13 @@ from seqlaw.planning.corollary import Corollary, corollary
 from seqlaw.planning.finite import FinitePlan, finite_plan
 from seqlaw.planning.program import SETTINGS, Program, program
 from seqlaw.rungs.equivalent import equivalent_risk
-from seqlaw.rungs.sampled import sampled_risk
+from seqlaw.rungs.sampled import sampled_risks
 from seqlaw.rungs.terms import Risk
 
 FLOPS_PER_UNIT = 4
 """FLOPs of one unit N·P·M²·L: 2M² for the prediction and 2M² for the gradient, a token and step."""
+Progress = Callable[[int, int], None]
+"""What is told (done, total) data sets."""
 _DRAWS = 3e8  # normals that a confirmation may cost
 
 
@@ -40,6 +43,9 @@ class Plan:
     programs: dict[str, Program | None]
     finite: FinitePlan
     confirmation: Risk | None
+    """The optimum on the sampled rung, if it was asked for and within reach."""
+    confirmation_d: int | None
+    """The modes of that sample: 8 M where the plan has infinitely many."""
     notes: tuple[str, ...]
     flags: tuple[str, ...]
 
@@ -53,11 +59,13 @@ def plan(
     eval_length: int | None = None,
     confirm: bool | None = None,
     seed: int = 0,
+    workers: int = 1,
+    progress: Progress | None = None,
 ) -> Plan:
     """The allocation of a budget; `schedule` gives the kind, shape and peak step (default WSD, γ = 0.1).
 
     d defaults to infinitely many modes. `confirm` samples the optimum on the sampled rung; by default where
-    the frozen filter is flagged.
+    the frozen filter is flagged. That can take minutes: it runs on `workers` processes and tells `progress`.
     """
     schedule = WSD(gamma=0.1, L=10**6) if schedule is None else schedule
     if isinstance(schedule, Explicit):
@@ -86,7 +94,7 @@ def plan(
     finite = finite_plan(search)
     notes += finite_notes(teacher, finite, budget, eval_length)
     wanted = confirm if confirm is not None else any(flag.startswith("frozen") for flag in finite.risk.flags)
-    confirmation = _confirm(search, finite, notes, seed) if wanted else None
+    sample = _confirm(search, finite, notes, seed, workers, progress) if wanted else None
     return Plan(
         regime=teacher.regime if isinstance(teacher, Teacher) else "unknown",
         phase=law.phase if law else None,
@@ -99,7 +107,8 @@ def plan(
         corollary=law,
         programs=programs,
         finite=finite,
-        confirmation=confirmation,
+        confirmation=sample[0] if sample else None,
+        confirmation_d=sample[1] if sample else None,
         notes=tuple(notes),
         flags=finite.risk.flags,
     )
@@ -144,7 +153,8 @@ def rate_notes(
     if free is not None and free.ranges["P"][1] - free.ranges["P"][0] > 1e-6:
         low, high = free.ranges["P"]
         notes.append(
-            f"In rate, not in constants, the length is free: P from K^{low:.3g} to K^{high:.3g} attains it."
+            f"In rate the length is free: P from K^{low:.3g} to K^{high:.3g} attains it. Which is best is up "
+            "to the constants, and these the allocation above has."
         )
     return notes
 
@@ -161,15 +171,18 @@ def finite_notes(
             "tests, so P is chosen partly for an easier one. Give a test length to compare them fairly."
         )
     else:
-        notes.append(f"Tested at length {eval_length}, whatever the training length.")
+        rates = "" if isinstance(teacher, Modes) else "; the rates are about tests at the training length"
+        notes.append(f"Tested at length {eval_length}, whatever the training length{rates}.")
     reached = [size for size in "MNPL" if getattr(best, size) == getattr(budget, f"max_{size}")]
     limits = f"the ceiling on {' and '.join(reached)} is reached" if reached else "no use was found for more"
     spent = best.compute >= 0.99 * budget.compute
     if best.tokens < 0.99 * budget.tokens:
         why = "more would take compute from width and steps" if spent else limits
+        if (best.N + 1) * best.P > budget.tokens and best.N * (best.P + 1) > budget.tokens:
+            why = f"{best.N} whole sequences fill no more, but tokens do limit this plan"
         notes.append(f"{amount(best.tokens)} of {amount(budget.tokens)} tokens are used: {why}.")
     if not spent:
-        notes.append(f"{amount(best.compute)} of {amount(budget.compute)} compute is used: {limits}.")
+        notes.append(f"{best.compute / budget.compute:.2g} of the compute is used: {limits}.")
     if len(finite.by_length) > 1 and "N" not in reached:  # else there was nothing to choose
         notes += _length_notes(finite, budget)
     return notes
@@ -179,23 +192,30 @@ def _length_notes(finite: FinitePlan, budget: Budget) -> list[str]:
     """Longer or more, in a sentence, where one can be said."""
     best, (low, high) = finite.best, finite.flat["P"]
     if high > 4 * low:
+        least = min(point.reducible for point in finite.by_length)
+        costs = [
+            f"P = {amount(point.P)} costs {point.reducible / least:.3g} times the risk"
+            for point in (finite.by_length[0], finite.by_length[-1])
+            if point.reducible > 1.01 * least and not low <= point.P <= high
+        ]
+        outside = f" Outside it does: {', '.join(costs)}." if costs else ""
         return [
-            f"Longer or more hardly matters: any P from {amount(low)} to {amount(high)} is within 1 % of the "
-            "best, but for the rounding of N to whole sequences."
+            f"Longer or more hardly matters from P = {amount(low)} to {amount(high)}: within 1 % of the "
+            f"best, but for the rounding of N to whole sequences.{outside}"
         ]
     if best.P <= budget.shortest:
-        least = "considered" if budget.min_P <= 2 else "allowed"
-        return [
-            f"More, shorter sequences win: the best length, {amount(best.P)}, is the least that is {least}."
-        ]
+        least_that = "considered" if budget.min_P <= 2 else "allowed"
+        return [f"More, shorter sequences win: the best length, {best.P}, is the least that is {least_that}."]
     if best.N == 1:
         all_of_them = " takes all the tokens" if best.tokens >= 0.99 * budget.tokens else ""
         return [f"Longer wins outright: one sequence{all_of_them}."]
     return []
 
 
-def _confirm(search: Search, finite: FinitePlan, notes: list[str], seed: int) -> Risk | None:
-    """The sampled risk at the optimum, where it is within reach."""
+def _confirm(
+    search: Search, finite: FinitePlan, notes: list[str], seed: int, workers: int, progress: Progress | None
+) -> tuple[Risk, int] | None:
+    """The sampled risk at the optimum and its d, where it is within reach."""
     best = finite.best
     setting = search.setting((best.M, best.P, best.L))
     d = 8 * best.M if setting.d in (None, math.inf) else int(setting.d or 0)
@@ -203,11 +223,14 @@ def _confirm(search: Search, finite: FinitePlan, notes: list[str], seed: int) ->
     if d > 4096 or min(best.tokens, best.P * d) * d * 8 > _DRAWS:
         notes.append("Not checked by sampling: the optimum is too large to simulate.")
         return None
-    seen, told = sampled_risk(setting, sketches=8, repetitions=2, seed=seed), equivalent_risk(setting)
+    [seen] = sampled_risks(
+        [setting], sketches=8, repetitions=2, seed=seed, workers=workers, progress=progress
+    )
+    told = equivalent_risk(setting)
     error = seen.standard_error["reducible"]
     near = abs(seen.reducible - told.reducible) < 3 * error + told.reducible / best.M
     notes.append(
         f"Sampled at these sizes with d = {d}: {seen.reducible:.3g} ± {error:.1g}, which "
         f"{'agrees with' if near else 'DIFFERS from'} the equivalent's {told.reducible:.3g} at that d."
     )
-    return seen
+    return seen, d

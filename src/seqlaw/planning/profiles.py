@@ -23,8 +23,10 @@ def take_profiles(search: Search, best: Triple, box: Box) -> list[list[Point]]:
     least = [search.relaxed(best)] * 3 + [search.value(best)]
     profiles = [[(size, best, risk)] for size, risk in zip(sizes, least, strict=True)]
     wide = [(k, size * x) for k, size in enumerate(sizes) for f in _FACTORS[k] for x in (f, 1 / f)]
-    if search.eval_length is not None:  # the length that its reader will ask about
-        wide.append((1, max(search.eval_length, 1)))
+    # The lengths that a reader will ask about: that of the test, and the longest allowed.
+    asked = [P for P in (search.eval_length, search.budget.max_P) if P is not None and P < math.inf]
+    near = [(k, x) for k, x in wide if k == 1 and any(abs(math.log(x / P)) < 0.3 for P in asked)]
+    wide = [target for target in wide if target not in near] + [(1, P) for P in asked]
     _hold(search, wide, box, profiles, step=0.3, finest=0.1)
     # A side that has not lost 1 % yet is looked at where it ends.
     edges = [*zip(box.low, box.high, strict=True), (1, search.trajectories(box.low))]

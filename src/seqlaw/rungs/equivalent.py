@@ -303,20 +303,23 @@ def _risk(setting: Setting, schedule: Schedule, row: dict[str, float]) -> Risk:
         row["variance"] = max(row["variance"], 0.0)
     saturation = schedule.total * row["kappa"]
     if saturation > 1:
-        finite = ", which needs a finite d" if setting.d == math.inf else ""
+        finite = f" -d {8 * setting.M}" if setting.d == math.inf else ""
         flags.append(
             f"saturated: sum(gamma) * kappa(0) = {saturation:.3g} > 1, the smallest eigenvalues rule "
-            f"the bias and sketches scatter about this value (check: `seqlaw risk --rung exact`{finite})"
+            f"the bias and sketches scatter about this value (check: `seqlaw risk --rung exact{finite}`)"
         )
     if row["bias"] < FLOOR * row["source_energy"]:
         flags.append(f"bias: below {FLOOR:g} of the source energy, reported as 0")
         row["bias"] = 0.0
     learned = max(row["learned_dimensions"], math.ulp(0.0))
     tokens = row["effective_share"] * setting.N * setting.P / learned
-    flags += frozen_filter_flags(tokens)
+    few = frozen_filter_flags(tokens)
+    flags += few
     error = f"relative error about 1/M = {1 / setting.M:.2g}"
     # Measured: while less than a dimension is learned, the scatter of one column's norm shows.
     wider = f"relative error up to 3/M = {3 / setting.M:.2g}"
+    saturated = f"relative error above 1/M = {1 / setting.M:.2g} (saturated)"
+    low = "may be much too low (frozen-filter)"
     names = ("finite_filter_variance", "effective_dimension", "learned_dimensions", "source_energy", "kappa")
     return Risk(
         rung="equivalent",
@@ -331,10 +334,8 @@ def _risk(setting: Setting, schedule: Schedule, row: dict[str, float]) -> Risk:
         eval_length=setting.test_length,
         accuracy={
             "approx": error,
-            "bias": error
-            if saturation <= 1
-            else f"relative error above 1/M = {1 / setting.M:.2g} (saturated)",
-            "variance": error if row["learned_dimensions"] > 1 else wider,
+            "bias": low if few else saturated if saturation > 1 else error,
+            "variance": low if few else wider if row["learned_dimensions"] <= 1 else error,
         },
         diagnostics={
             **{name: row[name] for name in names},
