@@ -491,7 +491,7 @@ def test_tradeoff_spends_the_tokens():
 
 
 def test_tokens_that_fill_no_sequence_are_not_called_useless():
-    """18 sequences of 16 in 300 tokens: with 304 the risk falls, so tokens limit, and 12 are left by rounding."""
+    """18 sequences of 16 in 300 tokens: with 304 the risk falls, so tokens limit, and 12 are rounding."""
     answer = plan(TWO, Budget(compute=1e10, tokens=300, min_P=16), eval_length=64, confirm=False)
     assert (answer.finite.best.N, answer.finite.best.P) == (18, 16)
     [note] = [note for note in answer.notes if "tokens are used" in note]
