@@ -350,7 +350,7 @@ def test_held_out_says_which_student_and_why_so_few_tokens(X):
     checked = held_out(X[:80], lengths=[4, 8], steps=10)
     words = " ".join(checked.words)
     assert "Only 128 of the 1,984 training tokens" in words
-    assert "at P = 4 they are 32 sequences" in words
+    assert "at P = 4 they take 32 sequences" in words
     assert "no advice" in words
 
 

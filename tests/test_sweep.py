@@ -341,6 +341,10 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
         (("fit", "rows.csv", "--x", "M", "--y", "bias"), "--y must be a column (M, N), got bias"),
         (("fit", "rows.csv", "--x", "M", "--y", "N", "--window", "3"), "--window must be A:B, got 3"),
         (
+            ("fit", "rows.csv", "--x", "M", "--y", "N", "--window", "9:3"),
+            "--window must be A:B with A below B",
+        ),
+        (
             ("fit", "rows.csv", "--x", "M", "--y", "N", "--where", "Q=1"),
             "--where must be COLUMN=VALUE with a column (M, N), got Q=1",
         ),

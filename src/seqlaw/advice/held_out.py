@@ -87,8 +87,8 @@ class HeldOut:
         return (
             f"Best length: {amount(self.best[0])} measured, {amount(self.best[1])} predicted.",
             f"Only {amount(self.tokens)} of the {amount(self.available)} training tokens are used, since "
-            f"every row has as many: at P = {amount(P)} they are {amount(N)} sequences, half of those to "
-            "choose subsets from.",
+            f"every row has as many: at P = {amount(P)} they take {amount(N)} sequences, half of those not "
+            "held out.",
             "The check says how well the measured spectra predict the loss of this student at so few tokens. "
             "It is no advice for another width or more tokens, which can favour another length.",
         )

@@ -261,4 +261,7 @@ def _window(text: str | None) -> tuple[float, float] | None:
     low, colon, high = text.partition(":")
     if not colon:
         raise InputError("window", "must be A:B", text)
-    return real("window", low), real("window", high)
+    ends = real("window", low), real("window", high)
+    if ends[0] >= ends[1]:
+        raise InputError("window", "must be A:B with A below B", text)
+    return ends
