@@ -335,5 +335,8 @@ def load(folder: Path | str, *, version: str | None = None) -> Table:
 
 
 def export(folder: Path | str, to: Path | str, *, version: str | None = None) -> int:
-    """Write a sweep's tidy rows to a .parquet or .csv file, whole or not at all; returns their number."""
+    """Write a sweep's tidy rows to a .parquet or .csv file, whole or not at all; returns their number.
+
+    Without rows nothing is written: `StoreError` says how to get some.
+    """
     return table.export(load(folder, version=version), to)
