@@ -269,6 +269,18 @@ def test_an_interruption_keeps_what_is_finished(tmp_path: Path, jobs: int, numbe
     assert {record.task["i"] for record in read(tmp_path)} == set(range(100))
 
 
+def test_an_interruption_without_news_is_no_progress(tmp_path: Path) -> None:
+    """It would tell a bar that so many seconds have brought nothing, and five minutes to be left."""
+    seen: list[float] = []
+
+    def interrupted(task: dict[str, Any], seed: int) -> list[dict[str, Any]]:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(interrupted, [{"i": 0}], folder=tmp_path, progress=lambda summary, share: seen.append(share))
+    assert seen == [0.0]
+
+
 def test_a_second_driver_is_refused(tmp_path: Path) -> None:
     tasks = json.dumps([{"i": 0, "sleep": 60}])
     with started("-c", DRIVER, str(tmp_path), "walk", "1", tasks) as (driver, _):

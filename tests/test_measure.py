@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import json
+import os
 import tomllib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -343,6 +346,14 @@ def test_held_out_loss_is_as_predicted(name):
     assert (measured >= 16) == (predicted >= 16)
 
 
+def test_held_out_says_which_student_and_why_so_few_tokens(X):
+    checked = held_out(X[:80], lengths=[4, 8], steps=10)
+    words = " ".join(checked.words)
+    assert "Only 128 of the 1,984 training tokens" in words
+    assert "at P = 4 they take 32 sequences" in words
+    assert "no advice" in words
+
+
 def test_held_out_says_when_tokens_are_too_few(X):
     assert held_out(X[:40]).flags[0].startswith("frozen-filter")
 
@@ -432,6 +443,14 @@ def test_advice_says_for_which_student_it_is(found):
         advise(found, tokens=1e5, compute=1e9, M=4)
 
 
+def test_counts_are_written_as_plan_writes_them(found):
+    words = " ".join(advise(found, tokens=1e9, compute=1e10).words)
+    assert "Within 1e10 of compute" in words
+    assert "at 1e9 tokens" in words
+    assert "e+" not in words
+    assert "horizon R = 20,000)" in advise(found, tokens=1e3, schedule=WSD(gamma=0.1, L=200_000)).words[1]
+
+
 def test_a_plan_as_wide_as_the_data_says_so(found):
     rich = advise(found, tokens=1e6, compute=1e14)
     assert rich.plan.finite.best.M == 32
@@ -481,6 +500,13 @@ def test_the_command_prints_json_and_a_table(X, tmp_path, capsys):
     assert {*NUMBERS, "regime", "fit", "checks", "advice", "flags", "held_out"} <= set(body)
     assert set(body["regime"]) == {"name", "probability", "probabilities"}
     assert {"window", "r2"} <= set(body["fit"])
+    assert body["states"] == body["P"] == [32, 32]
+    assert {name: body["held_out"][name] for name in ("M", "L", "tokens", "available")} == {
+        "M": 32,
+        "L": 500,
+        "tokens": 640,  # half of 640 training sequences at P = 2
+        "available": 640 * 31,
+    }
     with pytest.raises(SystemExit):
         main([*arguments, "-M", "16", "-L", "1e4", "--plot", str(tmp_path / "x.png")])
     out = capsys.readouterr().out
@@ -540,13 +566,43 @@ def test_a_saved_teacher_carries_the_flags(tmp_path):
 def test_no_teacher_is_saved_where_nothing_can_be_predicted(tmp_path, capsys):
     sequences, saved = tmp_path / "walk.npy", tmp_path / "teacher.toml"
     np.save(sequences, random_walk())
+    line = "--save-teacher saved nothing: it needs sequences to predict from: the states drift like a random"
     code, out, err = called(capsys, "measure", sequences, "--save-teacher", saved)
-    assert (code, out, err.count("\n"), saved.exists()) == (2, "", 1, False)
-    assert "--save-teacher needs sequences to predict from: the states drift like a random walk" in err
+    assert (code, err.count("\n"), saved.exists()) == (2, 1, False)
+    assert line in err
+    assert out == called(capsys, "measure", sequences)[1]  # the measurement stands
+    assert "What would help" in out
+    code, out, err = called(capsys, "measure", sequences, "--save-teacher", saved, "--json")
+    assert (code, json.loads(out)["teacher_file"]) == (2, None)
+    assert line in err
     for path, words in (("x.npz", "must end in .toml"), ("nowhere/x.toml", "must lie in an existing folder")):
         code, out, err = called(capsys, "measure", sequences, "--save-teacher", path)
         assert (code, out, err.count("\n")) == (2, "", 1)
         assert f"--save-teacher {words}" in err
+
+
+@pytest.mark.parametrize("name", ["two\nlines = 1.npy", os.fsdecode(b"bad\xff.npy")])
+def test_any_name_of_a_source_can_be_written_down(found, tmp_path, name):
+    save_teacher(found, tmp_path / "teacher.toml", source=name)
+    assert np.array_equal(load_teacher(tmp_path / "teacher.toml").a, found.modes.a)
+
+
+def test_a_teacher_that_cannot_be_written_leaves_the_old_one(found, tmp_path, monkeypatch):
+    saved = tmp_path / "teacher.toml"
+    saved.write_text("old")
+
+    def full(path, text, encoding):
+        with path.open("w") as file:
+            file.write(text[:100])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(InputError, match=r"save_teacher must be writable \(No space left on device\)"):
+        save_teacher(found, saved)
+    assert [path.name for path in tmp_path.iterdir()] == ["teacher.toml"]
+    assert saved.read_text() == "old"
+    with pytest.raises(InputError, match="File name too long"):
+        save_teacher(found, tmp_path / f"{'x' * 250}.toml")
 
 
 # --- coverage ----------------------------------------------------------------------------------------

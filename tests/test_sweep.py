@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import seqlaw
 from lab_tasks import walk
 from seqlaw.cli import main
 from seqlaw.lab.errors import StoreError
@@ -339,7 +340,23 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
         (("fit", "good.toml", "--x", "M", "--y", "bias"), "FILE must be a .parquet or .csv file"),
         (("fit", "rows.csv", "--x", "M", "--y", "bias"), "--y must be a column (M, N), got bias"),
         (("fit", "rows.csv", "--x", "M", "--y", "N", "--window", "3"), "--window must be A:B, got 3"),
-        (("fit", "rows.csv", "--x", "M", "--y", "N", "--where", "Q=1"), "--where must be COLUMN=VALUE"),
+        (
+            ("fit", "rows.csv", "--x", "M", "--y", "N", "--window", "9:3"),
+            "--window must be A:B with A below B",
+        ),
+        (
+            ("fit", "rows.csv", "--x", "M", "--y", "N", "--where", "Q=1"),
+            "--where must be COLUMN=VALUE with a column (M, N), got Q=1",
+        ),
+        (
+            ("fit", "rows.csv", "--x", "M", "--y", "N", "--where", "M"),
+            "--where must be COLUMN=VALUE, and =VALUE is missing (M has 1), got M",
+        ),
+        (
+            ("fit", "rows.csv", "--x", "M", "--y", "N", "--level", "95"),
+            "--level must lie in (0, 1), got 95\n",
+        ),
+        (("fit", "empty.csv", "--x", "M", "--y", "N"), "FILE must hold rows, got the empty empty.csv"),
         (("fit", "rows.csv", "--x", "M", "--y", "N", "--where", "M=63"), "no row has M=63 (it has 1)"),
         (("fit", "rows.csv", "--x", "M", "--y", "N"), "--x must have at least 3 points"),
         (("fit", "words.csv", "--x", "M", "--y", "N"), "--y must be a column of numbers, got N"),
@@ -362,6 +379,7 @@ def test_a_bad_command_is_one_line_and_exit_code_2(
     Path("bad.toml").write_text(FILE_TEXT.replace("sketches", "sketchs"))
     Path("broken.toml").write_text("M = [")
     Path("rows.csv").write_text("M,N\n1,2\n")
+    Path("empty.csv").write_text("\n")
     Path("words.csv").write_text("M,N\n1,x\n")
     Path("single.toml").write_text("[sizes]\nM = 4\nN = 8\nP = 8\nd = 9\n[schedules]\nL = 9\n")
     Path("foreign").mkdir()
@@ -441,6 +459,20 @@ def test_ctrl_c_is_exit_code_130_with_the_finished_work_kept(
     ]
     command("fit", out, "--x", "M", "--y", "approx")
     assert capsys.readouterr().err.startswith(left)
+
+
+def test_without_rows_there_is_no_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out, rows = tmp_path / "out", tmp_path / "rows.csv"
+    with Store(out, seed=0, version=seqlaw.__version__, planned=["a", "b"], resume="seqlaw sweep …"):
+        pass
+    rows.write_text("of another day")
+    for arguments in (("export", out, "--to", rows), ("fit", out, "--x", "M", "--y", "approx")):
+        assert command(*arguments) == 2
+        printed = capsys.readouterr()
+        assert printed.out == ""
+        assert printed.err == ("seqlaw: no rows yet: 0 of 2 tasks finished; resume with: seqlaw sweep …\n")
+    assert rows.read_text() == "of another day"
+    assert {path.name for path in tmp_path.iterdir()} == {"out", "rows.csv"}
 
 
 def test_the_guide_shows_valid_files() -> None:

@@ -223,18 +223,23 @@ def setting_of(task: Task) -> Setting:
 
 
 def seconds(task: Task) -> float:
-    """About how long a task takes on one core (within a factor of three, where it matters)."""
+    """About how long a task takes on a core of its own, within a factor of two.
+
+    Other programs on the same cores are not foreseen, nor is a slower processor than the one of 2026 that
+    the constants come from.
+    """
     M, d, points = task["M"], task["d"], task.get("points", [task])
     if task["rung"] == "equivalent":
-        return 0.005 + 0.001 * (len(points) - 1)
+        first, more = (0.04, 0.02) if d == math.inf else (0.01, 0.001)
+        return first + more * (len(points) - 1)
     lengths = {point["P"] for point in points}
     if task["rung"] == "exact":
-        passes = sum(0.001 + d**2 * (3e-8 * math.log2(2 * P) + 2e-10 * M) for P in lengths)
+        passes = sum(0.003 + d**2 * (3e-8 * math.log2(2 * P) + 2e-10 * M) for P in lengths)
         return float(task["sketches"] * (passes + 5e-4 * len(points)))
     N, P = max(point["N"] for point in points), max(lengths)
     position = gram_cost(d) if cheaper_method(N, d, M) == "gram" else direct_cost(N, d, M)
-    solving = len({(point["N"], point["P"]) for point in points}) * (5e-4 + 2e-9 * M**3)
-    problems = len(lengths) * (5e-4 + 1e-9 * (d * M**2 + M**3))
+    solving = len({(point["N"], point["P"]) for point in points}) * (0.002 + 2e-9 * M**3)
+    problems = len(lengths) * (0.001 + 1e-9 * (d * M**2 + M**3))
     return float(task["sketches"] * task["repetitions"] * (P * position * 1e-9 + solving + problems))
 
 
@@ -256,7 +261,7 @@ class Estimate:
     left: int
     """Tasks without a record yet."""
     seconds: float
-    """For what is left, on the given number of cores."""
+    """For what is left, on so many cores with nothing else to do."""
     memory: float
     """Bytes, with the largest tasks at work at once."""
 
@@ -330,5 +335,8 @@ def load(folder: Path | str, *, version: str | None = None) -> Table:
 
 
 def export(folder: Path | str, to: Path | str, *, version: str | None = None) -> int:
-    """Write a sweep's tidy rows to a .parquet or .csv file, whole or not at all; returns their number."""
+    """Write a sweep's tidy rows to a .parquet or .csv file, whole or not at all; returns their number.
+
+    Without rows nothing is written: `StoreError` says how to get some.
+    """
     return table.export(load(folder, version=version), to)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from seqlaw.measuring.measure import Measurement
 from seqlaw.measuring.verdict import HARMLESS, VOID, void_causes
+from seqlaw.model.amount import amount
 from seqlaw.model.checks import InputError, positive, whole
 from seqlaw.model.schedule import WSD, Schedule
 from seqlaw.model.setting import Setting
@@ -85,8 +86,8 @@ def advise(
         M, why = whole("M", M, most=size), "as asked"
     schedule = WSD(gamma=GAMMA, L=_STEPS) if schedule is None else schedule
     words.append(
-        f"The student compared has width M = {M} ({why}) and trains for {schedule.L:,} steps "
-        f"({schedule.name}, horizon R = {schedule.horizon:,.4g}); another width or horizon can favour "
+        f"The student compared has width M = {amount(M)} ({why}) and trains for {amount(schedule.L)} steps "
+        f"({schedule.name}, horizon R = {_horizon(schedule)}); another width or horizon can favour "
         "another split."
     )
     setting = Setting(teacher=teacher, M=M, N=1, P=2, d=size, schedule=schedule)
@@ -101,8 +102,9 @@ def advise(
     if planned is not None:
         best = planned.finite.best
         words.append(
-            f"Within {compute:.3g} of compute (N·P·M²·L) the best student has M = {best.M}, trained on "
-            f"N = {best.N:,} sequences of length P = {best.P:,} for L = {best.L:,} steps."
+            f"Within {amount(budget.compute)} of compute (N·P·M²·L) the best student has "
+            f"M = {amount(best.M)}, trained on N = {amount(best.N)} sequences of length P = {amount(best.P)} "
+            f"for L = {amount(best.L)} steps."
         )
         if best.M == size:
             words.append(
@@ -128,8 +130,15 @@ def _trust(measurement: Measurement) -> list[str]:
     why = "The theory does not cover these data" if causes != ["uncertain"] else "These data do not settle it"
     return [
         f"{why} ({', '.join(causes)}). What follows is computed from the measured spectra all the same, with "
-        "no claim to accuracy: trust the held-out check (--held-out), which trains on the data themselves."
+        "no claim to accuracy. The held-out check (--held-out) trains students on the data themselves and "
+        "says how well such a prediction does at few tokens."
     ]
+
+
+def _horizon(schedule: Schedule) -> str:
+    """R for people: whole where it is large, as 0.1 · 30000 need not be."""
+    R = schedule.horizon
+    return amount(round(R)) if R >= 100 else f"{R:.3g}"
 
 
 def _margin(M: int) -> float:
@@ -152,17 +161,18 @@ def _sentence(curves: Tradeoff, name: str, M: int, covered: bool) -> str:
     where = (
         "Tested at the training length, as in the paper,"
         if name == OWN
-        else f"Tested at length {int(name):,},"
+        else f"Tested at length {amount(int(name))},"
     )
     ratio = worst.reducible / best.reducible if best.reducible > 0 else 1.0
-    tokens = f"{curves.tokens:,} tokens and width {M}"
+    tokens = f"{amount(curves.tokens)} tokens and width {M}"
     if len(curve) == 1:
-        return f"{where} {tokens} allow one split only, P = {best.P:,}."
+        return f"{where} {tokens} allow one split only, P = {amount(best.P)}."
     if ratio <= 1 + _margin(M):
         good = f" (such a prediction is good to about {100 / M:.2g} %)" if covered else ""
         return (
-            f"{where} there is no difference worth having at {tokens}: the worst split, P = {worst.P:,}, has "
-            f"{ratio:.3f} times the reducible risk of the best, P = {best.P:,}{good}."
+            f"{where} there is no difference worth having at {tokens}: the worst split, "
+            f"P = {amount(worst.P)}, has {ratio:.3f} times the reducible risk of the best, "
+            f"P = {amount(best.P)}{good}."
         )
     low, high = _best(curves, name, M)
     share = f"{100 * _margin(M):.2g} %"
@@ -173,18 +183,18 @@ def _sentence(curves: Tradeoff, name: str, M: int, covered: bool) -> str:
         (False, True): "fewer, longer sequences win",
         (False, False): "a middle length wins",
     }
-    span, counts = f"P = {low:,}", f"N = {curves.tokens // low:,}"
+    span, counts = f"P = {amount(low)}", f"N = {amount(curves.tokens // low)}"
     if low < high:
-        span = f"P from {low:,} to {high:,}"
-        counts = f"N = {curves.tokens // high:,} to {curves.tokens // low:,}"
+        span = f"P from {amount(low)} to {amount(high)}"
+        counts = f"N = {amount(curves.tokens // high)} to {amount(curves.tokens // low)}"
     if (low, high) == (shortest, longest):
         return (
-            f"{where} both ends win over the middle at {tokens}: P = {low:,} and P = {high:,} are "
-            f"{within}, P = {worst.P:,} has {ratio:.3g} times the reducible risk."
+            f"{where} both ends win over the middle at {tokens}: P = {amount(low)} and P = {amount(high)} "
+            f"are {within}, P = {amount(worst.P)} has {ratio:.3g} times the reducible risk."
         )
     return (
         f"{where} {kinds[low == shortest, high == longest]} at {tokens}: {span} ({counts}) is {within}, "
-        f"and P = {worst.P:,} has {ratio:.3g} times the reducible risk."
+        f"and P = {amount(worst.P)} has {ratio:.3g} times the reducible risk."
     )
 
 
@@ -196,6 +206,6 @@ def _turns(curves: Tradeoff, M: int) -> list[str]:
         if name != OWN and (best[0] > own[1] or own[0] > best[1]):
             return [
                 "The two tests disagree because a longer training length is also an easier test: "
-                f"compare lengths at the one you care about ({int(name):,})."
+                f"compare lengths at the one you care about ({amount(int(name))})."
             ]
     return []

@@ -16,6 +16,7 @@ from threadpoolctl import threadpool_limits
 from seqlaw.measuring.measure import Measurement, measured
 from seqlaw.measuring.source import batches, open_source
 from seqlaw.measuring.tally import tally
+from seqlaw.model.amount import amount
 from seqlaw.model.checks import Array, InputError, real, whole
 from seqlaw.model.descent import Spectrum
 from seqlaw.model.randomness import generator
@@ -53,6 +54,9 @@ class HeldOut:
     rows: tuple[HeldOutRow, ...]
     eval_length: int
     tokens: int
+    """N·P of every row: what half the training sequences give at the shortest length."""
+    available: int
+    """Transitions of all training sequences."""
     schedule: Schedule
     null: float
     """Held-out loss of predicting nothing (B = 0)."""
@@ -69,6 +73,24 @@ class HeldOut:
         return (
             min(self.rows, key=lambda row: row.measured).P,
             min(self.rows, key=lambda row: row.predicted).P,
+        )
+
+    @property
+    def M(self) -> int:
+        """The student's width: it sees every feature."""
+        return self.measurement.D
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The best lengths, why so few tokens are used, and what the comparison is good for."""
+        P, N = self.rows[0].P, self.rows[0].N
+        return (
+            f"Best length: {amount(self.best[0])} measured, {amount(self.best[1])} predicted.",
+            f"Only {amount(self.tokens)} of the {amount(self.available)} training tokens are used, since "
+            f"every row has as many: at P = {amount(P)} they take {amount(N)} sequences, half of those not "
+            "held out.",
+            "The check says how well the measured spectra predict the loss of this student at so few tokens. "
+            "It is no advice for another width or more tokens, which can favour another length.",
         )
 
     @property
@@ -146,6 +168,7 @@ def held_out(
         ),
         eval_length=eval_length,
         tokens=tokens,
+        available=len(train) * (states - 1),
         schedule=schedule,
         null=null,
         test_se=float(losses[0].std(ddof=1) / np.sqrt(len(test))) if len(test) > 1 else 0.0,

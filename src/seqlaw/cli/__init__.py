@@ -51,8 +51,7 @@ def main(arguments: list[str] | None = None) -> None:
         register.register(app)
         code = app(args=given or ["--help"], standalone_mode=False)
     except InputError as error:
-        value = f"{error.value:g}" if isinstance(error.value, float) else error.value
-        _fail(f"{option_of(error.field)} {error.rule}, got {value}")
+        _fail(f"{option_of(error.field)} {error.rule}{_got(error.value)}")
     except (SingularProblem, LabError, MissingLibrary) as error:
         _fail(str(error))
     except _UsageError as error:
@@ -66,6 +65,13 @@ def main(arguments: list[str] | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _got(value: object) -> str:
+    """The value of a refusal, if there is one: 10 as it was typed, although it was read as 10.0."""
+    if value is None:
+        return ""
+    return f", got {value:.15g}" if isinstance(value, float) else f", got {value}"
 
 
 def _elsewhere(error: Exception) -> str:

@@ -17,7 +17,7 @@ from seqlaw.cli.progress import duration, work_bar
 from seqlaw.fit import fit_power_law
 from seqlaw.lab.errors import LabError, library
 from seqlaw.lab.run import Summary
-from seqlaw.lab.store import Standing
+from seqlaw.lab.table import Table
 from seqlaw.lab.table import export as export_table
 from seqlaw.model.checks import InputError, real
 from seqlaw.sweep import Estimate, load, load_sweep
@@ -94,7 +94,7 @@ def _ahead(found: Estimate, workers: int) -> str:
         return f"{tasks}, nothing to do"
     return (
         f"{tasks}, {found.left} to do: about {duration(found.seconds)} on {workers} "
-        f"core{'s' if workers > 1 else ''} with {found.memory / 2**30:.1f} GiB of memory"
+        f"free core{'s' if workers > 1 else ''} with {found.memory / 2**30:.1f} GiB of memory"
     )
 
 
@@ -131,7 +131,7 @@ def export(
     """
     rows = load(folder, version=software)
     count = export_table(rows, to)
-    _say_what_is_left(rows.standing)
+    _say_what_is_left(rows)
     if json:
         known = rows.standing
         standing = {name: getattr(known, name, None) for name in ("tasks", "finished", "failed")}
@@ -142,16 +142,10 @@ def export(
         print(f"{count} rows: {to}")
 
 
-def _say_what_is_left(standing: Standing | None) -> None:
+def _say_what_is_left(rows: Table) -> None:
     """One line on standard error if not every task that was asked for has rows."""
-    if standing is None or standing.finished == standing.tasks:
-        return
-    failed = f", {standing.failed} failed" if standing.failed else ""
-    again = f"with: {standing.resume}" if standing.resume else "by the same command"
-    how = f"resume {again}"
-    if standing.finished + standing.failed == standing.tasks:
-        how = f"try them again {again}{' --retry-failed' if standing.resume else ''}"
-    print(f"seqlaw: {standing.finished} of {standing.tasks} tasks finished{failed}; {how}", file=sys.stderr)
+    if rows.missing:
+        print(f"seqlaw: {rows.missing}", file=sys.stderr)
 
 
 def fit(
@@ -175,7 +169,7 @@ def fit(
     rows = _selected(_table(file), where or [])
     for name, column in (("x", x), ("y", y)):
         if column not in rows:
-            raise InputError(name, f"must be a column ({', '.join(map(str, rows.columns))})", column)
+            raise InputError(name, f"must be a column ({_names(rows)})", column)
         if rows[column].dtype.kind not in "iuf":
             raise InputError(name, "must be a column of numbers", column)
     found = fit_power_law(rows[x], rows[y], window=_window(window), level=level, offset=offset)
@@ -214,7 +208,8 @@ def _table(file: str) -> Any:
     path = Path(file)
     if path.is_dir():
         found = load(path)
-        _say_what_is_left(found.standing)
+        found.require_rows()
+        _say_what_is_left(found)
         return found.frame
     readers = {".parquet": pd.read_parquet, ".csv": pd.read_csv}
     if path.suffix not in readers:
@@ -223,6 +218,8 @@ def _table(file: str) -> Any:
         return readers[path.suffix](path)
     except FileNotFoundError:
         raise InputError("file", "must exist", file) from None
+    except pd.errors.EmptyDataError:
+        raise InputError("file", "must hold rows", f"the empty {file}") from None
     except (OSError, ValueError) as error:
         raise InputError("file", f"must be readable ({str(error).splitlines()[0]})", file) from None
 
@@ -230,10 +227,11 @@ def _table(file: str) -> Any:
 def _selected(rows: Any, conditions: list[str]) -> Any:
     for condition in conditions:
         column, equals, value = condition.partition("=")
-        if not equals or column not in rows:
-            raise InputError(
-                "where", f"must be COLUMN=VALUE with a column of {list(rows.columns)}", condition
-            )
+        if column not in rows:
+            raise InputError("where", f"must be COLUMN=VALUE with a column ({_names(rows)})", condition)
+        if not equals:
+            known = f"{column} has {_some(rows[column])}"
+            raise InputError("where", f"must be COLUMN=VALUE, and =VALUE is missing ({known})", condition)
         if rows[column].dtype.kind in "iufb":
             found = rows[rows[column] == real("where", value)]
         else:
@@ -245,6 +243,10 @@ def _selected(rows: Any, conditions: list[str]) -> Any:
             )
         rows = found
     return rows
+
+
+def _names(rows: Any) -> str:
+    return ", ".join(map(str, rows.columns))
 
 
 def _some(values: Any, most: int = 8) -> str:
@@ -259,4 +261,7 @@ def _window(text: str | None) -> tuple[float, float] | None:
     low, colon, high = text.partition(":")
     if not colon:
         raise InputError("window", "must be A:B", text)
-    return real("window", low), real("window", high)
+    ends = real("window", low), real("window", high)
+    if ends[0] >= ends[1]:
+        raise InputError("window", "must be A:B with A below B", text)
+    return ends

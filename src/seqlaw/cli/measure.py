@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated, Any
 
 import typer
@@ -16,6 +17,7 @@ from seqlaw.measuring.measure import measure as measure_sequences
 from seqlaw.measuring.saving import check_teacher_path
 from seqlaw.measuring.saving import save_teacher as save
 from seqlaw.measuring.verdict import LOOKS, data_words, regime_words
+from seqlaw.model.amount import amount
 from seqlaw.model.checks import InputError, positive
 from seqlaw.model.schedule import WSD
 
@@ -82,35 +84,44 @@ def measure(
     if save_teacher is not None:
         check_teacher_path(save_teacher)
     found = measure_sequences(file, centre=centre, seed=seed)
-    if save_teacher is not None:
-        save(found, save_teacher, source=file)
     advice = advise(found, M=M, schedule=None if L is None else WSD(gamma=GAMMA, L=L), **budgets)
     compared = held_out(file, seed=seed) if check else None
     if plot is not None:
         from seqlaw.plot import draw_spectra
 
         draw_spectra(found, plot)
+    refusal = None
+    if save_teacher is not None:
+        try:
+            save(found, save_teacher, source=file)
+        except InputError as error:  # said after the measurement, which stands without the file
+            refusal = InputError(error.field, f"saved nothing: it {error.rule}", error.value)
+    saved = save_teacher if refusal is None else None
     if json:
         print_json(
             "measure",
             {"file": file, **budgets, "M": M, "L": L, "centre": centre, "seed": seed},
-            _fields(found, advice.words, compared) | {"teacher_file": save_teacher},
+            _fields(found, advice.words, compared) | {"teacher_file": saved},
         )
-        return
-    _print(found)
-    if compared is not None:
-        _print_held_out(compared)
-    for sentence in advice.words:
-        print_text(sentence)
-    print_flags(found.flags)
-    if save_teacher is not None:
-        print(f"{found.modes.d} modes saved: {save_teacher}")
+    else:
+        _print(found)
+        for sentence in advice.words:
+            print_text(sentence)
+        if compared is not None:
+            _print_held_out(compared)
+        print_flags(found.flags)
+        if saved is not None:
+            print(f"{found.modes.d} modes saved: {saved}")
+    if refusal is not None:
+        sys.stdout.flush()
+        raise refusal
 
 
 def _fields(found: Measurement, words: tuple[str, ...], compared: HeldOut | None) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "N": found.N,
         "P": list(found.P),
+        "states": list(found.P),
         "D": found.D,
         **{name: getattr(found, name) for name in NUMBERS},
         "regime": found.regime,
@@ -126,6 +137,9 @@ def _fields(found: Measurement, words: tuple[str, ...], compared: HeldOut | None
             "rows": compared.rows,
             "eval_length": compared.eval_length,
             "tokens": compared.tokens,
+            "available": compared.available,
+            "M": compared.M,
+            "L": compared.schedule.L,
             "null": compared.null,
             "test_se": compared.test_se,
             "best": {"measured": compared.best[0], "predicted": compared.best[1]},
@@ -157,12 +171,22 @@ def _print(found: Measurement) -> None:
 def _print_held_out(compared: HeldOut) -> None:
     print_table(
         [
-            (row.P, row.N, row.measured, f"± {row.se:.2g}", row.predicted, row.measured / row.predicted)
+            (
+                amount(row.P),
+                amount(row.N),
+                row.measured,
+                f"± {row.se:.2g}",
+                row.predicted,
+                row.measured / row.predicted,
+            )
             for row in compared.rows
         ],
         header=("P", "N", "measured", "se", "predicted", "ratio"),
-        title=f"Held-out loss at length {compared.eval_length}, {compared.tokens} tokens each "
-        f"(test sequences: ± {compared.test_se:.2g}, common to all; predicting nothing: {compared.null:.5g})",
+        title=f"Held-out loss at length {amount(compared.eval_length)} of students of width "
+        f"{amount(compared.M)} (all features) after {amount(compared.schedule.L)} steps on "
+        f"{amount(compared.tokens)} tokens (test sequences: ± {compared.test_se:.2g}, common to all; "
+        f"predicting nothing: {compared.null:.5g})",
     )
-    print(f"Best length: {compared.best[0]} measured, {compared.best[1]} predicted.")
+    for sentence in compared.words:
+        print_text(sentence)
     print_flags(compared.flags)

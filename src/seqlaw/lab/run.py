@@ -88,6 +88,8 @@ def run(
         progress(tally.summary(), tally.share())
 
         def record(batch: list[Outcome]) -> None:
+            if not batch:  # an interruption found nothing finished: no progress, and no news on the rate
+                return
             with shield():
                 store.record(batch)
             tally.add(batch)

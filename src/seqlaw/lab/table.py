@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -35,6 +36,24 @@ class Table:
     """Tasks that other versions of the software recorded here, left out of the above."""
     standing: Standing | None
     """How much is done of what was asked for last; None if that is not known, or of another version."""
+
+    @property
+    def missing(self) -> str:
+        """What has no rows yet and how to go on, for people; empty if all has, or it is not known."""
+        asked = self.standing
+        if asked is None or asked.finished == asked.tasks:
+            return ""
+        failed = f", {asked.failed} failed" if asked.failed else ""
+        again = f"with: {asked.resume}" if asked.resume else "by the same command"
+        how = f"resume {again}"
+        if asked.finished + asked.failed == asked.tasks:
+            how = f"try them again {again}{' --retry-failed' if asked.resume else ''}"
+        return f"{asked.finished} of {asked.tasks} tasks finished{failed}; {how}"
+
+    def require_rows(self) -> None:
+        """Refuse a table without rows."""
+        if self.frame.empty:
+            raise StoreError(f"no rows yet: {self.missing or 'run the sweep again to get some'}")
 
     @property
     def dataset(self) -> xr.Dataset:
@@ -147,15 +166,18 @@ FORMATS = tuple(_WRITERS)
 
 
 def export(rows: Table, to: Path | str) -> int:
-    """Write tidy rows to a .parquet or .csv file, whole or not at all; returns their number."""
+    """Write tidy rows to a .parquet or .csv file, whole or not at all; returns their number, never zero."""
     to = Path(to)
     if to.suffix not in _WRITERS:
         raise StoreError(f"{to} must end in {' or '.join(FORMATS)}")
+    rows.require_rows()
     draft = to.with_name(f".{to.name}.{os.getpid()}{to.suffix}")
     try:
         _WRITERS[to.suffix](rows.frame, draft)
         os.replace(draft, to)
     except OSError as error:
-        draft.unlink(missing_ok=True)
         raise StoreError(f"{to}: {str(error.strerror or error).lower()}") from error
+    finally:
+        with contextlib.suppress(OSError):  # gone where all went well, impossible where it could not be made
+            draft.unlink()
     return len(rows.frame)

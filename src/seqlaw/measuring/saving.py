@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from dataclasses import fields
 from pathlib import Path
@@ -27,18 +28,22 @@ def check_teacher_path(path: str | Path) -> Path:
 def save_teacher(found: Measurement, path: str | Path, *, source: str = "sequences") -> None:
     """Write `found.modes` to a TOML file that `load_teacher` reads back to the last bit.
 
-    Where the sequences leave nothing to predict from, and `advise` gives no advice, nothing is written.
+    Where the sequences leave nothing to predict from, and `advise` gives no advice, nothing is written. A
+    file that is there already is replaced whole or left as it is.
     """
     path = check_teacher_path(path)
     void = void_causes(found.flags)
     if void:
         raise InputError(_FIELD, f"needs sequences to predict from: {VOID[void[0]][0]}", source)
+    draft = path.with_name(path.name + ".part")
     try:
-        draft = path.with_name(path.name + ".part")
         draft.write_text(_text(found, source), encoding="utf-8")
         os.replace(draft, path)
     except OSError as error:
         raise InputError(_FIELD, f"must be writable ({error.strerror})", str(path)) from None
+    finally:
+        with contextlib.suppress(OSError):  # gone where all went well, impossible where it could not be made
+            draft.unlink()
 
 
 def _text(found: Measurement, source: str) -> str:

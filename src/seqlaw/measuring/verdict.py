@@ -9,6 +9,7 @@ from typing import Any
 from seqlaw.measuring.exponents import ASYMMETRY, LAWS, Fit
 from seqlaw.measuring.spectra import Spectra
 from seqlaw.measuring.tally import Tally
+from seqlaw.model.amount import amount
 
 WIDEST = {"alpha": 0.25, "theta": 0.25, "r": 0.12}
 """Half an interval wider than this is called uncertain."""
@@ -185,8 +186,8 @@ def _data_flags(tally: Tally, spectra: Spectra) -> list[str]:
         out.append("too-short: sequences of 2 states cannot tell dynamics from what a sequence shares")
     if tally.n < 4 * tally.D:
         out.append(
-            f"too-little-data: {tally.n} transitions for D = {tally.D} features; "
-            f"only {spectra.rank} principal directions are used"
+            f"too-little-data: {amount(tally.n)} transitions for D = {amount(tally.D)} features; "
+            f"only {amount(spectra.rank)} principal directions are used"
         )
     elif spectra.rank < tally.D:
         out.append(
@@ -277,9 +278,9 @@ def regime_words(regime: Any) -> str:
 
 def data_words(found: Any) -> str:
     """What was measured, and whether its numbers can be taken at face value."""
-    states = f"{found.P[0]}" if found.P[0] == found.P[1] else f"{found.P[0]} to {found.P[1]}"
+    states = " to ".join(map(amount, sorted(set(found.P))))
     verdict = "reliable" if found.reliable else "NOT reliable, see the flags"
-    return f"{found.N} sequences of {states} states, {found.D} features: {verdict}"
+    return f"{amount(found.N)} sequences of {states} states, {amount(found.D)} features: {verdict}"
 
 
 def void_causes(warnings: tuple[str, ...]) -> list[str]:
