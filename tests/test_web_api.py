@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 import seqlaw
 from seqlaw.cli import explore, main
-from seqlaw.model.checks import InputError
+from seqlaw.model.checks import InputError, MissingLibrary
 from seqlaw.planning.budget import Budget
 from seqlaw.spec import read
 from seqlaw.web import copying, guard, panels, pool, schema
@@ -280,7 +280,7 @@ def test_the_command_refuses_other_hosts_a_taken_port_and_a_missing_extra(server
     with pytest.raises(InputError, match="must be a folder of `seqlaw reproduce`"):
         explore.explore(port=0, no_open=True, results="nowhere")
     monkeypatch.setitem(sys.modules, "uvicorn", None)
-    with pytest.raises(InputError, match=r"pip install 'seqlaw\[web\]'"):
+    with pytest.raises(MissingLibrary, match=r"pip install 'seqlaw\[web\]'"):
         explore.explore(port=0, no_open=True)
 
 
