@@ -86,7 +86,7 @@ def test_the_command_prints_draws_and_gives_json(tmp_path, capsys):
     assert text.startswith("Teacher regime2 (the default): alpha=1.8 theta=1.25 ")
     assert "Regime II: averaged covariance h_P at P=64" in text
     assert "cross at mode 28.38" in text
-    for words in ("m_P = 1923", "P_M = 9.849", "P_R = 11.55", "It learns 27.18 dimensions"):
+    for words in ("m_P = 1923", "P_M = 9.849", "P_R = 11.55", "It learns 26.16 dimensions"):
         assert words in text  # 64^(1/0.55), 64^0.55, 3000^(0.55/1.8)
     assert picture.read_text().startswith("<?xml")
     answer = json.loads(run(capsys, "-P", "7", "-d", "inf", "--to", "1e9", "--points", "9", "--json"))
