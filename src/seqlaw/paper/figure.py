@@ -11,7 +11,7 @@ import numpy as np
 from seqlaw.model.checks import Array
 from seqlaw.paper.panels import Panel, size
 from seqlaw.paper.table import Measured
-from seqlaw.plot import COLOURS, MARKERS, SERIES, new_figure, save, tidy
+from seqlaw.plot import COLOURS, MARKERS, SERIES, few_ticks, new_figure, save, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -145,19 +145,6 @@ def relative_ticks(axes: Axes) -> None:
     """Ticks for sizes relative to a reference."""
     low, high = axes.get_xlim()
     plain_ticks(axes, np.array([v for v in (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2) if low <= v <= high]))
-
-
-def few_ticks(axes: Axes) -> None:
-    """Labels at 1, 2 and 5 of each decade where there are few decades, at every digit where there is none."""
-    from matplotlib.ticker import LogFormatterSciNotation, LogLocator, NullFormatter
-
-    low, high = axes.get_ylim()
-    decades = np.log10(high / low)
-    digits = (1.0, 2.0, 5.0) if decades > 0.6 else tuple(float(k) for k in range(1, 10))
-    if decades < 3:
-        axes.yaxis.set_major_locator(LogLocator(subs=digits))
-        axes.yaxis.set_major_formatter(LogFormatterSciNotation(labelOnlyBase=False, minor_thresholds=(9, 9)))
-    axes.yaxis.set_minor_formatter(NullFormatter())
 
 
 def plain_ticks(axes: Axes, values: Array) -> None:

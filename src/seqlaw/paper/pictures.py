@@ -11,7 +11,6 @@ from seqlaw.paper.beyond import NoiseCheck, ScheduleCurve
 from seqlaw.paper.figure import (
     FONT,
     LABELS,
-    few_ticks,
     panel_grid,
     plain_ticks,
     relative_label,
@@ -19,7 +18,7 @@ from seqlaw.paper.figure import (
     relative_x,
 )
 from seqlaw.planning.tradeoff import OWN, Tradeoff
-from seqlaw.plot import MARKERS, SERIES, save, tidy
+from seqlaw.plot import MARKERS, SERIES, few_ticks, save, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
