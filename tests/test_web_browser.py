@@ -397,7 +397,7 @@ def check_guides(tab, slopes):
             ratios = [here / there for here, there in zip(y, guide, strict=True)]
             assert sum(ratios) / len(ratios) == pytest.approx(1, rel=1e-12)
     # Panel (f) trains for no L of its meeting point.
-    for axis, label, sweeps in (("3", "N/4096, P/4096, R/578", 3), ("6", "N/65536, P/40, R/2400", 2)):
+    for axis, label, sweeps in (("3", "N/4,096; P/4,096; R/578", 3), ("6", "N/65,536; P/40; R/2,400", 2)):
         meeting = [y[x.index(1)] for name, x, y in measured if name == f"x{axis}" and 1 in x]
         assert meeting == pytest.approx([meeting[0]] * sweeps, rel=1e-12)
         shown = tab.page.evaluate(f"() => document.getElementById('plot').layout.xaxis{axis}.title.text")
@@ -413,7 +413,7 @@ def test_an_overlay_is_drawn_and_copied(tab, tmp_path):
     tab.open("view=panels")
     tab.page.unroute("**/api/panels")
     assert len(tab.page.evaluate(TRACES, "exact rung")) == 3
-    assert "dotted: exact rung" in tab.page.inner_text("#plot")
+    assert "; long dashes: exact rung" in tab.page.inner_text("#plot")
     command = tab.copied("#copy-command")
     assert (
         command

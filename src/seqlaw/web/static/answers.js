@@ -178,8 +178,8 @@ const SHOWERS = {
     const rows = answer.panels.flatMap((panel) => panel.curves.map((c) => [
       panel.regime, panel.quantity, c.axis, n(c.slope.toFixed(3)), n(fitError(c.se)), n(c.guide_slope.toFixed(3)), n(c.paper.toFixed(3)),
     ]));
-    return [table(["regime", "quantity", "vs.", n("slope here"), n("standard error"), n("its guide"), n("paper's slope")], rows,
-      `Slopes on logarithmic axes, ${answer.source}. Standard error: over sketches where there are several, else of the fit of a line. The paper's slopes come from few sampled repetitions.`)];
+    return [table(["regime", "quantity", "vs.", n("slope here"), n("s.e."), n("its guide"), n("paper's slope")], rows,
+      `Slopes on logarithmic axes, ${answer.source}. s.e.: standard error, over sketches where there are several, else of the fit of a line. The paper's slopes come from few sampled repetitions.`)];
   },
 };
 
