@@ -383,7 +383,7 @@ def test_tradeoff_between_two_lengths(fields):
 
 def test_a_spectrum_says_what_it_is_of(run):
     _, out, _ = run("spectrum", *SMALL)
-    assert out.startswith("Regime II: averaged covariance h_P at P=8 (exact to rounding)\n")
+    assert out.splitlines()[1] == "Regime II: averaged covariance h_P at P=8 (exact to rounding)"
 
 
 def test_rates_keeps_the_remainder_apart(run):

@@ -60,8 +60,9 @@ def test_small_print_of_a_cell_stands_below() -> None:
 
 def test_pictures_are_scaled_alike() -> None:
     narrow, wide = (f'<svg viewBox="0 0 {w} 200">'.encode() for w in (309.6, 619.2))
-    assert 'style="width:50%"' in picture(narrow, "", "x")
-    assert 'style="width:100%"' in picture(wide, "", "x")
+    assert 'style="width:50%;min-width:23.0rem"' in picture(narrow, "", "x")
+    assert 'style="width:100%;min-width:46.0rem"' in picture(wide, "", "x")
+    assert '<div class="scroll"><img' in picture(wide, "", "x")
 
 
 # --- the variance over its predictions
@@ -157,10 +158,15 @@ def test_named_conditions_hold_in_both_regimes() -> None:
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> str:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("report")
     reproduce(out, rung="equivalent")
-    return re.sub(r"base64,[^\"]*", "", (out / "report.html").read_text(encoding="utf-8"))
+    return out
+
+
+@pytest.fixture(scope="module")
+def page(folder: Path) -> str:
+    return re.sub(r"base64,[^\"]*", "", (folder / "report.html").read_text(encoding="utf-8"))
 
 
 def test_the_page_has_no_raw_notation(page: str) -> None:
@@ -180,17 +186,43 @@ def test_the_setup_is_told_at_the_top(page: str) -> None:
         teacher = PANELS[panel].settings[0].teacher
         six = (teacher.alpha, teacher.theta, teacher.r, teacher.rho, teacher.c_xi, teacher.c_0)
         assert lines[name] == [f"{number:g}" for number in six]
-    assert lines["(d) Regime II: approximation"] == ["512", "2 048", "–", "4–48", "–", "–", "–", "–"]
+    assert lines["(d) Regime II: approximation"] == ["512", "2,048", "–", "4–48", "–", "–", "–", "–"]
     variance = lines["(f) Regime II: GD variance"]
     assert variance[:2] == ["40", "128"]
-    assert variance[2] == "16 384–131 072<span class=mark>else 65 536</span>"
+    assert variance[2] == "16,384–131,072<span class=mark>else 65,536</span>"
     for word in ("Sketch", "Guide", "Safeguard", "Deterministic equivalent"):
         assert f"<li>{word}: " in shown[1]
 
 
 def test_the_headline_counts_z(page: str) -> None:
-    assert "within two spreads of the difference (<i>z</i>)" in page
+    assert "within two standard deviations (|<i>z</i>| ≤ 2 in the table" in page
     assert "<table class=even>" in page
+
+
+def test_every_row_is_judged_by_one_rule(folder: Path, page: str) -> None:
+    """Two standard deviations for a slope, ranges that meet for a ratio; from the numbers of the table."""
+    text = re.sub(r"<[^>]*>", "", page)
+    text = text[text.index("Differs, or needs care") : text.index("The theorem's conditions")]
+    table = json.loads((folder / "table.json").read_text(encoding="utf-8"))
+    names = {"approx": "Approx", "bias": "Bias", "variance": "Var"}
+    far = []
+    for row in table["slopes"]:
+        name = f"{names[row['quantity']]} against {row['against']}, Regime {row['regime']}:"
+        gap = abs(row["slope"] - row["guide"]) / np.hypot(row["spread"], 0.001 / np.sqrt(12))
+        assert (f"{name} the measured slope" in text) == (gap > 2), name
+        assert (f"{name} {row['slope']:.3f}".replace("-", "−")[:-2] in text) == (abs(row["z"]) > 2), name
+        far += [name] if gap > 2 else []
+    assert "Bias against P, Regime II:" in far
+    for name, one in table["agreement"].items():
+        meet = one["low"] <= one["paper_high"] and one["paper_low"] <= one["high"]
+        assert (f"{name.partition('_')[2]}, Regime II: {one['mean']:.3f} [" in text) == (not meet), name
+    assert "the difference of the two means is 1." in text  # variance along P: chance
+
+
+def test_numbers_have_one_style(page: str) -> None:
+    text = re.sub(r"<[^>]*>", " ", page[page.index("</style>") :])
+    assert not re.findall(r"(?<![\d.,])\d{1,3} \d{3}(?!\d)", text)  # 4 096
+    assert "4,096" in text
 
 
 def test_failing_conditions_are_marked_in_words(page: str) -> None:
@@ -204,7 +236,7 @@ def test_the_caption_says_which_budget_and_it_is_the_readmes() -> None:
     text = re.sub(r"<[^>]*>", "", longer()).replace("\u00a0", " ")
     assert f"{TOKENS:,} tokens" in text
     for name in ("M", "d"):
-        assert f"{name} = {LONGER[name]}" in text
+        assert f"{name} = {LONGER[name]:,}" in text
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert f"The same {TOKENS / 1e6:.1f} million tokens" in readme
     assert f"(M = {LONGER['M']}, d = {LONGER['d']}, {LONGER['schedule'].L} steps of the block" in readme

@@ -83,10 +83,20 @@ def run(capsys, *arguments):
 def test_the_command_prints_draws_and_gives_json(tmp_path, capsys):
     picture = tmp_path / "spectrum.svg"
     text = run(capsys, "-M", "64", "-P", "64", "-d", "500", "--points", "9", "--plot", str(picture))
+    assert text.startswith("Teacher regime2 (the default): alpha=1.8 theta=1.25 ")
     assert "Regime II: averaged covariance h_P at P=64" in text
     assert "cross at mode 28.38" in text
+    for words in ("m_P = 1923", "P_M = 9.849", "P_R = 11.55", "It learns 26.16 dimensions"):
+        assert words in text  # 64^(1/0.55), 64^0.55, 3000^(0.55/1.8)
     assert picture.read_text().startswith("<?xml")
     answer = json.loads(run(capsys, "-P", "7", "-d", "inf", "--to", "1e9", "--points", "9", "--json"))
     assert answer["rows"][-1]["j"] == 10**9
     assert answer["rows"][-1]["total"] == pytest.approx(math.fsum(naive(SETTING.teacher, 7, 1e9)), rel=1e-12)
+    assert answer["marks"]["orders"]["m_P"] == pytest.approx(7 ** (1 / 0.55))
     assert "do not cross up to mode 1024" in run(capsys, "--teacher", "regime1", "--points", "5")
+
+
+def test_a_diverging_trace_still_has_a_spectrum(capsys):
+    answer = json.loads(run(capsys, "--alpha", "0.5", "-d", "inf", "--points", "3", "--json"))
+    assert answer["marks"]["learned_dimensions"] is None
+    assert answer["marks"]["orders"] == {"kappa": pytest.approx(3000**2)}

@@ -84,6 +84,34 @@ def test_the_spectrum_has_its_parts_and_its_marks(server):
     assert len(answer["badge"]["conditions"]) == len(seqlaw.rates(SETTING).conditions)
 
 
+@pytest.mark.parametrize(
+    ("broken", "says"),
+    [
+        ({"teacher": TEACHER | {"alpha": 0.5}}, "Needs alpha > 1, got 0.5. "),
+        ({"teacher": TEACHER | {"theta": 0.8}}, "Needs theta > 1, got 0.8; needs theta >= alpha - 2r"),
+        ({"d": 40}, "The theorem needs d >= C_amb M"),
+    ],
+)
+def test_outside_the_theorem_the_badge_says_so_and_no_guide_is_drawn(server, broken, says):
+    body = QUESTION | {"along": "P", "start": 2, "stop": 64, "points": 3}
+    inside, outside = (server.post("/api/curve", json=body | change).json() for change in ({}, broken))
+    assert inside["badge"]["covered"]
+    assert set(inside["guides"]) == {"approx", "bias", "variance"}
+    assert not outside["badge"]["covered"]
+    assert outside["badge"]["sentence"].startswith(says)
+    assert outside["guides"] == {}
+
+
+def test_a_guide_ends_where_the_theorem_does(server):
+    """d = 128 is enough for widths up to 64; the guide is scaled at the middle of these."""
+    body = QUESTION | {"along": "M", "start": 8, "stop": 128, "points": 5}
+    answer = server.post("/api/curve", json=body).json()
+    for name in ("approx", "bias", "variance"):
+        guide = answer["guides"][name]
+        assert [value is None for value in guide] == [row["M"] > 64 for row in answer["rows"]]
+        assert guide[2] == pytest.approx(answer["rows"][2][name])
+
+
 def test_longer_or_more_is_the_librarys(server):
     body = QUESTION | {"tokens": 1e5, "eval_lengths": [64], "points": 4}
     answer = server.post("/api/tradeoff", json=body).json()

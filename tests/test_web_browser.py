@@ -278,9 +278,21 @@ def test_the_copied_command_and_python_give_the_spectrum(tab):
     assert all(
         f"{sign} = {answer['marks'][name]:.3g}" in marks for sign, name in (("κ", "kappa"), ("M", "M"))
     )
-    printed = [[float(word) for word in row] for row in run_python(tab.copied("#copy-python"))]
-    assert printed[0] == [answer["marks"]["crossing"], answer["marks"]["kappa"]]
-    assert printed[1:] == [list(row) for row in zip(j, initial, innovation, total, strict=True)]
+    shown = dict(
+        row.split("\t")[:2] for row in tab.page.locator("#numbers tbody tr").all_inner_texts()
+    )  # the name and its meaning, the value
+    for name in ("P_M", "P_R"):
+        row = next(key for key in shown if key.startswith(name.replace("_", "")))
+        assert float(shown[row]) == pytest.approx(answer["marks"]["orders"][name], rel=1e-3)
+    learned = next(key for key in shown if key.startswith("learned"))
+    assert float(shown[learned]) == pytest.approx(answer["marks"]["learned_dimensions"], rel=1e-3)
+    first, orders, *rest = run_python(tab.copied("#copy-python"))
+    assert [float(word) for word in first] == [
+        answer["marks"][name] for name in ("crossing", "kappa", "learned_dimensions")
+    ]
+    assert f"'P_M':{answer['marks']['orders']['P_M']}" in "".join(orders)
+    printed = [[float(word) for word in row] for row in rest]
+    assert printed == [list(row) for row in zip(j, initial, innovation, total, strict=True)]
 
 
 def test_the_planner_plans_cancels_and_copies(tab):
@@ -362,7 +374,12 @@ def test_guides_are_named_and_end_with_the_regimes(tab):
     for style in ("lines", "stacked"):
         tab.open(f"view=curve&style={style}&theta=0.8")
         assert not [name for name in tab.page.evaluate(names) if "guide" in name]
-        assert "Outside the regimes" in tab.page.inner_text("#plot")
+        assert "Outside the theorem" in tab.page.inner_text("#plot")
+    tab.open("view=curve&style=lines&alpha=0.5")
+    assert not [name for name in tab.page.evaluate(names) if "guide" in name]
+    assert tab.page.inner_text("#regime") == "Outside the theorem"
+    assert tab.page.get_attribute("#regime", "data-regime") == "outside"
+    assert "α > 1" in tab.page.inner_text("#sentence")
 
 
 TRACES = """kind => document.getElementById('plot').data.filter(t => t.name.startsWith(kind))
@@ -380,7 +397,7 @@ def check_guides(tab, slopes):
             ratios = [here / there for here, there in zip(y, guide, strict=True)]
             assert sum(ratios) / len(ratios) == pytest.approx(1, rel=1e-12)
     # Panel (f) trains for no L of its meeting point.
-    for axis, label, sweeps in (("3", "N/4096, P/4096, R/578", 3), ("6", "N/65536, P/40, R/2400", 2)):
+    for axis, label, sweeps in (("3", "N/4,096; P/4,096; R/578", 3), ("6", "N/65,536; P/40; R/2,400", 2)):
         meeting = [y[x.index(1)] for name, x, y in measured if name == f"x{axis}" and 1 in x]
         assert meeting == pytest.approx([meeting[0]] * sweeps, rel=1e-12)
         shown = tab.page.evaluate(f"() => document.getElementById('plot').layout.xaxis{axis}.title.text")
@@ -396,7 +413,7 @@ def test_an_overlay_is_drawn_and_copied(tab, tmp_path):
     tab.open("view=panels")
     tab.page.unroute("**/api/panels")
     assert len(tab.page.evaluate(TRACES, "exact rung")) == 3
-    assert "dotted: exact rung" in tab.page.inner_text("#plot")
+    assert "; long dashes: exact rung" in tab.page.inner_text("#plot")
     command = tab.copied("#copy-command")
     assert (
         command

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -74,6 +75,29 @@ def tidy(axes: Axes, x: str, y: str, title: str = "") -> None:
         axes.spines[side].set_visible(False)
 
 
+def few_ticks(axes: Axes) -> None:
+    """Labels at 1, 2 and 5 of each decade where there are few, at every digit where there is less than one.
+
+    A range without two digits in it (1 to 1.2) is divided evenly.
+    """
+    from matplotlib import ticker
+
+    low, high = axes.get_ylim()
+    decades = math.log10(high / low)
+    digits = (1.0, 2.0, 5.0) if decades > 0.6 else tuple(float(k) for k in range(1, 10))
+    if high < 2 * low:
+        axes.yaxis.set_major_locator(ticker.MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
+        axes.yaxis.set_minor_locator(ticker.NullLocator())
+    elif decades < 3:
+        axes.yaxis.set_major_locator(ticker.LogLocator(subs=digits))
+        axes.yaxis.set_major_formatter(
+            ticker.LogFormatterSciNotation(labelOnlyBase=False, minor_thresholds=(9, 9))
+        )
+    if decades < 3 and low > 1e-3 and high < 1e4:
+        axes.yaxis.set_major_formatter(ticker.FormatStrFormatter("%.4g"))
+    axes.yaxis.set_minor_formatter(ticker.NullFormatter())
+
+
 def draw_curve(rows: Sequence[dict[str, Any]], along: str, answers: Sequence[Risk], path: str | Path) -> None:
     """The reducible terms along one size, with error bars where the rung has them."""
     check_path(path)
@@ -118,43 +142,65 @@ def draw_spectrum(answer: AveragedSpectrum, setting: Setting, path: str | Path) 
     save(figure, path)
 
 
+def share_range(axes: Sequence[Axes], *, below: float = 0.12, above: float = 0.12) -> None:
+    """One logarithmic y range for axes in a row, with room as a share of what is drawn, labelled once."""
+    low, high = (pick(place.dataLim.intervaly[k] for place in axes) for k, pick in ((0, min), (1, max)))
+    span = max(math.log(high / low), math.log(1.05))  # a flat line is not blown up to a mountain
+    for place in axes:
+        place.set_ylim(low * math.exp(-below * span), high * math.exp(above * span))
+        few_ticks(place)
+        place.tick_params(which="both", labelleft=place is axes[0])
+
+
 def draw_tradeoff(answers: Sequence[Tradeoff], path: str | Path) -> None:
-    """Longer or more: one panel a test, one curve a regime, each relative to its shortest sequences."""
+    """Longer or more: one panel a test, one curve a regime, each relative to its shortest sequences.
+
+    The first answer is what was asked for; others stand beside it, thin and dashed.
+    """
     check_path(path)
-    tests = list(answers[0].best)
-    answers = sorted(answers, key=lambda answer: answer.regime)
-    figure, grid = new_figure(3.3 * len(tests) + 0.4, 3.6, 1, len(tests))
+    tests, asked = list(answers[0].best), answers[0]
+    figure, grid = new_figure(3.3 * len(tests) + 0.4, 3.8, 1, len(tests))
     for axes, tested in zip(grid[0], tests, strict=True):
-        for answer, colour, marker in zip(answers, SERIES, MARKERS, strict=False):
+        for answer in answers:
             curve = answer.curve(tested)
             x, y = [row.P for row in curve], [row.reducible / curve[0].reducible for row in curve]
-            axes.plot(x, y, color=colour, marker=marker, markersize=4, label=f"Regime {answer.regime}")
+            k = answer.regime == "II"
+            style: dict[str, Any] = {"label": f"Regime {answer.regime}"}
+            if answer is not asked:
+                style = {
+                    "label": f"Regime {answer.regime}, for comparison",
+                    "linestyle": "--",
+                    "linewidth": 1,
+                }
+            axes.plot(x, y, color=SERIES[k], marker=MARKERS[k], markersize=4, **style)
             verdict = "longer wins" if y[-1] < 0.95 else "more wins" if y[-1] > 1.05 else "no difference"
-            above = y[-1] > 1
+            above, times = y[-1] > 1, max(y[-1], 1 / y[-1])
             axes.annotate(
-                f"{verdict}, {max(y[-1], 1 / y[-1]):.2g}×",
+                f"{verdict}, {times:.{3 if times < 2 else 2}g}×",
                 (x[-1], y[-1]),
                 textcoords="offset points",
                 xytext=(0, 6 if above else -12),
                 ha="right",
                 fontsize="small",
-                color=colour,
+                color=SERIES[k],
             )
         axes.axhline(1.0, color="0.6", linewidth=0.8, linestyle=":")
         own = tested == "own"
         tidy(
             axes,
             "length P of the training sequences",
-            "reducible risk relative to P = 2" if axes is grid[0, 0] else "",
-            "tested at the training length\n(the paper's view)" if own else f"all tested at length {tested}",
+            f"reducible risk relative to P = {curve[0].P:,}" if axes is grid[0, 0] else "",
+            "tested at the training length\n(the paper's view)"
+            if own
+            else f"all tested at length {int(tested):,}",
         )
-    low = min(axes.get_ylim()[0] for axes in grid[0])
-    high = max(axes.get_ylim()[1] for axes in grid[0])
-    for axes in grid[0]:
-        axes.set_ylim(low / 1.6, high * 1.3)
-    grid[0, 0].legend(frameon=False, fontsize="small", loc="upper left")
+    share_range(grid[0], below=0.2, above=0.2)
+    handles, labels = grid[0, 0].get_legend_handles_labels()
+    figure.legend(
+        handles, labels, loc="outside lower center", ncols=len(labels), frameon=False, fontsize="small"
+    )
     figure.suptitle(
-        f"Longer sequences or more of them? The same {answers[0].tokens:,} tokens, split", fontsize="medium"
+        f"Longer sequences or more of them? The same {asked.tokens:,} tokens, split", fontsize="medium"
     )
     save(figure, path)
 
@@ -172,8 +218,8 @@ def draw_plan(answer: Plan, path: str | Path) -> None:
         axes.plot(x, [point.reducible for point in points], color=SERIES[0], marker="o", markersize=4)
         here = getattr(best, size)
         axes.plot([here], [best.reducible], color=SERIES[1], marker="*", markersize=13, linestyle="none")
-        axes.margins(y=0.3)
         tidy(axes, f"{name}, the other sizes chosen anew", "", f"{size} = {here:,}")
+    share_range(grid[0])  # or a fall of 5 % along P would look as steep as one to a fifth along M
     grid[0, 0].set_ylabel("least reducible risk at this budget")
     tested = "the training length" if answer.eval_length is None else f"length {answer.eval_length}"
     figure.suptitle(

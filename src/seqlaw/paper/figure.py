@@ -11,7 +11,7 @@ import numpy as np
 from seqlaw.model.checks import Array
 from seqlaw.paper.panels import Panel, size
 from seqlaw.paper.table import Measured
-from seqlaw.plot import COLOURS, MARKERS, SERIES, new_figure, save, tidy
+from seqlaw.plot import COLOURS, MARKERS, SERIES, few_ticks, new_figure, save, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,7 +29,10 @@ LABELS = {
     "bias": "bias",
     "variance": "variance",
 }
-STYLES = {"sampled": (0, (1, 1)), "exact": (0, (3, 1.5)), "equivalent": (0, (4, 1, 1, 1))}
+DASHES = (0, (3, 1.8))
+"""The guides', short and black."""
+STYLES = {"sampled": (0, (1, 1)), "exact": (0, (9, 2.5)), "equivalent": (0, (5, 1.5, 1, 1.5))}
+"""Of rungs laid over the figure: dots, long dashes, dash and dot, in the colour of the curve."""
 
 
 def draw_panels(series: Sequence[Measured], overlays: Sequence[Sequence[Measured]] = ()) -> Figure:
@@ -114,7 +117,7 @@ def _panel(axes: Axes, panel: Panel, series: Sequence[Measured]) -> None:
             x,
             one.guide.y,
             color=GUIDE,
-            linestyle=(0, (4, 2)),
+            linestyle=DASHES,
             linewidth=0.9,
             label=None if together else _minus(f"guide {slopes[1]}"),
             zorder=2.6,  # above the measurement, which it often lies on
@@ -144,19 +147,6 @@ def relative_ticks(axes: Axes) -> None:
     plain_ticks(axes, np.array([v for v in (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2) if low <= v <= high]))
 
 
-def few_ticks(axes: Axes) -> None:
-    """Labels at 1, 2 and 5 of each decade where there are few decades, at every digit where there is none."""
-    from matplotlib.ticker import LogFormatterSciNotation, LogLocator, NullFormatter
-
-    low, high = axes.get_ylim()
-    decades = np.log10(high / low)
-    digits = (1.0, 2.0, 5.0) if decades > 0.6 else tuple(float(k) for k in range(1, 10))
-    if decades < 3:
-        axes.yaxis.set_major_locator(LogLocator(subs=digits))
-        axes.yaxis.set_major_formatter(LogFormatterSciNotation(labelOnlyBase=False, minor_thresholds=(9, 9)))
-    axes.yaxis.set_minor_formatter(NullFormatter())
-
-
 def plain_ticks(axes: Axes, values: Array) -> None:
     """Ticks at these values of x and nowhere else, written out."""
     axes.set_xticks(values, [f"{value:g}" for value in values])
@@ -177,7 +167,7 @@ def relative_label(panel: Panel) -> str:
     """What `relative_x` shows."""
     assert panel.reference is not None
     N, P, R = (size(panel.reference, name) for name in "NPR")
-    return rf"$N/{N:.0f}$,  $P/{P:.0f}$,  $R/{R:.0f}$"
+    return f"$N$/{N:,.0f};  $P$/{P:,.0f};  $R$/{R:,.0f}"
 
 
 def _bars(y: Array, error: Array | None) -> Any:
@@ -200,13 +190,15 @@ def _key(figure: Figure, rung: str, overlays: Sequence[str]) -> None:
     }[rung]
     lines = [
         Line2D([], [], color="0.2", marker="o", markersize=3.4, linewidth=1.3, label=solid),
-        Line2D([], [], color="0.2", linestyle=(0, (4, 2)), linewidth=1.0, label="the paper's guide"),
+        Line2D([], [], color="0.2", linestyle=DASHES, linewidth=1.0, label="the paper's guide"),
         *(
             Line2D([], [], color="0.2", linestyle=STYLES[name], linewidth=1.0, label=f"{name} rung")
             for name in overlays
         ),
     ]
-    figure.legend(handles=lines, loc="lower center", ncols=len(lines), frameon=False, fontsize=FONT)
+    figure.legend(
+        handles=lines, loc="lower center", ncols=len(lines), handlelength=4, frameon=False, fontsize=FONT
+    )
 
 
 def save_all(figure: Figure, folder: Path, name: str) -> list[Path]:

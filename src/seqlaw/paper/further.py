@@ -29,8 +29,8 @@ def longer() -> str:
     lines = []
     for regime, view in views.items():
         for tested, (low, high) in view.best.items():
-            where = "at its own length" if tested == "own" else f"at length {tested}"
-            lines.append([regime, where, f"{low}" if low == high else f"{low} to {high}"])
+            where = "at its own length" if tested == "own" else f"at length {int(tested):,}"
+            lines.append([regime, where, f"{low:,}" if low == high else f"{low:,} to {high:,}"])
     words = prose(
         "The same tokens as a few long or many short trajectories. The paper scores a student on sequences "
         "of its own training length, so its curves in P change the test along with the training. With the "
@@ -45,8 +45,8 @@ def longer() -> str:
         + picture(
             pictures.as_svg(pictures.draw_tradeoffs(views)),
             f"Both regimes: {TOKENS:,} tokens at every point (N = {TOKENS:,}/P), M = {LONGER['M']}, "
-            f"d = {LONGER['d']}, block decay with L = {schedule.L} and γ = {schedule.gamma}, which is "
-            f"R = {schedule.horizon:.0f}. Equivalent rung, as in the first figure of the README.",
+            f"d = {LONGER['d']:,}, block decay with L = {schedule.L:,} and γ = {schedule.gamma}, which is "
+            f"R = {schedule.horizon:,.0f}. Equivalent rung, as in the first figure of the README.",
             "Reducible risk along P at a fixed number of tokens",
         )
     )
@@ -80,7 +80,7 @@ def noise(result: Reproduction) -> str:
     header += ["(mean - 1) / expected", "Mean over guide"]
     rule = next((k for k, line in enumerate(body) if line[0] == "II"), None)
     return (
-        "<h3>The variance, predicted without its lagged scores and with them</h3>"
+        "<h3>The sampled variance over the exact rung</h3>"
         + beside(
             prose(
                 "The paper's finite-filter guide leaves out the covariances of scores at different "
@@ -181,7 +181,7 @@ def common(result: Reproduction) -> str:
     tests = common_tests(result.panels)
     if not tests:
         return ""
-    header = ["Series", "own length (paper)", *(f"at {length}" for length in COMMON)]
+    header = ["Series", "own length (paper)", *(f"at {length:,}" for length in COMMON)]
     body = [
         [f"({test.panel.name}) {QUANTITIES[test.series.quantity]} against P"]
         + [f"{slope + 0:.3f}".replace("-0.000", "0.000") for slope in test.slopes.values()]

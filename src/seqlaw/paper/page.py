@@ -9,6 +9,8 @@ from html import escape
 
 PAGE = 8.6 * 72
 """Points: the width of the paper's figure. Narrower pictures are scaled alike: letters keep one size."""
+LEAST = 46
+"""rem: a picture as wide as the page is not shown smaller, or its letters could not be read."""
 STYLE = """
 :root { color-scheme: light }
 body { font: 16px/1.55 system-ui, sans-serif; color: #1b1b1b }
@@ -138,7 +140,9 @@ def picture(svg: bytes, caption: str, alt: str) -> str:
     found = re.search(rb'viewBox="0 0 ([\d.]+)', svg)
     share = min(float(found[1]) / PAGE, 1.0) if found else 1.0
     address = "data:image/svg+xml;base64," + b64encode(svg).decode()
-    return f'<figure><img src="{address}" alt="{escape(alt)}" style="width:{share:.0%}">{below}</figure>'
+    size = f"width:{share:.0%};min-width:{LEAST * share:.1f}rem"  # a narrow window scrolls, as under a table
+    image = f'<img src="{address}" alt="{escape(alt)}" style="{size}">'
+    return f'<figure><div class="scroll">{image}</div>{below}</figure>'
 
 
 def span(low: float, high: float) -> str:
@@ -148,10 +152,4 @@ def span(low: float, high: float) -> str:
 
 
 def _short(value: float) -> str:
-    return (
-        f"{value:.2g}"
-        if abs(value) < 10
-        else f"{value:.0f}"
-        if abs(value) < 1000
-        else f"{value:,.0f}".replace(",", " ")
-    )
+    return f"{value:.2g}" if abs(value) < 10 else f"{value:.0f}" if abs(value) < 1000 else f"{value:,.0f}"

@@ -11,7 +11,6 @@ from seqlaw.paper.beyond import NoiseCheck, ScheduleCurve
 from seqlaw.paper.figure import (
     FONT,
     LABELS,
-    few_ticks,
     panel_grid,
     plain_ticks,
     relative_label,
@@ -19,7 +18,7 @@ from seqlaw.paper.figure import (
     relative_x,
 )
 from seqlaw.planning.tradeoff import OWN, Tradeoff
-from seqlaw.plot import MARKERS, SERIES, save, tidy
+from seqlaw.plot import MARKERS, SERIES, few_ticks, save, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,7 +31,11 @@ def draw_tradeoffs(views: Mapping[str, Tradeoff]) -> Figure:
     for place, (regime, view) in zip(axes.flat, views.items(), strict=True):
         for k, tested in enumerate(view.best):
             curve = view.curve(tested)
-            label = "tested at its own length (the paper)" if tested == OWN else f"tested at length {tested}"
+            label = (
+                "tested at its own length (the paper)"
+                if tested == OWN
+                else f"tested at length {int(tested):,}"
+            )
             style = "-" if tested == OWN else (0, (4, 1.5))
             x, y = [row.P for row in curve], [row.reducible for row in curve]
             place.plot(x, y, color=SERIES[k], marker=MARKERS[k], markersize=3.4, linestyle=style, label=label)

@@ -10,7 +10,8 @@ from seqlaw.paper.guides import FORMULAS
 from seqlaw.paper.page import beside, bullets, page, picture, prose, span, table, typeset
 from seqlaw.paper.panels import QUANTITIES
 from seqlaw.paper.setup import setup
-from seqlaw.paper.table import NAMES, grid, named_conditions, ratio_cells
+from seqlaw.paper.table import grid, named_conditions, ratio_cells
+from seqlaw.paper.verdicts import FAR, verdicts
 
 if TYPE_CHECKING:
     from seqlaw.paper.reproduce import Reproduction
@@ -53,10 +54,12 @@ def _opening(result: Reproduction) -> str:
     judged = [abs(row.z) for row in result.slopes if row.z is not None]
     verdict = "On the smaller grid the slopes are not comparable with the paper's to the last digits."
     if judged:
-        near, far = sum(z <= 2 for z in judged), sum(z > 3 for z in judged)
+        near, beyond = sum(z <= FAR for z in judged), sum(z > 3 for z in judged)
+        rest = "all" if not beyond else f"all but {beyond}"
         verdict = (
-            f"{near} of {len(judged)} slopes lie within two spreads of the difference (z) from the value "
-            f"that the paper prints, {len(judged) - far} within three."
+            f"{near} of {len(judged)} slopes are as close to the paper's as chance lets two runs of one "
+            f"experiment be: within two standard deviations (|z| ≤ 2 in the table of slopes); {rest} lie "
+            "within three."
         )
     return (
         "<h1>Linear RNN scaling laws: the experiments, reproduced</h1>"
@@ -81,8 +84,8 @@ def _caption(result: Reproduction) -> str:
     return (
         solid
         + (bars if result.rung != "equivalent" else "")
-        + " Dashed: the paper's guides. In a variance panel the three sweeps pass through one point, and "
-        "each size is shown relative to it."
+        + " Short black dashes: the paper's guides. In a variance panel the three sweeps pass through one "
+        "point, and each size is shown relative to it."
     )
 
 
@@ -93,7 +96,7 @@ def _slopes(result: Reproduction) -> str:
     for line, text in zip(body, flat, strict=True):
         line.insert(5, text)
     rule = next((k for k, row in enumerate(result.slopes) if row.regime == "II"), None)
-    far = {(k, 8) for k, row in enumerate(result.slopes) if row.z is not None and abs(row.z) > 2}
+    far = {(k, 8) for k, row in enumerate(result.slopes) if row.z is not None and abs(row.z) > FAR}
     note = (
         "± se: bootstrap over the sketches with their data sets. No sampling: the deterministic equivalent "
         "of the same grid. z: difference from the paper's slope over √(k·spread² + rounding²), where spread "
@@ -130,32 +133,7 @@ def _agreement(result: Reproduction) -> str:
 
 def _verdicts(result: Reproduction) -> str:
     """What agrees and what does not, in sentences that the numbers make."""
-    rows = {(row.regime, row.quantity, row.against): row for row in result.slopes}
-    smooth = {one.curve.series.key: one.curve.slope for one in result.equivalent}
-    agree: list[str] = []
-    differ: list[str] = []
-    for key, row in rows.items():
-        name = f"{NAMES[row.quantity]} against {row.against}, Regime {row.regime}"
-        if row.z is not None:
-            digits = 3 if row.spread > 0.001 else 4
-            text = f"{name}: {row.slope:.{digits}f}, paper {row.paper_slope:.3f} (z = {row.z:+.1f})."
-            if abs(row.z) > 2:
-                text += f" Repeating the experiment moves this slope by {row.spread:g} only."
-            (agree if abs(row.z) <= 2 else differ).append(text)
-        gap = row.slope - row.guide
-        if abs(gap) > 0.05 and abs(smooth[key] - row.guide) > 0.05:
-            differ.append(
-                f"{name}: the measured slope {row.slope:.3f} is not the guide's {row.guide:.3f}, here as in "
-                f"the paper ({row.paper_slope:.3f}). The deterministic equivalent gives {smooth[key]:.3f} on "
-                "this grid, so the gap is one of finite sizes and not of noise."
-            )
-    noisy = [row for row in rows.values() if row.quantity == "variance" and row.spread > 0.02]
-    if noisy and not result.quick:
-        reach = f"{min(r.spread for r in noisy):.3f} to {max(r.spread for r in noisy):.3f}"
-        differ.append(
-            f"The paper's variance slopes come from few data sets. Repeating the whole experiment moves them "
-            f"by {reach} (one standard deviation), so their second digit is not reproducible."
-        )
+    agree, differ = verdicts(result)
     columns = [
         f"<h3>{title}</h3>{bullets(items)}"
         for title, items in (("Agrees", agree), ("Differs, or needs care", differ))

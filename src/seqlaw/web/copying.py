@@ -79,17 +79,18 @@ def _names(setting: Setting) -> str:
     return ", ".join(sorted({type(setting.schedule).__name__, "Setting", "Teacher"}))
 
 
-def copy_spectrum(setting: Setting, *, points: int, last: int) -> dict[str, str]:
-    """The averaged spectrum with its parts and marks."""
+def copy_spectrum(setting: Setting, *, points: int, last: int, orders: bool) -> dict[str, str]:
+    """The averaged spectrum with its parts, its marks and, where it has them, the theorem's orders."""
     options = ["--to", _number(last), "--points", str(points), *_setting_options(setting)]
     return {
         "command": _command("spectrum", *options),
         "python": _script(
-            [f"from seqlaw import {_names(setting)}, averaged_spectrum"],
+            [f"from seqlaw import {_names(setting)}, averaged_spectrum, {'rates, ' if orders else ''}risk"],
             [
                 *_setting_lines(setting),
                 f"found = averaged_spectrum(setting, points={points}, last={last})",
-                "print(found.crossing, found.kappa)",
+                'print(found.crossing, found.kappa, risk(setting).diagnostics["learned_dimensions"])',
+                *(["print(rates(setting).crossovers)"] if orders else []),
                 "for row in zip(found.j, found.initial, found.innovation, found.total):",
                 "    print(*row)",
             ],

@@ -34,9 +34,9 @@ Answer = dict[str, Any]
 Progress = Callable[[int, int], None]
 CURVES = ("approx", "bias", "variance", "reducible")
 _SENTENCES = {
-    "I": "θ ≥ α: innovations rule the spectrum. Only the number of tokens counts, not how they are cut.",
+    "I": "θ ≥ α: innovations rule the spectrum. To leading order only the number of tokens counts, "
+    "not how they are cut.",
     "II": "α − 2r ≤ θ < α: the initialization has the heavier tail. Longer sequences wash it out.",
-    "outside": "θ < α − 2r: the theorem does not reach here. Computed all the same.",
 }
 # What arithmetic raises where double precision ends: overflow, a logarithm of zero, a root that is not found.
 NO_NUMBER = (ArithmeticError, ValueError, RuntimeError, np.linalg.LinAlgError)
@@ -63,18 +63,19 @@ def _counted(lost: list[str]) -> list[str]:
 
 
 def badge(setting: Setting) -> Answer:
-    """The regime, and each condition of the theorem with its value."""
-    teacher = setting.teacher
+    """The regime, each condition of the theorem with its value, and the assumptions that are broken."""
+    teacher, flags = setting.teacher, list(setting_flags(setting))
     assert isinstance(teacher, Teacher)
     answer: Answer = {
         "regime": teacher.regime,
-        "sentence": _SENTENCES[teacher.regime],
+        "covered": not flags,
+        "sentence": _broken(flags) if flags else _SENTENCES[teacher.regime],
         "theta": teacher.theta,
         "alpha": teacher.alpha,
         "edge": teacher.alpha - 2 * teacher.r,
         "conditions": [],
         "exponents": {},
-        "flags": list(setting_flags(setting)),
+        "flags": flags,
     }
     try:
         law = rates(setting)
@@ -110,7 +111,7 @@ def spectrum(body: Question, progress: Progress) -> Answer:
                 f"relative error about 1/M = {1 / setting.M:.2g}",
             ),
         ],
-        "copy": copy_spectrum(setting, points=_SPECTRUM_POINTS, last=int(found.j[-1])),
+        "copy": copy_spectrum(setting, points=_SPECTRUM_POINTS, last=int(found.j[-1]), orders=bool(orders)),
         "flags": [flag for flag in point.flags if not flag.startswith("cross:")],  # a term of the risk
     }  # fmt: skip
 
@@ -124,14 +125,12 @@ def curve(body: CurveBody, progress: Progress) -> Answer:
     point = answers.pop() if here else None
     rows = [_row(s, a) for s, a in zip(settings, answers, strict=True)]
     tested_apart = any(s.test_length != s.P for s in settings)
-    shown = badge(setting)
-    covered = not tested_apart and shown["regime"] != "outside"
     return {
-        "badge": shown,
+        "badge": badge(setting),
         "along": body.along,
         "tested": "own" if not tested_apart else setting.test_length,
         "rows": rows,
-        "guides": _guides(settings, rows) if covered else {},
+        "guides": {} if tested_apart else _guides(settings, rows),
         "point": None if point is None else _row(setting, point),
         "accuracy": answers[0].accuracy if point is None else point.accuracy,
         "slopes": {name: _slope(body.along, name, rows) for name in CURVES},
@@ -283,13 +282,19 @@ def _or_none(compute: Callable[[], Any]) -> Any:
         return None
 
 
+def _broken(flags: Sequence[str]) -> str:
+    """The sentence of a badge outside the theorem: what it needs and what it got."""
+    needs = "; ".join(flag.partition(": ")[2] for flag in flags)
+    return f"{needs[0].upper()}{needs[1:]}. Computed all the same."
+
+
 def _guides(settings: Sequence[Setting], rows: Sequence[Answer]) -> Answer:
-    """The theorem's shape of each term, scaled to the term at the middle point."""
-    middle = len(rows) // 2
+    """The theorem's shape of each term where the theorem holds, scaled to the middle of these points."""
+    covered = [k for k, setting in enumerate(settings) if not setting_flags(setting)]
 
     def shapes() -> dict[str, list[float]]:
         columns: dict[str, list[float]] = {"approx": [], "bias": [], "variance": []}
-        for setting in settings:
+        for setting in (settings[k] for k in covered):
             teacher = setting.teacher
             assert isinstance(teacher, Teacher)
             M, N, P, R = setting.M, setting.N, setting.P, setting.schedule.horizon
@@ -298,12 +303,14 @@ def _guides(settings: Sequence[Setting], rows: Sequence[Answer]) -> Answer:
             columns["variance"].append(min(M, guide_cutoff(teacher, R, P)) / (N * P))
         return columns
 
-    guides = _or_none(shapes) or {}
-    return {
-        name: [value * rows[middle][name] / values[middle] for value in values]
-        for name, values in guides.items()
-        if values[middle] > 0
-    }
+    guides: Answer = {}
+    for name, values in (_or_none(shapes) or {}).items() if covered else ():
+        middle = len(covered) // 2
+        if values[middle] > 0:
+            scale = rows[covered[middle]][name] / values[middle]
+            found = dict(zip(covered, (scale * value for value in values), strict=True))
+            guides[name] = [found.get(k) for k in range(len(rows))]  # None: a gap in the line
+    return guides
 
 
 def _slope(axis: str, name: str, rows: Sequence[Answer]) -> Answer | None:

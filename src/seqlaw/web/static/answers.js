@@ -56,9 +56,9 @@ function scripted(text) {
 
 export function showBadge(badge, moving) {
   const pill = byId("regime");
-  pill.textContent = badge.regime === "outside" ? "Outside the theorem" : `Regime ${badge.regime}`;
-  pill.dataset.regime = badge.regime;
-  byId("sentence").textContent = badge.sentence;
+  pill.textContent = badge.covered ? `Regime ${badge.regime}` : "Outside the theorem";
+  pill.dataset.regime = badge.covered ? badge.regime : "outside";
+  byId("sentence").replaceChildren(scripted(pretty(badge.sentence)));
   drawRuler(badge);
   const known = badge.conditions.filter((c) => c.holds !== null);
   const held = known.filter((c) => c.holds).length;
@@ -71,14 +71,14 @@ export function showBadge(badge, moving) {
     const mark = c.holds === null
       ? soft("constant unnamed")
       : { node: element("span", { className: c.holds ? "yes" : "no" }, c.holds ? "✓ holds" : "✗ fails") };
-    return [{ node: scripted(pretty(c.name)) }, n(c.value === null ? "∞" : number(c.value)), n(pretty(`${c.relation} ${number(c.needed)}`)), n(number(c.ratio, 3)), n(number(c.ratio_scaled, 3)), mark];
+    return [{ node: scripted(pretty(c.name)) }, n(c.value === null ? "∞" : number(c.value)), n(pretty(`${c.relation} ${number(c.needed)}`)), n(c.needed > 0 ? number(c.ratio, 3) : "–"), n(number(c.ratio_scaled, 3)), mark];
   });
   const head = ["condition", n("value"), n("needed"), n("ratio"), n("with scales"), ""];
   byId("conditions-table").replaceChildren(
     element("thead", {}, row(head, "th")), element("tbody", {}, ...rows.map((cells) => row(cells))));
 }
 
-function drawRuler({ theta, alpha, edge, regime }) {
+function drawRuler({ theta, alpha, edge, regime, covered }) {
   const svg = byId("ruler"), width = 250;
   const low = Math.min(edge, theta) - 0.35, high = Math.max(alpha, theta) + 0.35;
   const at = (value) => 6 + ((value - low) / (high - low)) * (width - 12);
@@ -96,7 +96,7 @@ function drawRuler({ theta, alpha, edge, regime }) {
     ...parts,
     ...(apart ? [make("text", { x: at(edge), y: 40, "text-anchor": "middle" }, "α−2r")] : []),
     make("text", { x: at(alpha), y: 40, "text-anchor": "middle" }, "α"),
-    make("circle", { cx: at(theta), cy: 22, r: 6, fill: { I: "#0072b2", II: "#b8540a" }[regime] ?? "#8a1c3c", stroke: "#fff", "stroke-width": 2 }),
+    make("circle", { cx: at(theta), cy: 22, r: 6, fill: covered ? { I: "#0072b2", II: "#b8540a" }[regime] : "#8a1c3c", stroke: "#fff", "stroke-width": 2 }),
     make("text", { x: at(theta), y: 11, "text-anchor": "middle", class: "here" }, "θ"));
   svg.setAttribute("aria-label", `θ = ${theta}, α = ${alpha}, α − 2r = ${number(edge)}`);
 }
@@ -120,7 +120,7 @@ const SHOWERS = {
     });
     const { M, N, P, d, L, R, eval_length } = answer.point;
     const caption = `At M = ${number(M)}, N = ${number(N)}, P = ${number(P)}, d = ${d === null ? "∞" : number(d)}, L = ${number(L)} (R = ${number(R)}), tested at length ${number(eval_length)}. ${accuracies({ ...answer.accuracy, irreducible: "exact for the teacher" }, names)}`;
-    return [table(["term", n("value here"), n(`slope along ${answer.along}`)], rows, caption)];
+    return [table(["term", n("value here"), n(`slope along ${answer.along} ± standard error`)], rows, caption)];
   },
 
   tradeoff(answer) {
@@ -178,8 +178,8 @@ const SHOWERS = {
     const rows = answer.panels.flatMap((panel) => panel.curves.map((c) => [
       panel.regime, panel.quantity, c.axis, n(c.slope.toFixed(3)), n(fitError(c.se)), n(c.guide_slope.toFixed(3)), n(c.paper.toFixed(3)),
     ]));
-    return [table(["regime", "quantity", "vs.", n("slope here"), n("error"), n("its guide"), n("paper's slope")], rows,
-      `Slopes on logarithmic axes, ${answer.source}. Error: over sketches where there are several, else of the fit. The paper's slopes come from few sampled repetitions.`)];
+    return [table(["regime", "quantity", "vs.", n("slope here"), n("s.e."), n("its guide"), n("paper's slope")], rows,
+      `Slopes on logarithmic axes, ${answer.source}. s.e.: standard error, over sketches where there are several, else of the fit of a line. The paper's slopes come from few sampled repetitions.`)];
   },
 };
 

@@ -122,7 +122,7 @@ export function curve(answer, state, narrow, sampled) {
   const stacked = state.style === "stacked";
   const positive = TERMS.flatMap(column).filter((v) => v > 0);
   const guideSum = TERMS.every((name) => answer.guides[name])
-    ? x.map((_, k) => TERMS.reduce((sum, name) => sum + answer.guides[name][k], 0)) : null;
+    ? x.map((_, k) => (answer.guides.approx[k] === null ? null : TERMS.reduce((sum, name) => sum + answer.guides[name][k], 0))) : null;
   let low = 0, high = Math.max(...total, ...(guideSum ?? [0]));
   if (stacked) {
     const floor = state.scale === "log" ? Math.min(...total) / 12 : 0;
@@ -170,7 +170,7 @@ export function curve(answer, state, narrow, sampled) {
   const y = { ...axis("risk", state.scale), ...decades([low, high], state.scale) };
   y.range = state.scale === "log" ? [Math.log10(low), Math.log10(high) + 0.12] : [0, high * 1.08];
   const fixed = ["M", "N", "P"].filter((name) => name !== key).map((name) => `${name} = ${number(answer.rows[0][name])}`);
-  const title = `${answer.badge.regime === "outside" ? "Outside the regimes" : `Regime ${answer.badge.regime}`}, ${fixed.join(", ")}, ${tested(answer)}`;
+  const title = `${answer.badge.covered ? `Regime ${answer.badge.regime}` : "Outside the theorem"}, ${fixed.join(", ")}, ${tested(answer)}`;
   return { data, layout: layout(title, { ...axis(WORDS[key]), ...decades(x) }, y, narrow) };
 }
 
@@ -222,11 +222,11 @@ export function plan(answer, state, narrow) {
   return { data, layout: out };
 }
 
-// As the report draws them: measured solid, the paper's guides dashed above it, other rungs below.
-const OVERLAYS = { sampled: ["dot", "dotted"], exact: ["dash", "short dashes"], equivalent: ["dashdot", "dash-dotted"] };
+// As the report draws them: measured solid, the paper's guides in short black dashes above it, other rungs below.
+const OVERLAYS = { sampled: ["dot", "dotted"], exact: ["14px,5px", "long dashes"], equivalent: ["dashdot", "dash-dotted"] };
 export function panels(answer, state, narrow) {
   const overlays = answer.overlay.map((rung) => `; ${OVERLAYS[rung][1]}: ${rung} rung`).join("");
-  const data = [], out = layout(`The paper's panels. Solid: ${answer.source}; dashed: the paper's guides${overlays}`, undefined, undefined, narrow);
+  const data = [], out = layout(`The paper's panels. Solid: ${answer.source}; short black dashes: the paper's guides${overlays}`, undefined, undefined, narrow);
   delete out.xaxis; delete out.yaxis;
   out.showlegend = false;
   out.hovermode = "closest";
@@ -251,7 +251,7 @@ export function panels(answer, state, narrow) {
       });
     });
     for (const one of panel.curves)
-      data.push({ ...line(one.shown, one.guide, `guide against ${one.axis}`, "#262626", { line: { dash: "6px,3px", width: 1.2 } }), ...axes, ...hover(one, "guide, ") });
+      data.push({ ...line(one.shown, one.guide, `guide against ${one.axis}`, "#262626", { line: { dash: "4px,3px", width: 1.2 } }), ...axes, ...hover(one, "guide, ") });
     const text = panel.curves.map((one, i) =>
       `<span style="color:${colour(i)}">${one.axis}: slope ${signed(one.slope)}</span> (guide ${signed(one.guide_slope)})`);
     const bar = (one, sign) => one.y.map((y, i) => y + sign * (one.error ? one.error[i] : 0)).filter((y) => y > 0);

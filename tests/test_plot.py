@@ -1,0 +1,44 @@
+"""The figures of the commands: ranges and labels that a reader can use."""
+
+from dataclasses import replace
+
+import pytest
+
+from seqlaw import PRESETS, WSD, Setting, tradeoff
+
+pytest.importorskip("matplotlib", reason="needs the extra: pip install 'seqlaw[plot]'")
+
+from seqlaw import plot
+
+
+@pytest.mark.parametrize(
+    "ends", [(1, 1.17), (0.985, 1.21), (1.5e-5, 1.8e-5), (0.25, 14), (2e-5, 9e-5), (1, 1)]
+)
+def test_panels_in_a_row_share_a_range_with_labels_in_it(ends):
+    """Before, a range from 1 to 1.2 was labelled 1, 0.9, 0.8, 0.7 and half empty."""
+    figure, grid = plot.new_figure(6, 3, columns=2)
+    for axes, y in zip(grid[0], (ends, (ends[0], ends[0])), strict=True):
+        axes.plot([1, 10], y)
+        plot.tidy(axes, "x", "y")
+    plot.share_range(grid[0])
+    figure.draw_without_rendering()
+    left, right = grid[0]
+    low, high = left.get_ylim()
+    assert right.get_ylim() == (low, high)
+    assert low < ends[0] <= ends[1] < high
+    assert high / low < max(ends[1] / ends[0], 1.05) ** 1.3  # most of the panel is data
+    places = left.yaxis.get_majorticklocs()
+    labels = [label.get_text() for label in left.yaxis.get_majorticklabels()]
+    shown = [text for place, text in zip(places, labels, strict=True) if low <= place <= high and text]
+    assert 2 <= len(shown) == len(set(shown)) <= 9
+
+
+def test_the_figure_says_which_curve_was_asked_for(tmp_path):
+    asked = Setting(teacher=PRESETS["regime2"], M=16, N=1, P=2, d=64, schedule=WSD(gamma=0.1, L=500))
+    beside = replace(asked, teacher=PRESETS["regime1"])
+    answers = [tradeoff(one, 4096, lengths=[8, 64], eval_lengths=[16]) for one in (asked, beside)]
+    picture = tmp_path / "tradeoff.svg"
+    plot.draw_tradeoff(answers, picture)
+    text = picture.read_text()
+    for words in ("Regime II", "Regime I, for comparison", "relative to P = 8"):
+        assert f"<!-- {words} -->" in text or f"{words} -->" in text, words
