@@ -343,7 +343,8 @@ def tradeoff(
 ) -> None:
     """Longer or more: the risk along P at a fixed number of tokens.
 
-    Each student is tested at its own training length, as in the paper, and at common lengths.
+    Each student is tested at its own training length, as in the paper, and at common lengths. With a preset
+    as the teacher the picture has the other preset beside it, for comparison.
 
     Example: seqlaw tradeoff --schedule block -L 30000 --plot longer-or-more.png
     """

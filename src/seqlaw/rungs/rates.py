@@ -202,7 +202,7 @@ def _conditions(setting: Setting, teacher: Teacher, heavy: bool) -> tuple[Condit
                 relation=relation,
                 value=value,
                 needed=needed,
-                ratio=value / needed if needed else math.inf,
+                ratio=value / needed if needed > 0 else math.inf,
                 holds=holds,
             )
             for name, relation, value, needed, holds in exact
