@@ -453,3 +453,11 @@ def test_as_a_process():
     )
     assert done.returncode == 2
     assert done.stderr == "seqlaw: -M/--width must be at most d = 1024, got 9999\n"
+
+
+@pytest.mark.parametrize("command", ["risk", "curve --points 3", "rates", "tradeoff --points 3"])
+def test_a_failed_assumption_is_said_first(run, command):
+    """The statement of the theorem is not printed where it does not hold."""
+    _, out, _ = run(*command.split(), "--alpha", 0.5)
+    assert "Regime I (outside the theorem, see below)" in out
+    assert "With probability" not in out

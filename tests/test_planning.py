@@ -508,3 +508,11 @@ def test_a_wide_range_of_lengths_has_its_ends():
     assert re.search(
         r"Outside it does: P = \d+ costs 1\.5\d times the risk, P = 10,000,000 costs 2\.\d+", note
     )
+
+
+def test_a_ceiling_is_named_where_it_keeps_tokens_unused():
+    """N stops at 200: with 400 and a narrower M the risk would be 18 % less at the same compute."""
+    budget = Budget(compute=1e12, tokens=1e5, max_N=200, max_P=100, max_L=1000)
+    answer = plan(TWO, budget, eval_length=64, confirm=False)
+    assert "400 of 100,000 tokens are used: the ceiling on N and L is reached." in answer.notes
+    assert answer.notes[-1].startswith("More, shorter sequences win")

@@ -493,3 +493,13 @@ def test_a_driver_of_another_version_says_nothing_about_the_rows(tmp_path):
     found = load_any(tmp_path)
     assert (len(found.frame), found.standing) == (1, None)
     assert load_any(tmp_path, version="all").standing.tasks == 2
+
+
+def test_a_teachers_file_lies_beside_the_sweeps(tmp_path, monkeypatch):
+    """So that the command that resumes a sweep works in any folder."""
+    numbers = {"alpha": 2.0, "theta": 1.5, "r": 0.3, "rho": 0.5, "c_xi": 1.0, "c_0": 1.0}
+    (tmp_path / "mine.toml").write_text("\n".join(f"{name} = {x}" for name, x in numbers.items()))
+    text = re.sub("teachers = .*", 'teachers = ["mine.toml", "regime1"]', FILE_TEXT)
+    (tmp_path / "sweep.toml").write_text(text)
+    monkeypatch.chdir("/")
+    assert [t.alpha for t in load_sweep(tmp_path / "sweep.toml").teachers] == [2.0, PRESETS["regime1"].alpha]

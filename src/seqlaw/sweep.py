@@ -173,13 +173,25 @@ def _schedule_columns(schedule: Schedule) -> Task:
     return {"schedule": schedule.name, **numbers}
 
 
+def _beside(file: Path, data: dict[str, Any]) -> dict[str, Any]:
+    """The tables with the teachers' files found beside the sweep's, from whatever folder it is run."""
+    teachers = data.get("teachers")
+    if not isinstance(teachers, list):
+        return data
+    found = [
+        str(file.parent / one) if isinstance(one, str) and (file.parent / one).is_file() else one
+        for one in teachers
+    ]
+    return data | {"teachers": found}
+
+
 def load_sweep(source: Sweep | Mapping[str, Any] | str | Path) -> Sweep:
     """A sweep from a TOML file or its tables; an error names the file, the field, the rule and the value."""
     if isinstance(source, Sweep):
         return source
     where, data = "sweep", source
     if isinstance(source, (str, Path)):
-        where, data = Path(source).name, load_toml(source)
+        where, data = Path(source).name, _beside(Path(source), load_toml(source))
     try:
         return read(Sweep, data, where="")
     except InputError as error:

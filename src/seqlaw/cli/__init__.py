@@ -71,6 +71,8 @@ def _got(value: object) -> str:
     """The value of a refusal, if there is one: 10 as it was typed, although it was read as 10.0."""
     if value is None:
         return ""
+    if value == "":
+        return ", got nothing"
     return f", got {value:.15g}" if isinstance(value, float) else f", got {value}"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 import textwrap
@@ -80,9 +81,9 @@ def print_table(rows: Iterable[Sequence[Any]], *, header: Sequence[str] = (), ti
 
 
 def number(value: Any) -> str:
-    """Five significant digits; whole numbers as they are."""
+    """Five significant digits, large ones as 1.5e9; whole numbers as they are."""
     if isinstance(value, (float, np.floating)):
-        return f"{value:.5g}"
+        return re.sub(r"e\+0*", "e", f"{value:.5g}")
     return str(value)
 
 

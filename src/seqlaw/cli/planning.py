@@ -24,7 +24,16 @@ from seqlaw.cli.options import (
     takes,
     width_or_default,
 )
-from seqlaw.cli.output import merge_flags, print_flags, print_json, print_table, print_text, progress_bar
+from seqlaw.cli.output import (
+    merge_flags,
+    number,
+    print_flags,
+    print_json,
+    print_table,
+    print_text,
+    progress_bar,
+)
+from seqlaw.cli.risk import regime_words
 from seqlaw.model.amount import amount
 from seqlaw.model.checks import InputError, positive, whole
 from seqlaw.model.setting import Setting
@@ -61,7 +70,7 @@ def rates(options: SettingOptions, json: Json = False) -> None:
         print_json("rates", {"setting": setting}, fields)
         return
     print_text(options.describe(setting.teacher))
-    print(f"Regime {answer.regime}: beta_alpha = {answer.beta_alpha:g}, beta_theta = {answer.beta_theta:g}")
+    print(f"{regime_words(setting)}: beta_alpha = {answer.beta_alpha:g}, beta_theta = {answer.beta_theta:g}")
     print_table(
         [
             (name, " ".join(f"{s}^{e:.4g}" for s, e in powers.items()), answer.values[name])
@@ -79,7 +88,10 @@ def rates(options: SettingOptions, json: Json = False) -> None:
         [
             (
                 c.name,
-                *("" if x is None else f"{x:.4g}" for x in (c.value, c.needed, c.ratio_scaled)),
+                *(
+                    "" if x is None else number(float(f"{x:.4g}"))
+                    for x in (c.value, c.needed, c.ratio_scaled)
+                ),
                 {True: "yes", False: "NO", None: "?"}[c.holds],
             )
             for c in answer.conditions
@@ -89,7 +101,8 @@ def rates(options: SettingOptions, json: Json = False) -> None:
     print_text(
         "?: up to a constant that the theorem does not name; scaled: value over needed, with c_xi and c_0."
     )
-    print_text(answer.statement)
+    if all(condition.holds is not False for condition in answer.conditions):
+        print_text(answer.statement)
     print_flags(answer.flags)
 
 
@@ -264,8 +277,8 @@ PROGRAMS = {
 
 def _print_plan(answer: planning.Plan, unit: int, compute: str) -> None:
     best, risk = answer.finite.best, answer.finite.risk
-    tested = "its own length" if answer.eval_length is None else f"length {answer.eval_length}"
-    print(f"Regime {answer.regime}, d = {answer.d:g}, tested at {tested}")
+    tested = "its own length" if answer.eval_length is None else f"length {amount(answer.eval_length)}"
+    print(f"Regime {answer.regime}, d = {amount(answer.d)}, tested at {tested}")
     print_table(
         [
             (
@@ -407,8 +420,8 @@ def tradeoff(
     print_table(
         table,
         header=("P", "N", "at own length", *(f"at {P}" for P in common)),
-        title=f"Regime {answer.regime}: reducible risk at {amount(budget)} tokens, "
-        f"M={amount(setting.M)}, d={setting.d:g}, {amount(setting.schedule.L)} steps",
+        title=f"{regime_words(setting)}: reducible risk at {amount(budget)} tokens, "
+        f"M={amount(setting.M)}, d={amount(setting.d or 0)}, {amount(setting.schedule.L)} steps",
     )
     for name in names:
         low, high = answer.best[name]

@@ -7,9 +7,18 @@ from typing import Annotated
 import typer
 
 from seqlaw.cli.options import Jobs, Json, Plot, Seed, SettingOptions, jobs_or_all, size, takes
-from seqlaw.cli.output import merge_flags, print_flags, print_json, print_table, print_text, progress_bar
+from seqlaw.cli.output import (
+    merge_flags,
+    number,
+    print_flags,
+    print_json,
+    print_table,
+    print_text,
+    progress_bar,
+)
 from seqlaw.fit import fit_power_law
 from seqlaw.model.amount import amount
+from seqlaw.model.assumptions import setting_flags
 from seqlaw.model.checks import InputError, real
 from seqlaw.model.setting import Setting
 from seqlaw.plot import check_path
@@ -65,13 +74,26 @@ def risk(
         for name in (*TERMS, *SUMS)
     ]
     title = (
-        f"Regime {answer.regime}, rung {answer.rung}: M={setting.M} N={setting.N} P={setting.P} "
-        f"d={setting.d:g}, {amount(answer.steps)} steps (R={answer.horizon:g}), "
-        f"tested at length {answer.eval_length}"
+        f"{regime_words(setting)}, rung {answer.rung}: {_sizes(setting)}, "
+        f"tested at length {amount(answer.eval_length)}"
     )
     print_text(options.describe(setting.teacher))
     print_table(rows, header=("term", "value", "uncertainty"), title=title)
     print_flags(answer.flags)
+
+
+def regime_words(setting: Setting) -> str:
+    """The regime, and whether an assumption of the theorem fails."""
+    outside = any(flag.startswith("assumption") for flag in setting_flags(setting))
+    return f"Regime {setting.regime}{' (outside the theorem, see below)' if outside else ''}"
+
+
+def _sizes(setting: Setting, without: str = "") -> str:
+    """The sizes that are not varied."""
+    text = " ".join(f"{name}={amount(getattr(setting, name))}" for name in "MNPd" if name != without)
+    horizon = setting.schedule.horizon
+    R = amount(horizon) if horizon == int(horizon) else number(horizon)
+    return text if without == "R" else f"{text}, {amount(setting.schedule.L)} steps (R={R})"
 
 
 def _uncertainty(error: float | None, accuracy: str | None) -> str:
@@ -139,12 +161,12 @@ def curve(
         )
         return
     names = ("approx", "bias", "variance", "cross", "reducible", "total")
-    where = "its own length" if setting.eval_length is None else f"length {setting.test_length}"
+    where = "its own length" if setting.eval_length is None else f"length {amount(setting.test_length)}"
     print_text(options.describe(setting.teacher))
     print_table(
         [(row[along], *(row[name] for name in names)) for row in rows],
         header=(along, *names),
-        title=f"Regime {setting.regime}, rung {rung}, tested at {where}",
+        title=f"{regime_words(setting)}, rung {rung}: {_sizes(setting, along)}, tested at {where}",
     )
     print_table(
         # A constant term has the slope of its rounding, 1e-15: that is 0.
@@ -160,8 +182,8 @@ def curve(
 
 def spaced(along: str, start: str, stop: str, points: int) -> list[float]:
     """The values of `ask.spaced` between two numbers as they were typed: sizes are whole, R is not."""
-    number = real if along == "R" else size
-    return ask.spaced(along, number("from", start), number("to", stop), points)
+    read = real if along == "R" else size
+    return ask.spaced(along, read("from", start), read("to", stop), points)
 
 
 def _points(setting: Setting, along: str, values: list[float]) -> list[Setting]:

@@ -33,12 +33,12 @@ def verdicts(result: Reproduction) -> tuple[list[str], list[str]]:
     smooth = {one.curve.series.key: one.curve.slope for one in result.equivalent}
     agree: list[str] = []
     differ: list[str] = []
+    if result.quick:
+        return agree, differ
     for row in result.slopes:
         if row.z is not None:
             (agree if abs(row.z) <= FAR else differ).append(_beside_paper(row))
         differ += _beside_guide(row, smooth[row.regime, row.quantity, row.against])
-    if result.quick:
-        return agree, differ
     for kind, items in zip((agree, differ), _ratios(result), strict=True):
         kind += items
     noisy = [row.spread for row in result.slopes if row.quantity == "variance" and row.spread > 0.02]
@@ -78,11 +78,13 @@ def _beside_guide(row: SlopeRow, smooth: float) -> list[str]:
         return []
     both = row.z is not None and far(row.paper_slope, row.paper_guide)
     too = f", here as in the paper ({row.paper_slope:.3f})" if both else ""
-    meaning = "the gap is not noise" if far(smooth, row.guide) else "the gap may be the noise of this run"
-    return [
-        f"{_name(row)}: the measured slope {_slope(row)} is not the guide's {row.guide:.3f}{too}. The guide "
-        f"{_WHY[row.regime, row.quantity]}; without any sampling the slope is {smooth:.3f}, so {meaning}."
-    ]
+    why = f"Without any sampling it is {smooth:.3f}: the gap may be the noise of this run."
+    if far(smooth, row.guide):
+        why = (
+            f"The guide {_WHY[row.regime, row.quantity]}; without any sampling the slope is {smooth:.3f}, so "
+            "the gap is not noise."
+        )
+    return [f"{_name(row)}: the measured slope {_slope(row)} is not the guide's {row.guide:.3f}{too}. {why}"]
 
 
 def _ratios(result: Reproduction) -> tuple[list[str], list[str]]:

@@ -177,13 +177,14 @@ def finite_notes(
     limits = f"the ceiling on {' and '.join(reached)} is reached" if reached else "no use was found for more"
     spent = best.compute >= 0.99 * budget.compute
     if best.tokens < 0.99 * budget.tokens:
-        why = "more would take compute from width and steps" if spent else limits
+        held = not spent or "N" in reached or "P" in reached
+        why = limits if held else "more would take compute from width and steps"
         if (best.N + 1) * best.P > budget.tokens and best.N * (best.P + 1) > budget.tokens:
             why = f"{best.N} whole sequences fill no more, but tokens do limit this plan"
         notes.append(f"{amount(best.tokens)} of {amount(budget.tokens)} tokens are used: {why}.")
     if not spent:
         notes.append(f"{best.compute / budget.compute:.2g} of the compute is used: {limits}.")
-    if len(finite.by_length) > 1 and "N" not in reached:  # else there was nothing to choose
+    if len(finite.by_length) > 1:  # else there was nothing to choose
         notes += _length_notes(finite, budget)
     return notes
 
@@ -196,7 +197,7 @@ def _length_notes(finite: FinitePlan, budget: Budget) -> list[str]:
         costs = [
             f"P = {amount(point.P)} costs {point.reducible / least:.3g} times the risk"
             for point in (finite.by_length[0], finite.by_length[-1])
-            if point.reducible > 1.01 * least and not low <= point.P <= high
+            if point.reducible > 1.05 * least
         ]
         outside = f" Outside it does: {', '.join(costs)}." if costs else ""
         return [
@@ -206,7 +207,7 @@ def _length_notes(finite: FinitePlan, budget: Budget) -> list[str]:
     if best.P <= budget.shortest:
         least_that = "considered" if budget.min_P <= 2 else "allowed"
         return [f"More, shorter sequences win: the best length, {best.P}, is the least that is {least_that}."]
-    if best.N == 1:
+    if best.N == 1 < budget.max_N:
         all_of_them = " takes all the tokens" if best.tokens >= 0.99 * budget.tokens else ""
         return [f"Longer wins outright: one sequence{all_of_them}."]
     return []

@@ -303,10 +303,11 @@ def _risk(setting: Setting, schedule: Schedule, row: dict[str, float]) -> Risk:
         row["variance"] = max(row["variance"], 0.0)
     saturation = schedule.total * row["kappa"]
     if saturation > 1:
-        finite = f" -d {8 * setting.M}" if setting.d == math.inf else ""
+        finite = f", with -d {8 * setting.M} say" if setting.d == math.inf else ""
         flags.append(
             f"saturated: sum(gamma) * kappa(0) = {saturation:.3g} > 1, the smallest eigenvalues rule "
-            f"the bias and sketches scatter about this value (check: `seqlaw risk --rung exact{finite}`)"
+            "the bias and sketches scatter about this value (check: `seqlaw risk --rung exact` at these "
+            f"sizes{finite})"
         )
     if row["bias"] < FLOOR * row["source_energy"]:
         flags.append(f"bias: below {FLOOR:g} of the source energy, reported as 0")

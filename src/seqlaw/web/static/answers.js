@@ -213,8 +213,8 @@ export function showLegend(keys) {
   byId("legend").replaceChildren(...keys.map(([name, color, dash]) => {
     const mark = element("span");
     mark.style.borderColor = color;
-    mark.className = dash === "ring" ? "ring" : "";
-    mark.style.borderTopStyle = { solid: "solid", ring: "solid", dot: "dotted" }[dash] ?? "dashed";
+    mark.className = ["ring", "diamond"].includes(dash) ? dash : "";
+    mark.style.borderTopStyle = { solid: "solid", ring: "solid", diamond: "solid", dot: "dotted" }[dash] ?? "dashed";
     return element("li", {}, mark, scripted(name));
   }));
 }

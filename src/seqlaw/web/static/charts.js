@@ -267,9 +267,9 @@ export function panels(answer, state, narrow) {
   return { data, layout: out };
 }
 
-// The legend of a narrow page: [name, colour, dash or "ring"] of every trace that has one.
+// The legend of a narrow page: [name, colour, dash, "ring" or "diamond"] of every trace that has one.
 export function names(data) {
   return data.filter((trace) => trace.showlegend !== false && trace.name)
     .map((trace) => [trace.name.replace(/<sub>/g, "_").replace(/<[^>]*>/g, ""), trace.mode === "markers" ? trace.marker.line?.color ?? trace.marker.color : trace.line.color,
-      trace.mode === "markers" ? "ring" : trace.line.dash ?? "solid"]);
+      trace.mode === "markers" ? (trace.marker.symbol === "diamond" ? "diamond" : "ring") : trace.line.dash ?? "solid"]);
 }
