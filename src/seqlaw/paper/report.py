@@ -139,7 +139,12 @@ def _verdicts(result: Reproduction) -> str:
         for title, items in (("Agrees", agree), ("Differs, or needs care", differ))
         if items
     ]
-    return f"<h2>What agrees, and what does not</h2>{beside(*columns)}" if columns else ""
+    said = (
+        beside(*columns)
+        if columns
+        else "<p>Nothing is compared: the slopes of a smaller grid are others.</p>"
+    )
+    return f"<h2>What agrees, and what does not</h2>{said}"
 
 
 _UNNAMED = {
