@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from seqlaw.cli import explore, lab, measure, planning, reproduce, risk, spectrum
+from seqlaw.cli import explore, lab, measure, plan, rates, reproduce, risk, spectrum, tradeoff
 
 
 def register(app: typer.Typer) -> None:
@@ -14,9 +14,9 @@ def register(app: typer.Typer) -> None:
             risk.risk,
             risk.curve,
             spectrum.spectrum,
-            planning.rates,
-            planning.plan,
-            planning.tradeoff,
+            rates.rates,
+            plan.plan,
+            tradeoff.tradeoff,
             reproduce.reproduce,
             lab.sweep,
             lab.export,

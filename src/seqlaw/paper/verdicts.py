@@ -17,10 +17,11 @@ if TYPE_CHECKING:
 FAR = 2.0
 """Standard deviations beyond which a slope is said to differ."""
 _LAGS = "leaves out the covariances of scores at different positions, and is 2 to 3 % low on this grid"
+_POWER_LAW = "is the theorem's power law, which is for large sizes, and this grid is finite"
 _WHY = {
-    ("I", "approx"): "is the theorem's power law, which is for large sizes, and this grid is finite",
-    ("I", "bias"): "is the theorem's power law, which is for large sizes, and this grid is finite",
-    ("I", "variance"): "is the theorem's power law, which is for large sizes, and this grid is finite",
+    ("I", "approx"): _POWER_LAW,
+    ("I", "bias"): _POWER_LAW,
+    ("I", "variance"): _POWER_LAW,
     ("II", "approx"): "is a sum of two power laws, which is right in order only",
     ("II", "bias"): "puts a sharp cutoff κ in place of the filter, which is right in order only",
     ("II", "variance"): _LAGS,

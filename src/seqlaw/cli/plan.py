@@ -1,4 +1,4 @@
-"""`seqlaw rates`, `seqlaw plan` and `seqlaw tradeoff`: the theorem, an allocation, longer or more."""
+"""`seqlaw plan`: the best allocation of a budget, beside the paper's corollary."""
 
 from __future__ import annotations
 
@@ -11,99 +11,28 @@ import typer
 from seqlaw.cli.options import (
     Json,
     KindOptions,
-    ModeCount,
     Plot,
-    ScheduleOptions,
     Seed,
-    SettingOptions,
     TeacherOptions,
-    Width,
     jobs_or_all,
-    modes_or_default,
     size,
     takes,
-    width_or_default,
 )
 from seqlaw.cli.output import (
-    merge_flags,
-    number,
     print_flags,
     print_json,
     print_table,
     print_text,
     progress_bar,
 )
-from seqlaw.cli.risk import regime_words
 from seqlaw.model.amount import amount
-from seqlaw.model.checks import InputError, positive, whole
-from seqlaw.model.setting import Setting
-from seqlaw.model.teacher import LONGEST, PRESETS
+from seqlaw.model.checks import InputError, positive
 from seqlaw.planning import plan as planning
 from seqlaw.planning.budget import Budget
 from seqlaw.planning.corollary import SIZES, Exponents
 from seqlaw.planning.program import SETTINGS, Program
-from seqlaw.planning.tradeoff import OWN, split_lengths
-from seqlaw.planning.tradeoff import tradeoff as split_tokens
 from seqlaw.plot import check_path
-from seqlaw.rungs.rates import rates as theorem
 from seqlaw.rungs.terms import SUMS, TERMS
-
-REMAINDER = {
-    "d_eff": "learned dimensions, min(M, kappa)",
-    "epsilon_M": "error of bias and variance from the sketch",
-    "omega_0": "the initialization's share in mode M",
-    "covariance_event": "bound on the sample covariance's relative error",
-}
-"""What the theorem's remainders are, in a few words each."""
-
-
-@takes(SettingOptions)
-def rates(options: SettingOptions, json: Json = False) -> None:
-    """The theorem at one point: exponents, crossovers, conditions.
-
-    Example: seqlaw rates --teacher regime2 -M 512 -N 65536 -P 16 -R 1200
-    """
-    setting = options.build()
-    answer = theorem(setting)
-    if json:
-        fields = {f.name: getattr(answer, f.name) for f in dataclasses.fields(answer)}
-        print_json("rates", {"setting": setting}, fields)
-        return
-    print_text(options.describe(setting.teacher))
-    print(f"{regime_words(setting)}: beta_alpha = {answer.beta_alpha:g}, beta_theta = {answer.beta_theta:g}")
-    print_table(
-        [
-            (name, " ".join(f"{s}^{e:.4g}" for s, e in powers.items()), answer.values[name])
-            for name, powers in answer.exponents.items()
-        ],
-        header=("term", "order here", "value without constants"),
-    )
-    print_table(answer.crossovers.items(), header=("crossover", "value"))
-    print_table(
-        [(f"{name}: {REMAINDER[name]}", value) for name, value in answer.remainder.items()],
-        header=("remainder, at constants of one", "value"),
-    )
-    print_table(answer.guides.items(), header=("the paper's guide, with scales", "value"))
-    print_table(
-        [
-            (
-                c.name,
-                *(
-                    "" if x is None else number(float(f"{x:.4g}"))
-                    for x in (c.value, c.needed, c.ratio_scaled)
-                ),
-                {True: "yes", False: "NO", None: "?"}[c.holds],
-            )
-            for c in answer.conditions
-        ],
-        header=("condition", "value", "needed", "scaled", "holds"),
-    )
-    print_text(
-        "?: up to a constant that the theorem does not name; scaled: value over needed, with c_xi and c_0."
-    )
-    if all(condition.holds is not False for condition in answer.conditions):
-        print_text(answer.statement)
-    print_flags(answer.flags)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -321,110 +250,3 @@ def _print_plan(answer: planning.Plan, unit: int, compute: str) -> None:
     for note in answer.notes:
         print_text(note, lead="- ")
     print_flags(answer.flags)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class SplitOptions(ScheduleOptions, TeacherOptions):
-    """A student whose N and P are what the tradeoff varies."""
-
-    width: Width = None
-    modes: ModeCount = None
-
-
-@takes(SplitOptions)
-def tradeoff(
-    options: SplitOptions,
-    tokens: Annotated[str, typer.Option(help="Tokens N·P to split.", metavar="NUMBER")] = "16777216",
-    test: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--test",
-            "--eval-length",
-            help="A common test length; may be repeated.  [default: 16, 4096]",
-            metavar="INT",
-        ),
-    ] = None,
-    shortest: Annotated[
-        str, typer.Option("--shortest", "--min-P", help="Shortest training length.", metavar="INT")
-    ] = "2",
-    longest: Annotated[
-        str, typer.Option("--longest", "--max-P", help="Longest training length.", metavar="INT")
-    ] = "4096",
-    points: Annotated[int, typer.Option(help="How many lengths.")] = 12,
-    json: Json = False,
-    plot: Plot = None,
-) -> None:
-    """Longer or more: the risk along P at a fixed number of tokens.
-
-    Each student is tested at its own training length, as in the paper, and at common lengths. With a preset
-    as the teacher the picture has the other preset beside it, for comparison.
-
-    Example: seqlaw tradeoff --schedule block -L 30000 --plot longer-or-more.png
-    """
-    if plot is not None:
-        check_path(plot)
-    teacher = options.build_teacher()
-    setting = Setting(
-        teacher=teacher,
-        M=width_or_default(options.width, teacher),
-        N=1,
-        P=2,
-        d=modes_or_default(options.modes, teacher),
-        schedule=options.build_schedule(),
-    )
-    budget = whole("tokens", positive("tokens", tokens), least=2)
-    common = [int(size("test", text)) for text in test or ("16", "4096")]
-    most = whole("longest", size("longest", longest), least=2, most=LONGEST)
-    least = whole("shortest", size("shortest", shortest))
-    for limit, words in ((most, "--longest"), (budget, "the tokens")):
-        if least > limit:
-            raise InputError("shortest", f"must be at most {words}, {limit}", least)
-    lengths = split_lengths(budget, whole("points", points, least=2, most=1000), least=least, most=most)
-    answer = split_tokens(setting, budget, lengths=lengths, eval_lengths=common)
-    flags = merge_flags(answer.flags, "P", [row.P for row in answer.rows])
-    if plot is not None:
-        from seqlaw.plot import draw_tradeoff
-
-        answers = [answer]
-        if teacher in PRESETS.values():  # a preset as it is: show the other beside it
-            others = [dataclasses.replace(setting, teacher=t) for t in PRESETS.values() if t != teacher]
-            answers += [split_tokens(other, budget, lengths=lengths, eval_lengths=common) for other in others]
-        draw_tradeoff(answers, plot)
-    if json:
-        rows = [
-            {
-                k: getattr(row, k)
-                for k in ("P", "N", "tested", "eval_length", "approx", "bias", "variance", "reducible")
-            }
-            for row in answer.rows
-        ]
-        print_json(
-            "tradeoff",
-            {
-                "teacher": teacher,
-                "M": setting.M,
-                "d": setting.d,
-                "schedule": setting.schedule,
-                "tokens": budget,
-                "lengths": lengths,
-                "tests": common,
-            },
-            {"regime": answer.regime, "rows": rows, "best": answer.best, "flags": flags},
-        )
-        return
-    print_text(options.describe(teacher))
-    names = [OWN, *(str(P) for P in common)]
-    table = []
-    for k, P in enumerate(lengths):
-        table.append((amount(P), amount(budget // P), *(answer.curve(name)[k].reducible for name in names)))
-    print_table(
-        table,
-        header=("P", "N", "at own length", *(f"at {P}" for P in common)),
-        title=f"{regime_words(setting)}: reducible risk at {amount(budget)} tokens, "
-        f"M={amount(setting.M)}, d={amount(setting.d or 0)}, {amount(setting.schedule.L)} steps",
-    )
-    for name in names:
-        low, high = answer.best[name]
-        where = "its own length" if name == OWN else f"length {amount(int(name))}"
-        print(f"tested at {where}: best P {amount(low)}{'' if low == high else f' to {amount(high)}'}")
-    print_flags(flags)
