@@ -17,7 +17,8 @@ import pytest
 
 from seqlaw.lab import store as lab_store
 from seqlaw.lab.errors import StoreError
-from seqlaw.lab.store import FILE, Outcome, Standing, Store, file_system, inspect, journal_for, read, standing
+from seqlaw.lab.journal import file_system, journal_for
+from seqlaw.lab.store import FILE, Outcome, Standing, Store, inspect, read, standing
 
 ROOT = Path(__file__).parent.parent
 

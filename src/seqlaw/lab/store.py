@@ -22,6 +22,7 @@ from typing import Any, Self
 
 from seqlaw.lab.errors import StoreError
 from seqlaw.lab.grid import Task, compact
+from seqlaw.lab.journal import journal_for
 
 FILE = "results.sqlite"
 LOCK = "driver.lock"
@@ -58,11 +59,6 @@ FROM (SELECT version, resume FROM runs ORDER BY id DESC LIMIT 1) AS last, planne
 LEFT JOIN results ON results.version = last.version AND results.key = planned.key
 """
 _COLUMNS = "key, version, seed, task, rows, error, seconds, finished, machine"
-
-# SQLite's write-ahead log needs shared memory between processes, which these file systems do not give.
-_NETWORK = (
-    "nfs", "cifs", "smb", "lustre", "gpfs", "beegfs", "ceph", "afs", "9p", "fuse", "glusterfs", "pvfs",
-)  # fmt: skip
 
 _REASONS = {
     "SQLITE_FULL": "the disk is full; what was recorded is kept: free some space and run the command again",
@@ -317,27 +313,6 @@ def _check(path: Path) -> None:
     with contextlib.closing(_reader(path)) as database:
         if database.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
             raise StoreError(f"{path} is damaged or truncated")
-
-
-def journal_for(folder: Path) -> str:
-    """`wal` on a local disk, `delete` (a rollback journal) on a network file system."""
-    return "delete" if file_system(folder).startswith(_NETWORK) else "wal"
-
-
-def file_system(folder: Path, mounts: Path = Path("/proc/self/mountinfo")) -> str:
-    """The type of the file system that holds a folder; empty where the system does not say."""
-    try:
-        lines = mounts.read_text().splitlines()
-    except OSError:
-        return ""
-    target, best, kind = str(folder.resolve()), -1, ""
-    for line in lines:
-        before, _, after = line.partition(" - ")
-        point = before.split()[4].replace("\\040", " ")
-        inside = target == point or target.startswith(point.rstrip("/") + "/")
-        if inside and len(point) >= best:
-            best, kind = len(point), after.split()[0]
-    return kind
 
 
 def _create(path: Path) -> None:
