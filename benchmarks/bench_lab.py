@@ -14,9 +14,12 @@ from timing import report
 
 from seqlaw.lab.grid import key
 from seqlaw.lab.run import run
+from seqlaw.lab.software import software
 from seqlaw.lab.store import Outcome, Store
-from seqlaw.lab.work import version
-from seqlaw.sweep import load_sweep, risk_rows, seconds, sweep
+from seqlaw.sweeping.cost import seconds
+from seqlaw.sweeping.file import load_sweep
+from seqlaw.sweeping.run import sweep
+from seqlaw.sweeping.task import risk_rows
 
 HERE = Path(__file__).parent
 
@@ -43,9 +46,10 @@ def resuming() -> None:
     tasks = load_sweep(tables).tasks
     row = '[{"approx":0.0012345678901234567,"bias":0.0012345678901234567,"variance":0.0012345678901234567}]'
     with tempfile.TemporaryDirectory() as folder:
-        with Store(Path(folder), seed=0, version=version(risk_rows)) as store:
+        code = {"software": software(risk_rows), "module": risk_rows.__module__}
+        with Store(Path(folder), seed=0, **code) as store:
             store.record(
-                Outcome(key=key(task, 0), task=task, seconds=0.01, machine="{}", rows=row)
+                Outcome(key=key(task, 0), **code, task=task, seconds=0.01, machine="{}", rows=row)
                 for task in tasks[:-1]
             )
         clocks = (

@@ -70,9 +70,11 @@ def test_page(page, tmp_path):
             continue
         if kind == "toml":  # the first line names the file: `# grid.toml`
             (tmp_path / body.splitlines()[0].removeprefix("# ").strip()).write_text(body)
-        elif kind == "python":
-            (tmp_path / "block.py").write_text(body)
-            printed = run([sys.executable, "block.py"], tmp_path)
+        elif kind == "python":  # likewise: `# linear.py`, where a later block needs it
+            named = re.match(r"# (\w+\.py)\n", body)
+            name = named[1] if named else "block.py"
+            (tmp_path / name).write_text(body)
+            printed = run([sys.executable, name], tmp_path)
         else:
             commands = [line[2:] for line in body.splitlines() if line.startswith("$ ")]
             assert commands, body

@@ -23,9 +23,10 @@ ALLOWED = {
     "advice": {"model", "rungs", "planning", "fit", "measuring"},
     "lab": {"model"},
     "spec": {"model"},
-    "sweep": {"lab", "rungs", "model", "spec", "fit"},
+    "sweeping": {"lab", "rungs", "model", "spec"},
+    "sweep": {"sweeping"},  # 0.1's name of it
     "plot": {"model", "rungs", "planning", "spectrum", "fit", "measuring"},
-    "paper": {"model", "rungs", "planning", "fit", "measuring", "advice", "lab", "sweep", "plot"},
+    "paper": {"model", "rungs", "planning", "fit", "measuring", "advice", "lab", "sweeping", "plot"},
     "cli": {
         "model",
         "rungs",
@@ -36,7 +37,7 @@ ALLOWED = {
         "advice",
         "lab",
         "spec",
-        "sweep",
+        "sweeping",
         "plot",
         "paper",
         "web",

@@ -19,8 +19,8 @@ import pandas as pd
 import pytest
 
 from seqlaw.cli import main
-from seqlaw.lab.store import recorded
-from seqlaw.lab.work import version
+from seqlaw.lab.software import software
+from seqlaw.lab.store import FILE, read
 from seqlaw.model.checks import InputError
 from seqlaw.model.schedule import BlockDecay
 from seqlaw.model.sketch import gaussian_sketch
@@ -29,10 +29,11 @@ from seqlaw.paper.curves import Curve, curve
 from seqlaw.paper.guides import POWERS, two_scale
 from seqlaw.paper.panels import PRINTED, TEACHERS, Series, paper_panels, quick_panels, select
 from seqlaw.paper.reproduce import reproduce
-from seqlaw.paper.run import COLUMNS, measure, panel_rows, tasks
+from seqlaw.paper.run import COLUMNS, measure, tasks
 from seqlaw.paper.table import agreement, measured, z_score
+from seqlaw.paper.task import panel_rows
 from seqlaw.rungs.exact import exact_rows, population_rows
-from seqlaw.sweep import setting_of, task_of
+from seqlaw.sweeping.codec import setting_of, task_of
 
 ROOT = Path(__file__).parent.parent
 PANELS = paper_panels()
@@ -350,19 +351,22 @@ def test_interrupted_it_resumes_to_the_same_bytes(
     line = [sys.executable, "-c", "import sys; from seqlaw.cli import main; main(sys.argv[1:])"]
     line += command(tmp_path, *QUICK, "--jobs", "1", "--json")
     process = subprocess.Popen(line, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    software = version(panel_rows)
-    while not (before := recorded(tmp_path, software)[0]):
+    own = software(panel_rows)
+
+    def done(folder: Path) -> set[str]:
+        return {r.key for r in read(folder) if r.version == own} if (folder / FILE).exists() else set()
+
+    while not done(tmp_path):
         assert process.poll() is None, process.communicate()[1]
         time.sleep(0.02)
     process.send_signal(how)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == (130 if how == signal.SIGINT else -9)
     assert (b"tasks kept; the same command goes on\n" in errors) == (how == signal.SIGINT)
-    before = recorded(tmp_path, software)[0]
-    everything = recorded(finished, software)[0]
+    before, everything = done(tmp_path), done(finished)
     assert before < everything
     subprocess.run(line, env=environment, check=True, capture_output=True)
-    assert recorded(tmp_path, software)[0] == everything
+    assert done(tmp_path) == everything
     for name in FILES:
         assert (tmp_path / name).read_bytes() == (finished / name).read_bytes(), name
 

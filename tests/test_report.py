@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from seqlaw.cli.progress import WorkBar, seconds_left
+from seqlaw.lab.progress import WorkBar, seconds_left
 from seqlaw.lab.run import Summary
 from seqlaw.paper.beyond import LONGER, SPREADS, TOKENS, noise_checks
 from seqlaw.paper.further import longer
@@ -261,7 +261,7 @@ def test_time_left_follows_the_work_and_not_the_number_of_tasks() -> None:
 
 
 def test_a_bar_without_a_terminal_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
-    bar = WorkBar(None)
+    bar = WorkBar()
     bar.expect(10.0)
     bar.progress(Summary(tasks=2, done=1, skipped=0, failed=0, seconds=1.0), 0.5)
     bar.step("writing")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import sqlite3
 import stat
@@ -15,7 +16,6 @@ from pathlib import Path
 
 import pytest
 
-from seqlaw.lab import store as lab_store
 from seqlaw.lab.errors import StoreError
 from seqlaw.lab.journal import file_system, journal_for
 from seqlaw.lab.store import FILE, Outcome, Standing, Store, inspect, read, standing
@@ -23,15 +23,26 @@ from seqlaw.lab.store import FILE, Outcome, Standing, Store, inspect, read, stan
 ROOT = Path(__file__).parent.parent
 
 
-def outcome(i: int, *, error: str | None = None, size: int = 1) -> Outcome:
+def outcome(i: int, *, error: str | None = None, size: int = 1, software: str = "1.0") -> Outcome:
     rows = None if error else json.dumps([{"value": i / 7}] * size)
     return Outcome(
-        key=f"{i:032x}", task={"i": i}, seconds=0.5, machine='{"host":"here"}', rows=rows, error=error
+        key=f"{i:032x}",
+        software=software,
+        module="mine",
+        task={"i": i},
+        seconds=0.5,
+        machine='{"host":"here"}',
+        rows=rows,
+        error=error,
     )
 
 
-def opened(folder: Path, version: str = "1.0", journal: str | None = None) -> Store:
-    return Store(folder, seed=3, version=version, journal=journal)
+def plan(*numbers: int, software: str = "1.0") -> dict[str, str]:
+    return {outcome(i).key: software for i in numbers}
+
+
+def opened(folder: Path, software: str = "1.0", journal: str | None = None) -> Store:
+    return Store(folder, seed=3, software=software, planned=plan(1, 2, software=software), journal=journal)
 
 
 @pytest.mark.parametrize("journal", ["wal", "delete"])
@@ -52,13 +63,14 @@ def test_what_is_recorded_is_read_back(tmp_path: Path, journal: str) -> None:
         assert store.known() == ({outcome(1).key, outcome(2).key}, set())
 
 
-def test_rows_of_another_version_are_kept_and_marked(tmp_path: Path) -> None:
+def test_rows_of_other_software_are_kept_and_marked(tmp_path: Path) -> None:
     with opened(tmp_path, "1.0") as store:
         store.record([outcome(1), outcome(2)])
     with opened(tmp_path, "1.1") as store:
         assert store.known() == (set(), set())
         assert store.others() == {"1.0": 2}
-        store.record([outcome(1)])
+        store.record([outcome(1, software="1.1")])
+        assert store.known() == ({outcome(1).key}, set())
     assert [(record.version, record.task["i"]) for record in read(tmp_path)] == [
         ("1.0", 1),
         ("1.0", 2),
@@ -67,35 +79,43 @@ def test_rows_of_another_version_are_kept_and_marked(tmp_path: Path) -> None:
 
 
 def test_the_last_plan_says_how_much_is_done(tmp_path: Path) -> None:
-    keys = [outcome(i).key for i in range(4)]
-    with Store(tmp_path, seed=3, version="1.0", planned=keys, resume="again") as store:
-        assert standing(tmp_path) == Standing(version="1.0", tasks=4, finished=0, failed=0, resume="again")
-        store.record([outcome(1), outcome(2, error="ValueError: no"), outcome(9)])  # 9 is of another plan
-        assert standing(tmp_path) == Standing(version="1.0", tasks=4, finished=1, failed=1, resume="again")
-    with Store(tmp_path, seed=3, version="1.1", planned=keys[1:3]) as store:
-        store.record([outcome(2)])
-    assert standing(tmp_path) == Standing(version="1.1", tasks=2, finished=1, failed=0, resume="")
-
-
-def test_a_store_of_the_first_schema_is_read_as_it_is_and_brought_up_to_date_by_a_driver(
-    tmp_path: Path,
-) -> None:
-    with closing(sqlite3.connect(tmp_path / FILE, isolation_level=None)) as database:
-        database.executescript(lab_store._TABLES)
-        database.execute("INSERT INTO machines (facts) VALUES ('{}')")
-        database.execute(
-            "INSERT INTO results (key, version, seed, task, rows, seconds, finished, machine) "
-            "VALUES (?, '1.0', 3, '{}', '[]', 0.5, 'then', 1)",
-            (outcome(1).key,),
+    def expect(software: str, tasks: int, finished: int, failed: int, resume: str) -> None:
+        assert standing(tmp_path) == Standing(
+            version=software, module="mine", tasks=tasks, finished=finished, failed=failed, resume=resume
         )
+
+    with Store(
+        tmp_path, seed=3, software="1.0", module="mine", planned=plan(0, 1, 2, 3), resume="again"
+    ) as store:
+        expect("1.0", 4, 0, 0, "again")
+        store.record([outcome(1), outcome(2, error="ValueError: no"), outcome(9)])  # 9 is of another plan
+        expect("1.0", 4, 1, 1, "again")
+    # A task may name code of its own, so that its software is not the driver's.
+    planned = plan(1, software="1.1") | plan(2, software="1.1+mymodule.5d4e")
+    with Store(tmp_path, seed=3, software="1.1", module="mine", planned=planned) as store:
+        store.record([outcome(2, software="1.1")])
+        expect("1.1", 2, 0, 0, "")
+        store.record([outcome(2, software="1.1+mymodule.5d4e")])
+    expect("1.1", 2, 1, 0, "")
+
+
+def test_a_store_of_release_0_1_is_read_as_it_is_and_brought_up_to_date_by_a_driver(tmp_path: Path) -> None:
+    """The file was written by commit 8dbc279: `exact` on M = 4, 8 and P = 4, 16 in both regimes."""
+    shutil.copy(ROOT / "tests" / "data" / "results-0.1.sqlite", tmp_path / FILE)
     before = (tmp_path / FILE).read_bytes()
-    assert len(list(read(tmp_path))) == 1
-    assert standing(tmp_path) is None
+    records = list(read(tmp_path))
+    assert [(record.version, record.module) for record in records] == [("0.1.0", "")] * 8
+    resume = "seqlaw sweep grid.toml --out results"
+    assert standing(tmp_path) == Standing(
+        version="0.1.0", module="", tasks=8, finished=8, failed=0, resume=resume
+    )
     assert (tmp_path / FILE).read_bytes() == before
-    with Store(tmp_path, seed=3, version="1.0", planned=[outcome(i).key for i in (1, 2)]) as store:
-        assert store.known() == ({outcome(1).key}, set())
-    assert standing(tmp_path) == Standing(version="1.0", tasks=2, finished=1, failed=0, resume="")
-    opened(tmp_path).close()  # up to date already
+    planned = {records[0].key: "0.1.0", records[1].key: "0.2.0"}
+    with Store(tmp_path, seed=0, software="0.2.0", planned=planned) as store:
+        assert store.known() == ({records[0].key}, set())
+        assert store.others() == {}  # both names are in the plan
+    assert list(read(tmp_path)) == records
+    Store(tmp_path, seed=0, software="0.2.0").close()  # up to date already
 
 
 def test_a_second_driver_is_refused_and_told_by_whom(tmp_path: Path) -> None:
@@ -110,7 +130,7 @@ def test_a_second_driver_is_refused_and_told_by_whom(tmp_path: Path) -> None:
 def test_the_lock_of_a_killed_driver_is_gone(tmp_path: Path) -> None:
     program = (
         "import sys, time; from pathlib import Path; from seqlaw.lab.store import Store\n"
-        "store = Store(Path(sys.argv[1]), seed=3, version='1.0'); print('ready', flush=True); time.sleep(60)"
+        "store = Store(Path(sys.argv[1]), seed=3, software='1.0'); print('ready', flush=True); time.sleep(60)"
     )
     command = [sys.executable, "-c", program, str(tmp_path)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
@@ -173,7 +193,7 @@ def filled(path: Path) -> None:
     [
         (foreign, "is a database of another program"),
         (not_sqlite, "is no result file"),
-        (other_schema, "has schema version 99; this software knows versions up to 2"),
+        (other_schema, "has schema version 99; this software knows 2 to 3"),
         (truncated, r"is truncated: \d+ of \d+ bytes are left"),
         (truncated_header, "is truncated: 60 bytes are left"),
         (truncated_with_log, "damaged"),

@@ -18,12 +18,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import seqlaw
 from lab_tasks import walk
 from seqlaw.cli import main
 from seqlaw.lab.errors import StoreError
 from seqlaw.lab.run import run
-from seqlaw.lab.store import FILE, Outcome, Store
+from seqlaw.lab.software import software
+from seqlaw.lab.store import FILE, Store
 from seqlaw.lab.table import load as load_any
 from seqlaw.lab.table import to_dataset
 from seqlaw.model.checks import InputError
@@ -31,7 +31,9 @@ from seqlaw.model.schedule import BlockDecay
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import PRESETS
 from seqlaw.rungs import ask
-from seqlaw.sweep import Schedules, Sizes, Sweep, export, load, load_sweep, sweep
+from seqlaw.sweeping.file import Schedules, Sizes, Sweep, load_sweep
+from seqlaw.sweeping.run import export, load, sweep
+from seqlaw.sweeping.task import risk_rows
 
 ROOT = Path(__file__).parent.parent
 FILE_TEXT = """
@@ -220,20 +222,22 @@ def test_a_changed_file_adds_what_is_new(tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(second.loc[first.index], first)
 
 
-def test_versions_are_never_mixed_silently(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_software_is_never_mixed_silently(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sweep(tables(), tmp_path)
     monkeypatch.setattr("seqlaw.__version__", "99.0")
+    assert load(tmp_path).frame.empty  # of the code that asks there is nothing
     summary = sweep(tables(sizes={"M": 4, "N": 100, "P": 4, "d": 32}), tmp_path)
     assert (summary.done, summary.skipped, list(summary.others.values())) == (1, 0, [4])
     rows = load(tmp_path)
-    assert (len(rows.frame), set(rows.frame["version"]), sum(rows.others.values())) == (1, {"99.0"}, 4)
+    assert (len(rows.frame), sum(rows.others.values())) == (1, 4)
+    assert rows.frame["version"].str.startswith("99.0+").all()
     (old,) = rows.others
-    assert len(load(tmp_path, version=old).frame) == 4
-    both = load(tmp_path, version="all")
+    assert len(load(tmp_path, software=old).frame) == 4
+    both = load(tmp_path, software="all")
     assert sorted(both.frame["version"].value_counts()) == [1, 4]
     assert "version" in both.dataset.dims
-    with pytest.raises(StoreError, match=r"has no rows of version 1\.2, only of"):
-        load(tmp_path, version="1.2")
+    with pytest.raises(StoreError, match=r"has no rows of software 1\.2, only of"):
+        load(tmp_path, software="1.2")
 
 
 def test_a_product_is_a_grid_and_a_zip_a_line(tmp_path: Path) -> None:
@@ -264,7 +268,7 @@ def test_scattered_points_lie_along_one_dimension(tmp_path: Path) -> None:
     assert rows.dataset["b"].dims == ("i",)
     assert dict(to_dataset(rows.frame.drop(columns="i"), ("a", "b", "t")).sizes) == {"a": 7, "b": 11, "t": 3}
     assert dict(to_dataset(rows.frame, ("a", "t")).sizes) == {"point": 60}  # cells with several rows
-    assert dict(load_any(tmp_path, version="all").dataset.sizes) == {"point": 60}
+    assert dict(load_any(tmp_path, software="all").dataset.sizes) == {"point": 60}
 
 
 def test_no_row_is_lost_where_some_lack_a_parameter(tmp_path: Path) -> None:
@@ -304,6 +308,8 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert command("sweep", file, "--out", out, "--jobs", 1) == 0
     printed = capsys.readouterr()
     assert printed.out.startswith("54 tasks, 54 to do: about ")
+    # At P = 16 the test lengths "own" and 16 are the same: 2 teachers × 3 M × 3 schedules.
+    assert "18 points of the grid are the same as others" in " ".join(printed.out.split())
     assert "54 done, 0 recorded before, 0 failed" in printed.out
     assert printed.err == ""
     assert command("sweep", file, "--out", out, "--jobs", 1, "--json") == 0
@@ -313,7 +319,7 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     shown = json.loads(capsys.readouterr().out)
     assert (shown["path"], shown["count"]) == (str(tmp_path / "rows.csv"), 54)
     assert (shown["tasks"], shown["finished"], shown["failed"], shown["resume"]) == (54, 54, 0, None)
-    where = ("--where", "regime=I", "--where", "P=4", "--where", "eval_length=4", "--where", "schedule=wsd")
+    where = ("--where", "regime=I", "--where", "P=4", "--where", "eval_length=own", "--where", "schedule=wsd")
     for source in (out, tmp_path / "rows.csv"):
         assert command("fit", source, "--x", "M", "--y", "approx", *where, "--json") == 0
         shown = json.loads(capsys.readouterr().out)
@@ -463,7 +469,15 @@ def test_ctrl_c_is_exit_code_130_with_the_finished_work_kept(
 
 def test_without_rows_there_is_no_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out, rows = tmp_path / "out", tmp_path / "rows.csv"
-    with Store(out, seed=0, version=seqlaw.__version__, planned=["a", "b"], resume="seqlaw sweep …"):
+    plan = dict.fromkeys("ab", software(risk_rows))
+    with Store(
+        out,
+        seed=0,
+        software=software(risk_rows),
+        module=risk_rows.__module__,
+        planned=plan,
+        resume="seqlaw sweep …",
+    ):
         pass
     rows.write_text("of another day")
     for arguments in (("export", out, "--to", rows), ("fit", out, "--x", "M", "--y", "approx")):
@@ -480,19 +494,17 @@ def test_the_guide_shows_valid_files() -> None:
     blocks = re.findall(r"```toml\n(.*?)```", guide, flags=re.DOTALL)
     counts = [len(load_sweep(tomllib.loads(block)).tasks) for block in blocks]
     # teachers × M × N × P × schedules × test lengths
-    assert counts == [2 * 4 * 1 * 2 * 2 * 1, 2 * 8 * 2 * 4 * (4 + 2) * 2]
+    assert counts == [2 * 4 * 1 * 2 * 2 * 1, (1 + 9) * 8 * 2 * 4 * (4 + 2) * 2]
 
 
-def test_a_driver_of_another_version_says_nothing_about_the_rows(tmp_path):
-    """Version 1 finished, version 2 was stopped before its first task: the table is 1's, and whole."""
-    done = Outcome(key="a", task={"x": 1}, rows='[{"y": 2.0}]', seconds=0.1, machine="{}")
-    with Store(tmp_path, seed=0, version="1", planned=["a"]) as store:
-        store.record([done])
-    with Store(tmp_path, seed=0, version="2", planned=["a", "b"], resume="again"):
+def test_a_driver_of_other_software_says_nothing_about_the_rows(tmp_path):
+    """This code finished, other code was stopped before its first task: the table is whole."""
+    run(walk, [{"i": 1}], folder=tmp_path)
+    with Store(tmp_path, seed=0, software="2", module="lab_tasks", planned={"a": "2", "b": "2"}):
         pass
     found = load_any(tmp_path)
-    assert (len(found.frame), found.standing) == (1, None)
-    assert load_any(tmp_path, version="all").standing.tasks == 2
+    assert (len(found.frame), found.standing) == (3, None)
+    assert load_any(tmp_path, software="all").standing.tasks == 2
 
 
 def test_a_teachers_file_lies_beside_the_sweeps(tmp_path, monkeypatch):

@@ -4,6 +4,8 @@ The public names, and nothing else. `risk` and `curve` answer on any rung; `rate
 are the theorem, an allocation, and longer or more; `sweep` runs many questions; the rest builds and inspects.
 """
 
+import time
+
 from seqlaw.advice.advise import Advice, advise
 from seqlaw.advice.held_out import HeldOut, held_out
 from seqlaw.fit import PowerFit, fit_power_law
@@ -40,9 +42,10 @@ from seqlaw.rungs.score import score
 from seqlaw.rungs.terms import Risk
 from seqlaw.rungs.trajectories import trajectories, trajectory_chunks
 from seqlaw.spectrum import AveragedSpectrum, averaged_spectrum
-from seqlaw.sweep import export, load, sweep
+from seqlaw.sweeping.run import export, load, sweep
 
 __version__ = "0.1.0"
+_loaded = time.time()  # `lab.software` refuses to record numbers of files that changed after this
 
 __all__ = [
     "PRESETS",

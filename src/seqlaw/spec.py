@@ -6,14 +6,14 @@ import dataclasses
 import math
 import tomllib
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
 from seqlaw.model.checks import InputError
-from seqlaw.model.schedule import SCHEDULES, Schedule
+from seqlaw.model.schedule import Schedule, kind_name, schedule_kind
 from seqlaw.model.teacher import PRESETS, Modes, Teacher
 
 T = TypeVar("T")
@@ -46,23 +46,25 @@ def make_schedule(
     gamma: float,
     L: float | None = None,
     R: float | None = None,
-    warmup: float | None = None,
-    decay: float | None = None,
     where: str = "schedule",
+    **shape: float | None,
 ) -> Schedule:
-    """The schedule of a name, its steps L or its horizon R, and (wsd) its fractions; errors name `where`."""
-    if kind not in SCHEDULES:
-        raise InputError(f"{where}.kind", f"must be one of {', '.join(SCHEDULES)}", kind)
+    """The schedule of a name or an import path, its steps L or its horizon R, and its further fields.
+
+    Fields that are None keep their defaults; errors name `where`.
+    """
+    make: Any = schedule_kind(kind, field=f"{where}.kind")
     if (L is None) == (R is None):
         raise InputError(f"{where}.L", "or R must be given, and not both", {"L": L, "R": R})
-    shape = {name: value for name, value in (("warmup", warmup), ("decay", decay)) if value is not None}
-    if shape and kind != "wsd":
-        name, value = next(iter(shape.items()))
-        raise InputError(f"{where}.{name}", "goes with the wsd schedule only", value)
-    if R is not None:
-        return SCHEDULES[kind].reaching(R, gamma, **shape)
-    make: Callable[..., Schedule] = SCHEDULES[kind]
-    return make(gamma=gamma, L=L, **shape)
+    given = {name: value for name, value in shape.items() if value is not None}
+    known = [f.name for f in dataclasses.fields(make)]
+    for name, value in given.items():
+        if name not in known:
+            only_wsd = name in ("warmup", "decay")
+            rule = "goes with the wsd schedule only" if only_wsd else f"is no field of {kind}"
+            raise InputError(f"{where}.{name}", rule, value)
+    schedule: Schedule = make(gamma=gamma, L=L, **given) if R is None else make.reaching(R, gamma, **given)
+    return schedule
 
 
 def load_toml(path: str | Path, *, field: str = "file") -> dict[str, Any]:
@@ -113,7 +115,7 @@ def plain(value: Any, name: str, lost: list[str]) -> Any:
     JSON has no infinity: it becomes null, and `lost` gains a flag that says where.
     """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        kind = {"kind": value.name} if isinstance(value, Schedule) else {}
+        kind = {"kind": kind_name(value)} if isinstance(value, Schedule) else {}
         value = kind | {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
     if isinstance(value, np.ndarray):
         value = value.tolist()

@@ -45,6 +45,8 @@ def _root(
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit: 0, 2 for bad input, 130 for Ctrl-C."""
     given = sys.argv[1:] if arguments is None else arguments
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())  # so that `--schedule mymodule:Name` finds a module that lies here
     try:
         from seqlaw.cli import register  # imported here: the commands import `app`
 

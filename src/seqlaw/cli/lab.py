@@ -13,21 +13,22 @@ import typer
 
 from seqlaw.cli.options import Jobs, Json, jobs_or_all
 from seqlaw.cli.output import number, print_flags, print_json, print_table, print_text
-from seqlaw.cli.progress import duration, work_bar
+from seqlaw.cli.progress import work_bar
 from seqlaw.fit import fit_power_law
 from seqlaw.lab.errors import LabError, library
+from seqlaw.lab.progress import duration
 from seqlaw.lab.run import Summary
 from seqlaw.lab.table import Table
 from seqlaw.lab.table import export as export_table
 from seqlaw.model.checks import InputError, real
-from seqlaw.sweep import Estimate, load, load_sweep
-from seqlaw.sweep import sweep as run_sweep
+from seqlaw.sweeping.cost import Estimate
+from seqlaw.sweeping.file import OWN, load_sweep
+from seqlaw.sweeping.run import load
+from seqlaw.sweeping.run import sweep as run_sweep
 
 Software = Annotated[
     str | None,
-    typer.Option(
-        help="Rows of this version of the software, or `all`.  [default: the last]", metavar="VERSION"
-    ),
+    typer.Option(help="Rows of other software than this, as the folder names it, or `all`.", metavar="NAME"),
 ]
 
 
@@ -63,6 +64,8 @@ def sweep(
             bar.expect(found.seconds)
             if not json:
                 print_text(_ahead(found, workers))
+                if found.merged:
+                    print_text(_merged(found))
                 sys.stdout.flush()
 
         summary = run_sweep(
@@ -98,6 +101,15 @@ def _ahead(found: Estimate, workers: int) -> str:
     )
 
 
+def _merged(found: Estimate) -> str:
+    one = found.merged == 1
+    return (
+        f"{found.merged} point{'' if one else 's'} of the grid {'is' if one else 'are'} the same as "
+        f"{'another' if one else 'others'} (rounded sizes, a test length equal to P) and "
+        f"{'is' if one else 'are'} run once"
+    )
+
+
 def _command(file: str, out: str, engine: str, scheduler: str | None) -> str:
     """What to type to go on, from any folder."""
     cluster = [] if scheduler is None else ["--engine", engine, "--scheduler", scheduler]
@@ -109,12 +121,20 @@ def _report(summary: Summary, out: str) -> None:
         f"{summary.done} done, {summary.skipped} recorded before, {summary.failed} failed "
         f"in {summary.seconds:.1f} s: {out}"
     )
-    for version, count in summary.others.items():
-        print_flags([f"versions: {count} tasks recorded by version {version} are kept beside these"])
+    print_flags(others_words(summary.others))
     if summary.failed:
         reasons = load(out).failures["error"].value_counts()
         print_flags(f"failed: {reason} ({count} tasks)" for reason, count in reasons.items())
         print_flags(["failed tasks are not run again unless you say --retry-failed"])
+
+
+def others_words(others: dict[str, int]) -> list[str]:
+    """What the folder holds of other code, which was not taken."""
+    return [
+        f"software: {count} task{'' if count == 1 else 's'} recorded by other code ({name}) "
+        f"{'is' if count == 1 else 'are'} kept beside these, and not taken for them"
+        for name, count in others.items()
+    ]
 
 
 def export(
@@ -129,7 +149,7 @@ def export(
 
     Example: seqlaw export results --to rows.parquet
     """
-    rows = load(folder, version=software)
+    rows = load(folder, software=software)
     count = export_table(rows, to)
     _say_what_is_left(rows)
     if json:
@@ -160,13 +180,14 @@ def fit(
     window: Annotated[str | None, typer.Option(help="Only x from A to B.", metavar="A:B")] = None,
     offset: Annotated[bool, typer.Option("--offset", help="Fit y = e + a x^-c instead of a x^-c.")] = False,
     level: Annotated[float, typer.Option(help="Confidence of the interval.")] = 0.95,
+    software: Software = None,
     json: Json = False,
 ) -> None:
     """The log–log slope between two columns, with its interval.
 
     Example: seqlaw fit rows.parquet --x M --y approx --where regime=I
     """
-    rows = _selected(_table(file), where or [])
+    rows = _selected(_table(file, software), where or [])
     for name, column in (("x", x), ("y", y)):
         if column not in rows:
             raise InputError(name, f"must be a column ({_names(rows)})", column)
@@ -202,15 +223,17 @@ def _repeated(x: Any, window: tuple[float, float]) -> list[str]:
     ]
 
 
-def _table(file: str) -> Any:
+def _table(file: str, software: str | None) -> Any:
     """The rows of a file or a folder, as a DataFrame."""
     pd = library("pandas")
     path = Path(file)
     if path.is_dir():
-        found = load(path)
+        found = load(path, software=software)
         found.require_rows()
         _say_what_is_left(found)
         return found.frame
+    if software is not None:
+        raise InputError("software", "goes with a sweep's folder, not with a file", software)
     readers = {".parquet": pd.read_parquet, ".csv": pd.read_csv}
     if path.suffix not in readers:
         raise InputError("file", "must be a .parquet or .csv file or a sweep's folder", file)
@@ -232,7 +255,9 @@ def _selected(rows: Any, conditions: list[str]) -> Any:
         if not equals:
             known = f"{column} has {_some(rows[column])}"
             raise InputError("where", f"must be COLUMN=VALUE, and =VALUE is missing ({known})", condition)
-        if rows[column].dtype.kind in "iufb":
+        if column == "eval_length" and value == OWN and "P" in rows:
+            found = rows[rows[column] == rows["P"]]
+        elif rows[column].dtype.kind in "iufb":
             found = rows[rows[column] == real("where", value)]
         else:
             found = rows[rows[column].astype(str) == value]

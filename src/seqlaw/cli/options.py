@@ -6,7 +6,6 @@ import dataclasses
 import functools
 import inspect
 import math
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -19,6 +18,7 @@ from seqlaw.model.checks import InputError, whole
 from seqlaw.model.schedule import Schedule
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import PRESETS, Modes, Teacher
+from seqlaw.rungs.threads import cores
 from seqlaw.spec import load_teacher, make_schedule
 
 OPTIONS = {
@@ -93,7 +93,7 @@ def width_or_default(width: str | None, teacher: Teacher | Modes) -> int:
 
 def jobs_or_all(jobs: int | None) -> int:
     """The number of workers: all cores unless told."""
-    return len(os.sched_getaffinity(0)) if jobs is None else whole("jobs", jobs)
+    return cores() if jobs is None else whole("jobs", jobs)
 
 
 @dataclass(frozen=True, kw_only=True)

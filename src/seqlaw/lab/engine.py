@@ -12,6 +12,7 @@ import logging
 import os
 import queue
 import signal
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -20,8 +21,9 @@ from typing import Any, TypeAlias
 
 from seqlaw.lab.errors import EngineError, library
 from seqlaw.lab.grid import Task
+from seqlaw.lab.software import software
 from seqlaw.lab.store import Outcome
-from seqlaw.lab.work import Function, Job, attempt, facts, one_blas_thread, run_group, version
+from seqlaw.lab.work import Function, Job, attempt, facts, one_blas_thread, run_group
 
 Client: TypeAlias = Any  # of distributed, which is not typed, and imported only where it is needed
 Future: TypeAlias = Any
@@ -74,10 +76,7 @@ def local_cluster(workers: int) -> Iterator[Client]:
     }
     with dask.config.set(settings), contextlib.ExitStack() as stack:
         # Threads and processes inherit the mask: Ctrl-C is for the driver, which ends its workers itself.
-        # (Starting the tracker of multiprocessing lifts the mask, so it goes first.)
-        resource_tracker.ensure_running()
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
+        with _sigint_blocked():
             cluster = stack.enter_context(
                 distributed.LocalCluster(
                     n_workers=workers,
@@ -90,14 +89,26 @@ def local_cluster(workers: int) -> Iterator[Client]:
                     preload=["seqlaw.lab.work"],
                 )
             )
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         client = stack.enter_context(distributed.Client(cluster, set_as_default=False))
         try:
             yield client
         except BaseException:
             cluster.sync(_end_now, cluster)
             raise
+
+
+@contextlib.contextmanager
+def _sigint_blocked() -> Iterator[None]:
+    """What starts inside ignores Ctrl-C, where the system has signal masks (Windows has none)."""
+    if sys.platform == "win32":
+        yield
+        return
+    resource_tracker.ensure_running()  # starting it lifts the mask, so it goes first
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 async def _end_now(cluster: Any) -> None:
@@ -155,7 +166,7 @@ def on_cluster(
                 groups.learn(outcomes)
                 yield outcomes
             elif alone:
-                yield [_at_fault(job) for job in group]
+                yield [_at_fault(function, job) for job in group]
             else:
                 suspects.extend(group)
     except KeyboardInterrupt:
@@ -163,10 +174,18 @@ def on_cluster(
         raise
 
 
-def _at_fault(job: Job) -> Outcome:
+def _at_fault(function: Function, job: Job) -> Outcome:
     key, task = job
     reason = "WorkerDied: every worker that ran this task alone died (killed, crashed or out of memory)"
-    return Outcome(key=key, task=task, seconds=0.0, machine=facts(), error=reason)
+    return Outcome(
+        key=key,
+        software=software(function, task),
+        module=function.__module__,
+        task=task,
+        seconds=0.0,
+        machine=facts(),
+        error=reason,
+    )
 
 
 class _Groups:
@@ -204,7 +223,6 @@ class _Flight:
 
     def __init__(self, client: Client, function: Function, seed: int) -> None:
         self._client, self._function, self._seed = client, function, seed
-        self._version = version(function)
         self._sent: dict[Future, tuple[list[Job], bool]] = {}
         self._landed: queue.SimpleQueue[Future] = queue.SimpleQueue()
         self._threads, self._asked, self._said = 0, -1.0, False
@@ -240,18 +258,19 @@ class _Flight:
             return None
         group, alone = self._sent[future]
         try:
-            software, outcomes = future.result()
+            outcomes = future.result()
         except KilledWorker:
-            software, outcomes = self._version, None
+            outcomes = None
         except FutureCancelledError:
             raise EngineError("the scheduler is gone; run the same command again to go on") from None
         except (ImportError, AttributeError) as error:
             raise EngineError(f"a worker cannot load the task function: {error}") from error
-        if software != self._version:
-            raise EngineError(
-                f"a worker runs version {software or 'unknown'} of the software and this driver "
-                f"{self._version or 'unknown'}: install the same on both"
-            )
+        for outcome in outcomes or ():
+            if outcome.software != (own := software(self._function, outcome.task)):
+                raise EngineError(
+                    f"a worker runs version {outcome.software} of the software and this driver {own}: "
+                    "install the same on both"
+                )
         del self._sent[future]  # only now: `finished` must find it if an interruption came in between
         return group, alone, outcomes
 
@@ -261,7 +280,7 @@ class _Flight:
         for future in list(self._sent):
             if future.status == "finished":
                 with contextlib.suppress(OSError, TimeoutError):
-                    outcomes += future.result(timeout=5)[1]
+                    outcomes += future.result(timeout=5)
         self._client.cancel(list(self._sent), force=True)
         self._sent.clear()
         return outcomes

@@ -13,6 +13,8 @@ from seqlaw.model.checks import InputError
 
 Task = dict[str, Any]
 
+_SPACINGS = ("log", "lin", "linear")  # the last is 0.1's name of lin
+
 _sorted = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
 _compact = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
@@ -35,8 +37,8 @@ def key(task: Task, seed: int) -> str:
 def axis(name: str, value: Any, *, whole: bool = False) -> list[Any]:
     """The values of one axis.
 
-    A single value, a list, or a range `{log = [a, b], n = k}` or `{linear = [a, b], n = k}`, ends included.
-    With `whole`, the values of a range are rounded, and those that then coincide are taken once.
+    A single value, a list, or a range `{log = [a, b], n = k}` or `{lin = [a, b], n = k}`, ends included.
+    With `whole`, the values of a range are rounded, so that some may coincide.
     """
     if isinstance(value, Mapping):
         return _range(name, value, whole=whole)
@@ -49,11 +51,11 @@ def axis(name: str, value: Any, *, whole: bool = False) -> list[Any]:
 
 
 def _range(name: str, table: Mapping[str, Any], *, whole: bool) -> list[Any]:
-    spacings = [spacing for spacing in ("log", "linear") if spacing in table]
-    unknown = sorted(set(table) - {"log", "linear", "n"})
+    spacings = [spacing for spacing in _SPACINGS if spacing in table]
+    unknown = sorted(set(table) - {*_SPACINGS, "n"})
     if unknown:
         field = unknown[0]
-        raise InputError(f"{name}.{field}", "is not a field of a range (log or linear, and n)", table[field])
+        raise InputError(f"{name}.{field}", "is not a field of a range (log or lin, and n)", table[field])
     if len(spacings) != 1 or "n" not in table:
         raise InputError(name, "must be a range {log = [a, b], n = k}", dict(table))
     spacing, n = spacings[0], table["n"]
@@ -68,14 +70,14 @@ def _range(name: str, table: Mapping[str, Any], *, whole: bool) -> list[Any]:
     if (n == 1) != (low == high):
         raise InputError(f"{name}.n", f"must be 1 exactly where both ends of {ends!r} are equal", n)
     values = [_between(low, high, k / max(n - 1, 1), spacing) for k in range(n)]
-    return list(dict.fromkeys(round(value) for value in values)) if whole else values
+    return [round(value) for value in values] if whole else values
 
 
 def _between(low: float, high: float, share: float, spacing: str) -> float:
     """The point at a share of the way; the ends themselves are exact."""
     if share in (0, 1):
         return low if share == 0 else high
-    if spacing == "linear":
+    if spacing != "log":
         return low + (high - low) * share
     return math.exp(math.log(low) + (math.log(high) - math.log(low)) * share)
 

@@ -13,8 +13,9 @@ from types import FrameType
 
 from seqlaw.lab.engine import Cost, Notice, in_process, joined_cluster, local_cluster, on_cluster
 from seqlaw.lab.grid import Task, key
+from seqlaw.lab.software import require_unchanged, software, with_named
 from seqlaw.lab.store import Outcome, Store, recorded
-from seqlaw.lab.work import Function, Job, version
+from seqlaw.lab.work import Function, Job
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +31,7 @@ class Summary:
     """Recorded with a reason instead of rows, now or before."""
     seconds: float
     others: dict[str, int] = field(default_factory=dict)
-    """Tasks recorded in the same folder by other versions of the software: kept, and left alone."""
+    """Tasks recorded in the same folder by other code (see `software`): kept, and left alone."""
 
 
 Progress = Callable[[Summary, float], None]
@@ -68,14 +69,23 @@ def run(
     """
     start = time.monotonic()
     named: dict[str, Task] = {key(task, seed): task for task in tasks}
+    own = software(function)
+    planned = {name: with_named(own, task) for name, task in named.items()}
     if dry_run:
-        good, bad = recorded(Path(folder), version(function))
+        good, bad = recorded(Path(folder), planned)
         bad = set() if retry_failed else bad
         left = _left(named, good, bad)
         announce(len(named), [task for _, task in left])
         return _Tally(start, named, good, bad, {}, left, cost).summary()
+    require_unchanged()
     opened = Store(
-        Path(folder), seed=seed, version=version(function), planned=named, resume=resume, note=note
+        Path(folder),
+        seed=seed,
+        software=own,
+        module=function.__module__,
+        planned=planned,
+        resume=resume,
+        note=note,
     )
     with opened as store, _shield() as shield:
         good, bad = store.known()

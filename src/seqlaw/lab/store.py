@@ -1,24 +1,27 @@
 """The result file: one SQLite database in the output folder, written by one driver at a time.
 
-Rows are keyed by (task key, software version), so that another version of the software adds its rows beside
-the old ones. A record is acknowledged when its transaction has reached the disk.
+Rows are keyed by (task key, software), so that changed code adds its rows beside the old ones. The column
+`version` holds the software (`lab.software`; in files of 0.1 the version alone). A record is acknowledged
+when its transaction has reached the disk.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import json
 import os
 import socket
 import sqlite3
 import struct
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Self
+
+from filelock import FileLock, Timeout
 
 from seqlaw.lab.errors import StoreError
 from seqlaw.lab.grid import Task, compact
@@ -26,7 +29,9 @@ from seqlaw.lab.journal import journal_for
 
 FILE = "results.sqlite"
 LOCK = "driver.lock"
-SCHEMA = 2
+SCHEMA = 3
+OLDEST = 2
+"""Of release 0.1: read as it is, and brought up to date by the next driver."""
 APPLICATION = int.from_bytes(b"seql", "big")  # the header field by which a file of ours is known
 
 _TABLES = f"""
@@ -34,7 +39,9 @@ BEGIN;
 CREATE TABLE machines (id INTEGER PRIMARY KEY, facts TEXT NOT NULL UNIQUE);
 CREATE TABLE runs (
   id INTEGER PRIMARY KEY,
-  started TEXT NOT NULL, version TEXT NOT NULL, seed INTEGER NOT NULL, note TEXT NOT NULL);
+  started TEXT NOT NULL, version TEXT NOT NULL, seed INTEGER NOT NULL, note TEXT NOT NULL,
+  resume TEXT NOT NULL DEFAULT '');
+CREATE TABLE planned (key TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE results (
   key TEXT NOT NULL, version TEXT NOT NULL, seed INTEGER NOT NULL, task TEXT NOT NULL,
   rows TEXT, error TEXT, seconds REAL NOT NULL, finished TEXT NOT NULL,
@@ -43,22 +50,24 @@ CREATE TABLE results (
 CREATE UNIQUE INDEX results_key ON results (version, key);
 CREATE INDEX results_failed ON results (version, key) WHERE error IS NOT NULL;
 PRAGMA application_id = {APPLICATION};
-PRAGMA user_version = 1;
-COMMIT;
-"""
-_FROM_1_TO_2 = """
-BEGIN;
-ALTER TABLE runs ADD COLUMN resume TEXT NOT NULL DEFAULT '';
-CREATE TABLE planned (key TEXT PRIMARY KEY) WITHOUT ROWID;
 PRAGMA user_version = 2;
 COMMIT;
 """
-_STANDING = """
-SELECT last.version, COUNT(*), COUNT(results.rows), COUNT(results.error), last.resume
-FROM (SELECT version, resume FROM runs ORDER BY id DESC LIMIT 1) AS last, planned
-LEFT JOIN results ON results.version = last.version AND results.key = planned.key
+_FROM_2_TO_3 = """
+BEGIN;
+ALTER TABLE results ADD COLUMN module TEXT NOT NULL DEFAULT '';
+ALTER TABLE runs ADD COLUMN module TEXT NOT NULL DEFAULT '';
+ALTER TABLE runs ADD COLUMN driver TEXT NOT NULL DEFAULT '';
+ALTER TABLE planned ADD COLUMN version TEXT NOT NULL DEFAULT '';
+PRAGMA user_version = 3;
+COMMIT;
 """
-_COLUMNS = "key, version, seed, task, rows, error, seconds, finished, machine"
+_STANDING = """
+SELECT last.*, COUNT(*), COUNT(results.rows), COUNT(results.error)
+FROM (SELECT version, resume, {module} FROM runs ORDER BY id DESC LIMIT 1) AS last, planned
+LEFT JOIN results ON results.version = {planned} AND results.key = planned.key
+"""
+_COLUMNS = ("key", "version", "seed", "task", "rows", "error", "seconds", "finished", "machine", "module")
 
 _REASONS = {
     "SQLITE_FULL": "the disk is full; what was recorded is kept: free some space and run the command again",
@@ -75,6 +84,10 @@ class Outcome:
     """What became of one task: its rows as JSON, or the reason for which it failed."""
 
     key: str
+    software: str
+    """The code that ran, by version and fingerprint."""
+    module: str
+    """Where its function is."""
     task: Task
     seconds: float
     machine: str
@@ -95,6 +108,8 @@ class Record:
     seconds: float
     finished: str
     machine: dict[str, Any]
+    module: str
+    """Of the function that ran; empty in files of 0.1."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -102,7 +117,9 @@ class Standing:
     """How much is done of what the last driver was asked for."""
 
     version: str
-    """Of the software that it ran."""
+    """The software that it ran."""
+    module: str
+    """Of the function that it ran; empty in files of 0.1."""
     tasks: int
     finished: int
     """With rows."""
@@ -114,7 +131,8 @@ class Standing:
 class Store:
     """The driver's side: locked, so that there is one writer; close it, or use it in a `with`.
 
-    `planned` are the keys of all tasks that are asked for, recorded or not; `resume` asks for them again.
+    `planned` are the keys of all tasks that are asked for, recorded or not, each with the software that is to
+    answer it; `resume` is the command that asks for them again.
     """
 
     def __init__(
@@ -122,19 +140,20 @@ class Store:
         folder: Path,
         *,
         seed: int,
-        version: str,
-        planned: Iterable[str] = (),
+        software: str,
+        module: str = "",
+        planned: Mapping[str, str] = MappingProxyType({}),
         resume: str = "",
         note: str = "",
         journal: str | None = None,
     ):
-        self.folder, self.seed, self.version = folder, seed, version
+        self.folder, self.seed, self.planned = folder, seed, planned
         self.path = folder / FILE
         self._machines: dict[str, int] = {}
         with contextlib.ExitStack() as undo, _translated(self.path):
             folder.mkdir(parents=True, exist_ok=True)
             self._lock = _locked(folder)
-            undo.callback(self._lock.close)
+            undo.callback(self._lock.release)
             if self.path.exists() and self.path.stat().st_size:
                 inspect(self.path)
             else:
@@ -143,37 +162,39 @@ class Store:
             undo.callback(self._connection.close)
             self._connection.execute(f"PRAGMA journal_mode = {journal or journal_for(folder)}")
             self._connection.execute("PRAGMA synchronous = FULL")
-            if self._connection.execute("PRAGMA user_version").fetchone() == (1,):
-                self._connection.executescript(_FROM_1_TO_2)
+            if self._connection.execute("PRAGMA user_version").fetchone() == (2,):
+                self._connection.executescript(_FROM_2_TO_3)
             with self._transaction() as database:
+                driver = f"process {os.getpid()} on {socket.gethostname()}"
                 database.execute(
-                    "INSERT INTO runs (started, version, seed, note, resume) VALUES (?, ?, ?, ?, ?)",
-                    (_now(), version, seed, note, resume),
+                    "INSERT INTO runs (started, version, module, seed, note, resume, driver) "
+                    "VALUES (?, ?, ?, ?, ?, ?, ?)",
+                    (_now(), software, module, seed, note, resume, driver),
                 )
                 database.execute("DELETE FROM planned")
-                database.executemany("INSERT INTO planned VALUES (?)", [(key,) for key in planned])
+                database.executemany("INSERT INTO planned (key, version) VALUES (?, ?)", planned.items())
             undo.pop_all()
 
     def known(self) -> tuple[set[str], set[str]]:
-        """The keys recorded by this version of the software: those with rows, and those that failed."""
+        """The planned keys that their software has recorded: those with rows, and those that failed."""
         with _translated(self.path):
-            return _known(self._connection, self.version)
+            return _known(self._connection, self.planned)
 
     def others(self) -> dict[str, int]:
-        """How many tasks each other version of the software has recorded here."""
+        """How many tasks other software has recorded here."""
         with _translated(self.path):
-            query = "SELECT version, COUNT(*) FROM results WHERE version <> ? GROUP BY version"
-            return dict(self._connection.execute(query, (self.version,)).fetchall())
+            found = self._connection.execute("SELECT version, COUNT(*) FROM results GROUP BY version")
+            return {name: count for name, count in found if name not in self.planned.values()}
 
     def record(self, outcomes: Iterable[Outcome]) -> None:
         """Write a batch in one transaction: all of it is on disk when this returns, or none of it."""
         finished = _now()
         with _translated(self.path), self._transaction() as database:
             database.executemany(
-                f"INSERT OR REPLACE INTO results ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                f"INSERT OR REPLACE INTO results ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * 10)})",
                 [
-                    (o.key, self.version, self.seed, compact(o.task), o.rows, o.error, o.seconds, finished,
-                     self._machine(o.machine))
+                    (o.key, o.software, self.seed, compact(o.task), o.rows, o.error, o.seconds, finished,
+                     self._machine(o.machine), o.module)
                     for o in outcomes
                 ],
             )  # fmt: skip
@@ -204,7 +225,7 @@ class Store:
             self._connection.execute("PRAGMA busy_timeout = 0")
             self._connection.execute("PRAGMA journal_mode = DELETE")
         self._connection.close()
-        self._lock.close()
+        self._lock.release()
 
     def __enter__(self) -> Self:
         return self
@@ -220,8 +241,10 @@ def read(folder: Path) -> Iterator[Record]:
         inspect(path)
         with contextlib.closing(_reader(path)) as database:
             machines = {id: json.loads(facts) for id, facts in database.execute("SELECT * FROM machines")}
-            for stored in database.execute(f"SELECT {_COLUMNS} FROM results ORDER BY rowid"):
-                key, version, seed, task, rows, error, seconds, finished, machine = stored
+            old = database.execute("PRAGMA user_version").fetchone() == (2,)
+            names = ", ".join(_COLUMNS[:-1] if old else _COLUMNS)
+            for stored in database.execute(f"SELECT {names} FROM results ORDER BY rowid"):
+                key, version, seed, task, rows, error, seconds, finished, machine, *module = stored
                 yield Record(
                     key=key,
                     version=version,
@@ -232,32 +255,37 @@ def read(folder: Path) -> Iterator[Record]:
                     seconds=seconds,
                     finished=finished,
                     machine=machines[machine],
+                    module=module[0] if module else "",
                 )
 
 
-def recorded(folder: Path, version: str) -> tuple[set[str], set[str]]:
-    """The keys that a version of the software has recorded, with rows and as failed; none in a new folder."""
+def recorded(folder: Path, planned: Mapping[str, str]) -> tuple[set[str], set[str]]:
+    """The keys that their software has recorded, with rows and as failed; none in a new folder."""
     path = folder / FILE
     with _translated(path):
         if not path.exists() or not path.stat().st_size:
             return set(), set()
         inspect(path)
         with contextlib.closing(_reader(path)) as database:
-            return _known(database, version)
+            return _known(database, planned)
 
 
 def standing(folder: Path) -> Standing | None:
-    """What has become of the last driver's tasks; None in a file from before they were written down."""
+    """What has become of the last driver's tasks; None where it has just made the file."""
     path = _present(folder)
     with _translated(path):
         inspect(path)
         with contextlib.closing(_reader(path)) as database:
-            if database.execute("PRAGMA user_version").fetchone() == (1,):
-                return None
-            version, tasks, finished, failed, resume = database.execute(_STANDING).fetchone()
-    if not tasks:  # a driver has just made the file
+            # 0.1 had one software for all tasks of a driver.
+            old = database.execute("PRAGMA user_version").fetchone() == (2,)
+            names = ("last.version", "''") if old else ("planned.version", "module")
+            query = _STANDING.format(planned=names[0], module=names[1])
+            version, resume, module, tasks, finished, failed = database.execute(query).fetchone()
+    if not tasks:
         return None
-    return Standing(version=version, tasks=tasks, finished=finished, failed=failed, resume=resume)
+    return Standing(
+        version=version, module=module, tasks=tasks, finished=finished, failed=failed, resume=resume
+    )
 
 
 def _present(folder: Path) -> Path:
@@ -269,11 +297,12 @@ def _present(folder: Path) -> Path:
     return path
 
 
-def _known(database: sqlite3.Connection, version: str) -> tuple[set[str], set[str]]:
-    query = "SELECT key FROM results WHERE version = ?"
-    keys = {key for (key,) in database.execute(query, (version,))}
-    failed = {key for (key,) in database.execute(query + " AND error IS NOT NULL", (version,))}
-    return keys - failed, failed
+def _known(database: sqlite3.Connection, planned: Mapping[str, str]) -> tuple[set[str], set[str]]:
+    good, bad = set[str](), set[str]()
+    for key, version, failed in database.execute("SELECT key, version, error IS NOT NULL FROM results"):
+        if planned.get(key) == version:
+            (bad if failed else good).add(key)
+    return good, bad
 
 
 def _reader(path: Path) -> sqlite3.Connection:
@@ -299,8 +328,8 @@ def inspect(path: Path) -> None:
     (application,) = struct.unpack_from(">I", header, 68)
     if application != APPLICATION:
         raise StoreError(f"{path} is a database of another program")
-    if not 1 <= schema <= SCHEMA:
-        raise StoreError(f"{path} has schema version {schema}; this software knows versions up to {SCHEMA}")
+    if not OLDEST <= schema <= SCHEMA:
+        raise StoreError(f"{path} has schema version {schema}; this software knows {OLDEST} to {SCHEMA}")
     expected = pages * (65536 if page == 1 else page)
     log = path.with_name(path.name + "-wal")
     if log.exists() and log.stat().st_size:
@@ -321,24 +350,26 @@ def _create(path: Path) -> None:
     for leftover in (draft, draft.with_name(draft.name + "-journal")):
         leftover.unlink(missing_ok=True)
     with contextlib.closing(sqlite3.connect(draft, isolation_level=None)) as database:
-        database.executescript(_TABLES + _FROM_1_TO_2)
+        database.executescript(_TABLES + _FROM_2_TO_3)
     os.replace(draft, path)
 
 
-def _locked(folder: Path) -> Any:
-    """The open lock file. The kernel drops the lock with the process, however that ends."""
-    file = (folder / LOCK).open("a+")
+def _locked(folder: Path) -> FileLock:
+    """The lock. The system drops it with the process, however that ends."""
+    lock = FileLock(folder / LOCK, timeout=0, thread_local=False)
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        file.seek(0)
-        holder = file.read().strip() or "another process"
-        file.close()
-        raise StoreError(f"{folder} is in use by {holder}: one driver at a time") from None
-    file.truncate(0)
-    file.write(f"process {os.getpid()} on {socket.gethostname()} since {_now()}\n")
-    file.flush()
-    return file
+        lock.acquire()
+    except Timeout:
+        raise StoreError(f"{folder} is in use by {_holder(folder)}: one driver at a time") from None
+    return lock
+
+
+def _holder(folder: Path) -> str:
+    """Who holds the lock: the last driver that wrote itself down."""
+    with contextlib.suppress(sqlite3.Error), contextlib.closing(_reader(folder / FILE)) as database:
+        for driver, started in database.execute("SELECT driver, started FROM runs ORDER BY id DESC LIMIT 1"):
+            return f"{driver} since {started}"
+    return "another process"  # one that has just begun
 
 
 def _now() -> str:

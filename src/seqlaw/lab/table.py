@@ -5,14 +5,15 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from seqlaw.lab.errors import StoreError, library
 from seqlaw.lab.grid import Task
-from seqlaw.lab.store import Standing, read, standing
+from seqlaw.lab.software import software_of
+from seqlaw.lab.store import Record, Standing, read, standing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,18 +25,18 @@ SPARSE = 4
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """The rows of one version of the software, and what else the folder holds."""
+    """The rows of one software (by default of the code that asks), and what else the folder holds."""
 
     frame: pd.DataFrame
-    """One measurement a row: parameters, results, then `seconds`, `version` and `key` of its task."""
+    """One measurement a row: parameters, results, then `seconds`, `version` (the software) and `key`."""
     parameters: tuple[str, ...]
     """The columns that define a task, and those derived from them."""
     failures: pd.DataFrame
     """The tasks that failed: their parameters and the `error`."""
     others: dict[str, int]
-    """Tasks that other versions of the software recorded here, left out of the above."""
+    """Tasks that other software recorded here, left out of the above."""
     standing: Standing | None
-    """How much is done of what was asked for last; None if that is not known, or of another version."""
+    """How much is done of what was asked for last; None if that is not known, or of other software."""
 
     @property
     def missing(self) -> str:
@@ -51,9 +52,17 @@ class Table:
         return f"{asked.finished} of {asked.tasks} tasks finished{failed}; {how}"
 
     def require_rows(self) -> None:
-        """Refuse a table without rows."""
-        if self.frame.empty:
-            raise StoreError(f"no rows yet: {self.missing or 'run the sweep again to get some'}")
+        """Refuse a table without rows: say what else there is, or how to get some."""
+        if not self.frame.empty:
+            return
+        if self.others:
+            names = ", ".join(f"{name} ({count} tasks)" for name, count in self.others.items())
+            first = next(iter(self.others))
+            raise StoreError(
+                f"no rows of this code, but of other software: {names}; --software {first} takes those, "
+                "--software all takes all, and the sweep run again computes them with this code"
+            )
+        raise StoreError(f"no rows yet: {self.missing or 'run the sweep again to get some'}")
 
     @property
     def dataset(self) -> xr.Dataset:
@@ -66,8 +75,8 @@ class Table:
         return to_dataset(self.frame, self.parameters)
 
 
-def load(folder: Path | str, *, version: str | None = None, derived: Sequence[str] = ()) -> Table:
-    """The rows recorded in a folder: those of the version that wrote last, of a given one, or of `"all"`.
+def load(folder: Path | str, *, software: str | None = None, derived: Sequence[str] = ()) -> Table:
+    """The rows recorded in a folder: those of the code that asks, of another `software`, or of `"all"`.
 
     `derived` names columns of the rows that follow from the parameters and are no measurements.
     """
@@ -75,13 +84,19 @@ def load(folder: Path | str, *, version: str | None = None, derived: Sequence[st
     asked = standing(Path(folder))  # before the rows: a driver at work may make it stale, never too good
     records = list(read(Path(folder)))
     counts = Counter(record.version for record in records)
-    if version is None and records:
-        version = records[-1].version
-    elif version not in (None, "all") and version not in counts:
-        raise StoreError(f"{folder} has no rows of version {version}, only of {', '.join(counts) or 'none'}")
-    if asked is not None and version not in (None, "all", asked.version):
-        asked = None
-    chosen = [record for record in records if version in ("all", record.version)]
+    if software is None:
+        now = _software_now(records)
+        chosen = [record for record in records if record.version == now(record.module, record.task)]
+        asked = asked if asked is not None and asked.version == now(asked.module, {}) else None
+    elif software == "all":
+        chosen = records
+    else:
+        chosen = [record for record in records if record.version == software]
+        asked = asked if asked is not None and asked.version == software else None
+        if not chosen:
+            held = ", ".join(counts) or "none"
+            raise StoreError(f"{folder} has no rows of software {software}, only of {held}")
+    others = counts - Counter(record.version for record in chosen)
     names = _in_order(_parameters(record.task) | {"seed": record.seed} for record in chosen)
     rows, failures = [], []
     for record in chosen:
@@ -99,9 +114,20 @@ def load(folder: Path | str, *, version: str | None = None, derived: Sequence[st
         frame=frame,
         parameters=names,
         failures=pd.DataFrame.from_records(failures),
-        others={} if version == "all" else {other: n for other, n in counts.items() if other != version},
+        others=dict(others),
         standing=asked,
     )
+
+
+def _software_now(records: Iterable[Record]) -> Callable[[str, Task], str]:
+    """What would run a task of a module now; of code without a file (a notebook's) it is what ran last."""
+    last = {record.module: record.version for record in records}
+
+    def software(module: str, task: Task) -> str:
+        # Files of 0.1 do not know their module: nothing is theirs.
+        return (software_of(module, task) or last.get(module, "")) if module else ""
+
+    return software
 
 
 def _parameters(task: Task) -> Task:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from seqlaw.lab.grid import Task, canonical, compact
+from seqlaw.lab.software import software
 from seqlaw.lab.store import Outcome
 
 Function = Callable[[Task, int], list[dict[str, Any]]]
@@ -26,6 +27,7 @@ Job = tuple[str, Task]
 def attempt(function: Function, job: Job, seed: int, machine: str) -> Outcome:
     """Run one task; whatever it raises becomes the reason of its failure, so that the rest goes on."""
     key, task = job
+    code = software(function, task)  # outside of what may fail: without it there is nothing to record
     start = time.perf_counter()
     rows = error = None
     try:
@@ -34,15 +36,22 @@ def attempt(function: Function, job: Job, seed: int, machine: str) -> Outcome:
     except (Exception, SystemExit) as raised:  # any fault of a task is a result of the sweep, not its end
         error = " ".join(f"{type(raised).__name__}: {raised}".split())
     return Outcome(
-        key=key, task=task, seconds=time.perf_counter() - start, machine=machine, rows=rows, error=error
+        key=key,
+        software=code,
+        module=function.__module__,
+        task=task,
+        seconds=time.perf_counter() - start,
+        machine=machine,
+        rows=rows,
+        error=error,
     )
 
 
-def run_group(function: Function, jobs: Sequence[Job], seed: int) -> tuple[str, list[Outcome]]:
-    """Run a group of tasks one after the other; returns the software's version here and the outcomes."""
+def run_group(function: Function, jobs: Sequence[Job], seed: int) -> list[Outcome]:
+    """Run a group of tasks one after the other."""
     machine = facts()
     with one_blas_thread():
-        return version(function), [attempt(function, job, seed, machine) for job in jobs]
+        return [attempt(function, job, seed, machine) for job in jobs]
 
 
 def one_blas_thread() -> Any:
@@ -50,12 +59,6 @@ def one_blas_thread() -> Any:
     from threadpoolctl import threadpool_limits
 
     return threadpool_limits(limits=1)
-
-
-def version(function: Function) -> str:
-    """The version of the package that a function comes from; empty for one without."""
-    package = sys.modules.get(function.__module__.partition(".")[0])
-    return str(getattr(package, "__version__", ""))
 
 
 @functools.cache

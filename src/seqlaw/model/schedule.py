@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import log1p
 
 from seqlaw.model.checks import Array, InputError, positive, real, vector, whole
+from seqlaw.model.extension import IMPORT_PATH, import_object, path_of
 from seqlaw.model.filters import MOST_STEPS, Schedule, ramp_power_sums, steps_to, sum_logs
 
 __all__ = ["SCHEDULES", "WSD", "BlockDecay", "Constant", "Cosine", "Explicit", "Schedule"]
@@ -260,3 +261,23 @@ class Explicit(Schedule):
 
 SCHEDULES: dict[str, type[Schedule]] = {kind.name: kind for kind in (WSD, BlockDecay, Constant, Cosine)}
 """The schedules that a name, a step count or horizon and a peak step size define."""
+
+
+def schedule_kind(name: str, *, field: str = "schedule") -> type[Schedule]:
+    """The schedule of a name, or the user's own of an import path (`mymodule:Linear`)."""
+    if name in SCHEDULES:
+        return SCHEDULES[name]
+    if not IMPORT_PATH.fullmatch(name):
+        known = ", ".join(SCHEDULES)
+        raise InputError(field, f"must be one of {known} or an import path like mymodule:Name", name)
+    kind: Any = import_object(field, name)
+    if not (isinstance(kind, type) and issubclass(kind, Schedule) and hasattr(kind, "__dataclass_fields__")):
+        raise InputError(field, "must name a subclass of seqlaw.Schedule that is a dataclass", name)
+    found: type[Schedule] = kind
+    return found
+
+
+def kind_name(schedule: Schedule) -> str:
+    """What `schedule_kind` knows the schedule's class by."""
+    known = SCHEDULES.get(schedule.name) is type(schedule) or isinstance(schedule, Explicit)
+    return schedule.name if known else path_of(type(schedule))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import importlib.util
 import platform
 import time
 from collections.abc import Callable, Sequence
@@ -13,7 +14,7 @@ from typing import Any
 import seqlaw
 from seqlaw.lab.engine import Notice
 from seqlaw.lab.run import Progress, Summary
-from seqlaw.model.checks import InputError, whole
+from seqlaw.model.checks import InputError, MissingLibrary, needs, whole
 from seqlaw.paper import table as tables
 from seqlaw.paper.curves import Row
 from seqlaw.paper.figure import draw_panels, save_all
@@ -100,6 +101,7 @@ def reproduce(
     seed, replicate, folder = whole("seed", seed, least=0), whole("replicate", replicate), Path(out)
     chosen = select(quick_panels() if quick else paper_panels(), panels)
     jobs = whole("jobs", jobs)
+    _require_libraries()
     rungs = list(dict.fromkeys([rung, *overlay, "equivalent"]))
     runs = [(seed, rungs), *((seed + k, [rung]) for k in range(1, replicate))]
     works = [work_left(chosen, names, folder=folder, seed=one) for one, names in runs]
@@ -140,6 +142,13 @@ def reproduce(
     return result, _write(result, folder), time.monotonic() - start
 
 
+def _require_libraries() -> None:
+    """What the files need is asked for before anything runs, not after the work."""
+    for name, file, extra in (("matplotlib", "the figure", "plot"), ("pyarrow", "rows.parquet", "lab")):
+        if importlib.util.find_spec(name) is None:
+            raise MissingLibrary(f"{file} {needs(name, extra)}")
+
+
 def _together(parts: Sequence[Summary], tasks: int) -> Summary:
     """Several measurements as one of `tasks` tasks."""
     return Summary(
@@ -148,6 +157,7 @@ def _together(parts: Sequence[Summary], tasks: int) -> Summary:
         skipped=sum(part.skipped for part in parts),
         failed=sum(part.failed for part in parts),
         seconds=sum(part.seconds for part in parts),
+        others=parts[0].others,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,19 +10,15 @@ from seqlaw.lab.engine import Notice
 from seqlaw.lab.errors import EngineError
 from seqlaw.lab.grid import Task, key
 from seqlaw.lab.run import Progress, Summary, run
+from seqlaw.lab.software import software
 from seqlaw.lab.store import read, recorded
-from seqlaw.lab.work import version
-from seqlaw.model.checks import needs
 from seqlaw.model.setting import Setting
 from seqlaw.paper.curves import Row, source
 from seqlaw.paper.panels import Panel
-from seqlaw.rungs.equivalent import equivalent_risks
-from seqlaw.rungs.exact import exact_rows, population_rows
-from seqlaw.rungs.rows import columns, with_sums
-from seqlaw.rungs.sampled import sampled_rows
+from seqlaw.paper.task import panel_rows
 from seqlaw.rungs.terms import TERMS
-from seqlaw.sweep import seconds as rung_seconds
-from seqlaw.sweep import setting_of, task_of
+from seqlaw.sweeping.codec import task_of
+from seqlaw.sweeping.cost import seconds as rung_seconds
 
 ALONE = 10.0
 """Seconds of estimated work below which worker processes cost more than they save."""
@@ -62,36 +58,6 @@ def _packed(settings: Sequence[Setting]) -> Task:
     return shared | {"points": [{k: v for k, v in table.items() if k not in shared} for table in tables]}
 
 
-def panel_rows(task: Task, seed: int) -> list[Row]:
-    """One task of the lab: the rows of one panel on one rung for one sketch and data set."""
-    settings = [setting_of(task | point) for point in task["points"]]
-    rows = _ROWS[task["rung"]](settings, task, seed)
-    for row in rows:
-        row["panel"] = task["panel"]
-    return rows
-
-
-def _equivalent(settings: Sequence[Setting], task: Task, seed: int) -> list[Row]:
-    return [
-        {"rung": "equivalent", "point": point, "sketch": 0, **columns(setting)}
-        | with_sums({name: getattr(risk, name) for name in TERMS})
-        | {name: risk.diagnostics[name] for name in ("finite_filter_variance", "clipped")}
-        for point, (setting, risk) in enumerate(zip(settings, equivalent_risks(settings), strict=True))
-    ]
-
-
-_ROWS: dict[str, Callable[[Sequence[Setting], Task, int], list[Row]]] = {
-    "population": lambda settings, task, seed: population_rows(
-        settings, sketches=[task["sketch"]], seed=seed
-    ),
-    "exact": lambda settings, task, seed: exact_rows(settings, sketches=[task["sketch"]], seed=seed),
-    "sampled": lambda settings, task, seed: sampled_rows(
-        settings, sketches=[task["sketch"]], repetitions=[task["repetition"]], seed=seed
-    ),
-    "equivalent": _equivalent,
-}
-
-
 def seconds(task: Task) -> float:
     """About how long a task takes on one core."""
     points = [task | point for point in task["points"]]
@@ -106,8 +72,9 @@ def seconds(task: Task) -> float:
 
 def work_left(panels: Sequence[Panel], rungs: Sequence[str], *, folder: Path, seed: int) -> float:
     """About how many seconds on one core the tasks take that `folder` has no record of."""
-    done, _ = recorded(folder, version(panel_rows))
-    return sum(seconds(task) for task in tasks(panels, rungs) if key(task, seed) not in done)
+    wanted = {key(task, seed): task for task in tasks(panels, rungs)}
+    done, _ = recorded(folder, dict.fromkeys(wanted, software(panel_rows)))
+    return sum(seconds(task) for name, task in wanted.items() if name not in done)
 
 
 def workers(work: float, jobs: int) -> int:
@@ -144,9 +111,9 @@ def measure(
         notice=notice,
     )
     order = {key(task, seed): place for place, task in enumerate(wanted)}
-    software = version(panel_rows)
+    own = software(panel_rows)
     found = sorted(
-        (record for record in read(folder) if record.key in order and record.version == software),
+        (record for record in read(folder) if record.key in order and record.version == own),
         key=lambda record: order[record.key],
     )
     for record in found:
@@ -188,10 +155,8 @@ def tidy(rows: Iterable[Row]) -> list[dict[str, Any]]:
 
 def write_rows(rows: Iterable[Row], path: Path) -> None:
     """One measurement a row, as Parquet."""
-    try:
-        import pyarrow
-        from pyarrow.parquet import write_table
-    except ImportError:
-        raise EngineError(f"rows.parquet {needs('pyarrow', 'lab')}") from None
+    import pyarrow
+    from pyarrow.parquet import write_table
+
     schema = pyarrow.schema(list(COLUMNS.items()))
     write_table(pyarrow.Table.from_pylist(tidy(rows), schema=schema), path)

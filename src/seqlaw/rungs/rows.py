@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from seqlaw.model.checks import whole
+from seqlaw.model.schedule import kind_name
 from seqlaw.model.setting import Setting
 from seqlaw.rungs.terms import TERMS, Risk
 
@@ -23,7 +24,7 @@ def columns(setting: Setting) -> Row:
         "N": setting.N,
         "P": setting.P,
         "d": setting.d,
-        "schedule": schedule.name,
+        "schedule": kind_name(schedule),
         "gamma": schedule.gamma,
         "L": schedule.L,
         "R": schedule.horizon,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import asdict
@@ -20,6 +19,7 @@ from starlette.exceptions import HTTPException
 import seqlaw
 from seqlaw.model.checks import InputError
 from seqlaw.model.teacher import PRESETS
+from seqlaw.rungs.threads import cores
 from seqlaw.spec import explain
 from seqlaw.web.guard import Guard, problem
 from seqlaw.web.pool import Busy, Job, Jobs, OutOfTime, Pool
@@ -64,9 +64,8 @@ class _Services:
     """What lives as long as the server: the workers, the jobs, and the panels once computed."""
 
     def __init__(self, results: str | None) -> None:
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         self.results = results
-        self.quick = Pool(size=max(1, min(4, cores - 1)), queue=16, seconds=ANSWER_SECONDS)
+        self.quick = Pool(size=max(1, min(4, cores() - 1)), queue=16, seconds=ANSWER_SECONDS)
         self.slow = Pool(size=1, queue=Jobs.ACTIVE, seconds=JOB_SECONDS)
         self.jobs = Jobs(self.slow)
         self.panels: bytes | None = None

@@ -13,8 +13,9 @@ from seqlaw.model.checks import InputError, needs
 from seqlaw.paper.curves import Row
 from seqlaw.paper.figure import relative_label, relative_x
 from seqlaw.paper.panels import Panel, paper_panels, quick_panels, select
-from seqlaw.paper.run import panel_rows, tasks
+from seqlaw.paper.run import tasks
 from seqlaw.paper.table import Measured, measured
+from seqlaw.paper.task import panel_rows
 
 Curve = dict[str, Any]
 

@@ -1,0 +1,132 @@
+"""How far long work is: a bar in a terminal, a line in a notebook, nothing elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from seqlaw.lab.run import Summary
+
+PRIOR = 0.05
+"""The share of the work that an estimate made beforehand weighs as much as."""
+
+
+def seconds_left(elapsed: float, share: float, expected: float | None, since: float = 0.0) -> float | None:
+    """(1 - share) · total - since, total = (PRIOR · expected + elapsed) / (PRIOR + share).
+
+    `share` is one of estimated work, since costs differ more than tasks do; it and `elapsed` belong to the
+    last record, `since` seconds ago, since a task may be long. None as long as nothing is known.
+    """
+    if expected is None:
+        if share <= 0:
+            return None
+        total = elapsed / share
+    else:
+        total = (PRIOR * expected + elapsed) / (PRIOR + share)
+    return max((1 - share) * total - since, 0.0)
+
+
+def duration(seconds: float) -> str:
+    """About how long, in the unit that suits it."""
+    for unit, length in (("days", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
+
+
+Draw = Callable[[float | None, str, Callable[[], str]], None]
+"""Shows a share of the work (None: unknown), words, and what says the time left whenever it is asked."""
+
+
+class WorkBar:
+    """The estimated work with tasks and time left, then what comes after; silent without `draw`."""
+
+    def __init__(self, draw: Draw = lambda share, text, left: None) -> None:
+        self._draw, self._start = draw, time.monotonic()
+        self._elapsed = self._share = 0.0
+        self._expected: float | None = None
+        self._summary: Summary | None = None
+        draw(0.0, "starting", self.left)
+
+    def expect(self, seconds: float) -> None:
+        """What the work was estimated to take."""
+        self._expected = seconds
+
+    def progress(self, summary: Summary, share: float) -> None:
+        """After a record: see `seqlaw.lab.run.Progress`."""
+        self._elapsed, self._share, self._summary = time.monotonic() - self._start, share, summary
+        ended = summary.done + summary.skipped + summary.failed
+        self._draw(share, f"{share:.0%}, {ended}/{summary.tasks} tasks", self.left)
+
+    def step(self, text: str) -> None:
+        """What is done now that is not a task; nobody knows how long it takes."""
+        self._draw(None, text, lambda: "")
+
+    def kept(self) -> str:
+        """What an interruption leaves, for people."""
+        if self._summary is None:
+            return "stopped; the same command goes on"
+        kept = self._summary.done + self._summary.skipped + self._summary.failed
+        return f"stopped: {kept} of {self._summary.tasks} tasks kept; the same command goes on"
+
+    @property
+    def others(self) -> dict[str, int]:
+        """What the folder holds of other software."""
+        return {} if self._summary is None else self._summary.others
+
+    def left(self) -> str:
+        """The time left, for people."""
+        since = time.monotonic() - self._start - self._elapsed
+        seconds = seconds_left(self._elapsed, self._share, self._expected, since)
+        return "" if seconds is None else f"about {duration(max(seconds, 1.0))} left"
+
+
+@contextmanager
+def drawn_bar() -> Iterator[WorkBar]:
+    """The bar, drawn on standard error if that is a terminal, or in the notebook."""
+    if sys.stderr.isatty():
+        with _terminal() as draw:
+            yield WorkBar(draw)
+    else:
+        line = _notebook()
+        yield WorkBar() if line is None else WorkBar(line)
+
+
+@contextmanager
+def _terminal() -> Iterator[Draw]:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
+    from rich.text import Text
+
+    class Left(ProgressColumn):
+        """Asked again at each redraw, so that it counts down between records."""
+
+        def render(self, task: Task) -> Text:
+            return Text(task.fields["left"]())
+
+    columns = (BarColumn(), TextColumn("{task.description}"), Left())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=1.0, left=lambda: "")
+        yield lambda share, text, left: bar.update(
+            task, completed=share, total=None if share is None else 1.0, description=text, left=left
+        )
+
+
+def _notebook() -> Draw | None:
+    """One line that is written over; None outside of a notebook."""
+    if "IPython" not in sys.modules:
+        return None
+    from IPython import get_ipython
+    from IPython.display import display
+
+    shell = get_ipython()
+    if shell is None or not hasattr(shell, "kernel"):
+        return None
+    line = display({"text/plain": ""}, raw=True, display_id=True)
+
+    def draw(share: float | None, text: str, left: Callable[[], str]) -> None:
+        line.update({"text/plain": f"{text}  {left()}".rstrip()}, raw=True)
+
+    return draw

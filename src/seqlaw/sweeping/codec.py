@@ -1,0 +1,41 @@
+"""The one codec of a Setting: its parameters as one flat dict of plain values, and back."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, fields
+from typing import Any
+
+from seqlaw.model.checks import InputError
+from seqlaw.model.schedule import Schedule, kind_name, schedule_kind
+from seqlaw.model.setting import Setting
+from seqlaw.model.teacher import Teacher
+
+Task = dict[str, Any]
+
+
+def task_of(setting: Setting) -> Task:
+    """The parameters of a setting as one flat dict, which `setting_of` reads back."""
+    if not isinstance(setting.teacher, Teacher):
+        raise InputError("teacher", "must be a power law (a preset or six numbers)", setting.teacher)
+    sizes = {name: getattr(setting, name) for name in ("M", "d", "N", "P")}
+    return (
+        asdict(setting.teacher)
+        | sizes
+        | schedule_columns(setting.schedule)
+        | {"eval_length": setting.test_length}
+    )
+
+
+def schedule_columns(schedule: Schedule) -> Task:
+    """A schedule by name (or import path) and numbers."""
+    numbers: Task = asdict(schedule)  # type: ignore[call-overload]  # every schedule is a dataclass
+    return {"schedule": kind_name(schedule), **numbers}
+
+
+def setting_of(task: Task) -> Setting:
+    """The setting that a task's parameters describe."""
+    teacher = Teacher(**{f.name: task[f.name] for f in fields(Teacher)})
+    kind: Any = schedule_kind(task["schedule"])
+    schedule: Schedule = kind(**{f.name: task[f.name] for f in fields(kind)})
+    sizes = {name: task[name] for name in ("M", "N", "P", "d", "eval_length")}
+    return Setting(teacher=teacher, schedule=schedule, **sizes)

@@ -1,0 +1,226 @@
+"""Sweeps: a TOML file of teachers, sizes and schedules → tasks for the lab, each one question to a rung."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from seqlaw.lab.grid import Task, axis, combine
+from seqlaw.model.checks import InputError, positive, whole
+from seqlaw.model.extension import IMPORT_PATH
+from seqlaw.model.schedule import Schedule
+from seqlaw.model.teacher import LONGEST, PRESETS, Teacher
+from seqlaw.rungs import ask
+from seqlaw.spec import load_teacher, load_toml, make_schedule, read
+from seqlaw.sweeping.codec import schedule_columns
+
+_STRICT = {"extra": "forbid"}  # to pydantic, which reads the dataclasses: an unknown field is an error
+OWN = "own"
+"""The test length that follows the training length, as in the paper."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sizes:
+    """M, N, P and d, each a number, a list, or a range {log = [a, b], n = k}."""
+
+    M: Any
+    N: Any
+    P: Any
+    d: Any
+    __pydantic_config__ = _STRICT
+
+    def __post_init__(self) -> None:
+        for name, most in (("M", None), ("N", None), ("P", LONGEST), ("d", None)):
+            values = axis(f"sizes.{name}", getattr(self, name), whole=True)
+            object.__setattr__(self, name, [_size(f"sizes.{name}", value, most) for value in values])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schedules:
+    """A kind of schedule: steps L or horizon R, peak γ and (wsd) its fractions, each a list or a range.
+
+    `kind` may be the import path of a schedule of your own, and `shape` has its further fields.
+    """
+
+    kind: str = "wsd"
+    L: Any = None
+    R: Any = None
+    gamma: Any = 0.1
+    warmup: Any = None
+    decay: Any = None
+    shape: dict[str, Any] = field(default_factory=dict)
+    __pydantic_config__ = _STRICT
+
+    def __post_init__(self) -> None:
+        if (self.L is None) == (self.R is None):
+            raise InputError("schedules", "must have L or R, and not both", {"L": self.L, "R": self.R})
+        for name in ("L", "R", "gamma", "warmup", "decay"):
+            if (given := getattr(self, name)) is not None:
+                values = axis(f"schedules.{name}", given, whole=name == "L")
+                check = whole if name == "L" else positive
+                object.__setattr__(self, name, [check(f"schedules.{name}", value) for value in values])
+
+    def axes(self) -> dict[str, list[Any]]:
+        """What was given, by name."""
+        named = {name: getattr(self, name) for name in ("L", "R", "gamma", "warmup", "decay")}
+        given = {name: values for name, values in named.items() if values is not None}
+        return given | {name: axis(f"schedules.shape.{name}", value) for name, value in self.shape.items()}
+
+    def build(self, **point: float) -> Schedule:
+        """One schedule of the grid."""
+        return make_schedule(self.kind, **point, where="schedules")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sweep:
+    """A grid of questions to one rung.
+
+    A teacher is a preset's name, a file, a `Teacher`, or a table of its numbers, each a number, a list or a
+    range; `preset = "regime2"` in the table gives those that are left out. Points that coincide are one task.
+    `combine` is how sizes and schedules meet (`product` or `zip`); teachers and test lengths always multiply.
+    With `nested`, all N, P, schedules and test lengths of one teacher, M and d are one task: they share
+    sketches and data sets, as the paper's own sweeps do, and a change of any of them makes it another task.
+    """
+
+    sizes: Sizes
+    schedules: list[Schedules] = field(default_factory=lambda: [Schedules(L=30000)])
+    teachers: list[Any] = field(default_factory=lambda: ["regime2"])
+    rung: str = "equivalent"
+    combine: str = "product"
+    eval_lengths: Any = OWN
+    sketches: int = 4
+    repetitions: int = 2
+    seed: int = 0
+    nested: bool = False
+    __pydantic_config__ = _STRICT
+
+    def __post_init__(self) -> None:
+        if self.rung not in ask.RUNGS:
+            raise InputError("rung", f"must be one of {', '.join(ask.RUNGS)}", self.rung)
+        for name, least in (("sketches", 1), ("repetitions", 1), ("seed", 0)):
+            object.__setattr__(self, name, whole(name, getattr(self, name), least=least))
+        if not self.teachers or not self.schedules:
+            raise InputError("teachers" if not self.teachers else "schedules", "must not be empty", [])
+        lengths = axis("eval_lengths", self.eval_lengths, whole=True)
+        checked = [P if P == OWN else whole("eval_lengths", P, most=LONGEST) for P in lengths]
+        object.__setattr__(self, "eval_lengths", checked)
+        if self.rung != "equivalent" and math.inf in self.sizes.d:
+            raise InputError("sizes.d", "must be finite on this rung (only `equivalent` takes inf)", math.inf)
+        teachers = [one for place, source in enumerate(self.teachers) for one in _teachers(place, source)]
+        object.__setattr__(self, "teachers", teachers)
+        _ = self.tasks  # a zip of unequal lengths, an M above d or a schedule without room show up here
+
+    @cached_property
+    def _asked(self) -> list[Task]:
+        """All sizes, schedules and test lengths, each as one flat dict, those that coincide among them."""
+        points = []
+        for family in self.schedules:
+            built: dict[tuple[float, ...], Task] = {}
+            axes = {name: getattr(self.sizes, name) for name in ("M", "d", "N", "P")} | family.axes()
+            for point in combine(axes, self.combine):
+                sizes = {name: point.pop(name) for name in ("M", "d", "N", "P")}
+                if sizes["M"] > sizes["d"]:
+                    raise InputError("sizes.M", f"must be at most d = {sizes['d']}", sizes["M"])
+                shape = tuple(point.values())
+                if shape not in built:
+                    built[shape] = schedule_columns(family.build(**point))
+                lengths = [sizes["P"] if P == OWN else P for P in self.eval_lengths]
+                points += [sizes | built[shape] | {"eval_length": P} for P in lengths]
+        return points
+
+    @cached_property
+    def _points(self) -> list[Task]:
+        return list({tuple(point.items()): point for point in self._asked}.values())
+
+    @property
+    def merged(self) -> int:
+        """How many points of the grid are the same as others, and so are run once with them."""
+        return len(self._asked) * len(self.teachers) - len(self._points) * len(set(self.teachers))
+
+    @cached_property
+    def tasks(self) -> list[Task]:
+        """The tasks, each a flat dict of parameters (and, if nested, the list of its points)."""
+        random: dict[str, int] = {}
+        if self.rung != "equivalent":
+            random["sketches"] = self.sketches
+        if self.rung == "sampled":
+            random["repetitions"] = self.repetitions
+        teachers = dict.fromkeys(self.teachers)
+        shared: list[Task] = [{"rung": self.rung, **asdict(teacher), **random} for teacher in teachers]
+        if not self.nested:
+            return [teacher | point for teacher in shared for point in self._points]
+        families: dict[tuple[int, float], list[Task]] = {}
+        for point in self._points:
+            rest = {name: value for name, value in point.items() if name not in ("M", "d")}
+            families.setdefault((point["M"], point["d"]), []).append(rest)
+        return [
+            teacher | {"M": M, "d": d, "points": members}
+            for teacher, ((M, d), members) in itertools.product(shared, families.items())
+        ]
+
+
+def _size(name: str, value: Any, most: int | None) -> float:
+    if name == "sizes.d" and isinstance(value, float) and value == math.inf:
+        return math.inf
+    return whole(name, value, most=most)
+
+
+def _teachers(place: int, source: Any) -> list[Teacher]:
+    """The power laws of one entry: one, or all combinations of the ranges of a table."""
+    where = f"teachers.{place}"
+    if isinstance(source, Mapping):
+        given = dict(source)
+        if (preset := given.pop("preset", None)) is not None:
+            if preset not in PRESETS:
+                raise InputError(f"{where}.preset", f"must be one of {', '.join(PRESETS)}", preset)
+            given = asdict(PRESETS[preset]) | given
+        axes = {name: axis(f"{where}.{name}", value) for name, value in given.items()}
+        return [read(Teacher, point, where=where) for point in combine(axes)]
+    teacher = load_teacher(source) if isinstance(source, str) else source
+    if not isinstance(teacher, Teacher):
+        raise InputError("teachers", "must be power laws (a preset or six numbers)", source)
+    return [teacher]
+
+
+def _beside(file: Path, data: dict[str, Any]) -> dict[str, Any]:
+    """The tables with the teachers' files found beside the sweep's, from whatever folder it is run."""
+    teachers = data.get("teachers")
+    if not isinstance(teachers, list):
+        return data
+    found = [
+        str(file.parent / one) if isinstance(one, str) and (file.parent / one).is_file() else one
+        for one in teachers
+    ]
+    return data | {"teachers": found}
+
+
+def _look_beside(file: Path, data: Mapping[str, Any]) -> None:
+    """Let Python find a module that the file names (`mymodule:Linear`) beside the file; workers follow."""
+    tables = data.get("schedules")
+    kinds = [one.get("kind") for one in tables if isinstance(one, dict)] if isinstance(tables, list) else []
+    folder = str(file.parent.absolute())
+    if folder not in sys.path and any(IMPORT_PATH.fullmatch(str(kind)) for kind in kinds):
+        sys.path.append(folder)
+
+
+def load_sweep(source: Sweep | Mapping[str, Any] | str | Path) -> Sweep:
+    """A sweep from a TOML file or its tables; an error names the file, the field, the rule and the value."""
+    if isinstance(source, Sweep):
+        return source
+    where, data = "sweep", source
+    if isinstance(source, (str, Path)):
+        where, data = Path(source).name, _beside(Path(source), load_toml(source))
+        _look_beside(Path(source), data)
+    try:
+        return read(Sweep, data, where="")
+    except InputError as error:
+        rule = error.rule.replace("unexpected keyword argument", "is not a field of a sweep")
+        tables = " of tables, each under [[schedules]]" if error.field.endswith("schedules") else ""
+        rule = rule.replace("input should be a valid list", f"must be a list{tables}")
+        raise InputError(f"{where}: {error.field.lstrip('.')}", rule, error.value) from None

@@ -1,0 +1,92 @@
+"""A sweep run, and its rows read back."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from seqlaw.lab import table
+from seqlaw.lab.engine import Notice
+from seqlaw.lab.grid import Task
+from seqlaw.lab.progress import WorkBar, drawn_bar
+from seqlaw.lab.run import Progress, Summary, run
+from seqlaw.lab.table import Table
+from seqlaw.model.checks import InputError, whole
+from seqlaw.sweeping.cost import Estimate, estimate, seconds
+from seqlaw.sweeping.file import Sweep, load_sweep
+from seqlaw.sweeping.task import risk_rows
+
+ENGINES = ("local", "dask")
+
+
+def sweep(
+    source: Sweep | Mapping[str, Any] | str | Path,
+    out: Path | str,
+    *,
+    jobs: int = 1,
+    engine: str = "local",
+    scheduler: str | None = None,
+    dry_run: bool = False,
+    retry_failed: bool = False,
+    resume: str = "",
+    announce: Callable[[Estimate], None] = lambda ahead: None,
+    progress: bool | Progress = False,
+    notice: Notice = lambda line: None,
+) -> Summary:
+    """Run what a sweep (a file, its tables or a `Sweep`) has not recorded in the folder `out` yet.
+
+    `jobs` processes here, or with `engine="dask"` the cluster at `scheduler`: the rows are the same.
+    `progress=True` draws a bar, in a terminal and in a notebook; a function gets the summary and the share.
+    `announce` gets the estimate before the work begins, which with `dry_run` it does not; `resume` is the
+    command that goes on, for those who find the folder unfinished.
+    In a script, `jobs` above 1 needs `if __name__ == "__main__":`, since workers import the script.
+    """
+    jobs = whole("jobs", jobs)
+    if engine not in ENGINES:
+        raise InputError("engine", f"must be one of {', '.join(ENGINES)}", engine)
+    if (engine == "dask") != (scheduler is not None):
+        raise InputError("scheduler", "goes with engine dask, which needs one", scheduler)
+    spec = load_sweep(source)
+    with contextlib.ExitStack() as drawn:
+        bar = drawn.enter_context(drawn_bar()) if progress is True else WorkBar()
+
+        def ahead(tasks: int, left: list[Task]) -> None:
+            found = estimate(tasks, left, jobs, spec.merged)
+            bar.expect(found.seconds)
+            announce(found)
+
+        return run(
+            risk_rows,
+            spec.tasks,
+            folder=out,
+            seed=spec.seed,
+            jobs=jobs,
+            scheduler=scheduler,
+            cost=seconds,
+            dry_run=dry_run,
+            retry_failed=retry_failed,
+            note=repr(spec),
+            resume=resume,
+            announce=ahead,
+            progress=bar.progress if isinstance(progress, bool) else progress,
+            notice=notice,
+        )
+
+
+def load(folder: Path | str, *, software: str | None = None) -> Table:
+    """The rows of a sweep's folder as a DataFrame (`.frame`) and a Dataset (`.dataset`).
+
+    They are those of the code that asks. `software` takes others: a name from `.others`, or `"all"`, told
+    apart by the column `version`.
+    """
+    return table.load(folder, software=software, derived=("regime", "R"))
+
+
+def export(folder: Path | str, to: Path | str, *, software: str | None = None) -> int:
+    """Write a sweep's tidy rows to a .parquet or .csv file, whole or not at all; returns their number.
+
+    Without rows nothing is written: `StoreError` says how to get some.
+    """
+    return table.export(load(folder, software=software), to)

@@ -1,0 +1,28 @@
+"""What a task of a sweep runs, in a worker: what this module imports is the source of its numbers.
+
+(`lab.software` fingerprints just that, so nothing that computes no number belongs here.)
+"""
+
+from __future__ import annotations
+
+from seqlaw.rungs import ask
+from seqlaw.rungs.rows import Row, columns, with_sums
+from seqlaw.rungs.terms import TERMS
+from seqlaw.sweeping.codec import Task, setting_of
+
+
+def risk_rows(task: Task, seed: int) -> list[Row]:
+    """What a task asks: for each of its points one row, the terms and what is known of their accuracy."""
+    settings = [setting_of(task | point) for point in task.get("points", [{}])]
+    how = {name: task[name] for name in ("rung", "sketches", "repetitions") if name in task}
+    rows = []
+    for setting, risk in zip(settings, ask.risks(settings, seed=seed, **how), strict=True):
+        rows.append(
+            columns(setting)
+            | with_sums({name: getattr(risk, name) for name in TERMS})
+            | {f"se_{name}": error for name, error in risk.standard_error.items()}
+            | dict(risk.diagnostics)
+            | {"accuracy": "; ".join(f"{name}: {text}" for name, text in risk.accuracy.items())}
+            | {"flags": "; ".join(risk.flags)}
+        )
+    return rows

@@ -1,0 +1,282 @@
+"""Which code made a number: no changed formula may return an old one, whoever changed it and wherever."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import lab_tasks
+import seqlaw
+from seqlaw.cli import main
+from seqlaw.lab import software as lab_software
+from seqlaw.lab.errors import StoreError
+from seqlaw.lab.run import run
+from seqlaw.lab.software import fingerprint, named_modules, software
+from seqlaw.lab.store import FILE
+from seqlaw.sweeping.run import load, sweep
+from seqlaw.sweeping.task import risk_rows
+
+ROOT = Path(__file__).parent.parent
+GRID = """
+[sizes]
+M = [4, 8]
+N = 100
+P = 4
+d = 32
+[[schedules]]
+{schedule}
+"""
+LINEAR = """
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from seqlaw import Schedule
+from seqlaw.model.filters import ramp_power_sums, sum_logs
+
+
+@dataclass(frozen=True, kw_only=True)
+class Linear(Schedule):
+    gamma: float
+    L: int
+    share: float = 1.0
+    name: ClassVar[str] = "linear"
+
+    def at(self, t):
+        return self.gamma * self.share * (self.L - np.asarray(t) + 1) / self.L
+
+    @property
+    def total(self):
+        return self.gamma * self.share * (self.L + 1) / 2
+
+    def _log_residual(self, s):
+        return sum_logs(lambda n: ramp_power_sums(self.L, n), self.gamma * self.share * s)
+"""
+
+
+def call(source: Path, *arguments: object, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A command of the package under `source`, in a process of its own."""
+    line = [sys.executable, "-c", "import sys; from seqlaw.cli import main; main(sys.argv[1:])"]
+    return subprocess.run(
+        [*line, *map(str, arguments)],
+        env={**os.environ, "PYTHONPATH": str(source), "COLUMNS": "100", **environment},
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """The package somewhere else, to be edited."""
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "src" / "seqlaw", tmp_path / "copy" / "seqlaw", ignore=ignored)
+    return tmp_path / "copy"
+
+
+def test_a_changed_formula_gives_the_new_number_and_a_sentence_about_the_old_ones(
+    tmp_path: Path, copy: Path
+) -> None:
+    (tmp_path / "grid.toml").write_text(GRID.format(schedule="L = 500"))
+    command = ("sweep", "grid.toml", "--out", "out", "--jobs", 1)
+
+    def approx() -> list[float]:
+        made = call(copy, "export", "out", "--to", "rows.csv", cwd=tmp_path)
+        assert made.returncode == 0, made.stderr
+        import pandas as pd
+
+        return pd.read_csv(tmp_path / "rows.csv")["approx"].tolist()
+
+    assert "2 done, 0 recorded before" in call(copy, *command, cwd=tmp_path).stdout
+    before = approx()
+    again = call(copy, *command, cwd=tmp_path).stdout
+    assert "0 done, 2 recorded before" in again
+    assert "recorded by other code" not in again
+
+    file = copy / "seqlaw" / "rungs" / "equivalent.py"
+    text = file.read_text()
+    changed = text.replace('        "approx": approx,\n', '        "approx": 7 * approx,\n')
+    assert changed != text
+    file.write_text(changed)
+    refused = call(copy, "export", "out", "--to", "rows.csv", cwd=tmp_path)
+    assert refused.returncode == 2
+    old = refused.stderr.partition("--software ")[2].split()[0]
+    assert refused.stderr == (
+        f"seqlaw: no rows of this code, but of other software: {old} (2 tasks); --software {old} takes those,"
+        " --software all takes all, and the sweep run again computes them with this code\n"
+    )
+    printed = " ".join(call(copy, *command, cwd=tmp_path).stdout.split())
+    assert "2 done, 0 recorded before" in printed
+    assert f"2 tasks recorded by other code ({old}) are kept beside these" in printed
+    assert approx() == pytest.approx([7 * value for value in before])
+    assert call(copy, "export", "out", "--to", "rows.csv", "--software", old, cwd=tmp_path).returncode == 0
+    fit = ("fit", "out", "--x", "M", "--y", "approx", "--json")
+    assert call(copy, *fit, cwd=tmp_path).stderr.startswith("seqlaw: --x must have at least 3 points")
+
+    # What computes no number is no part of it: the old rows come back with the old formula, page or no page.
+    file.write_text(text)
+    page = copy / "seqlaw" / "web" / "app.py"
+    page.write_text(page.read_text() + "\n# another comment\n")
+    assert "0 done, 2 recorded before" in call(copy, *command, cwd=tmp_path).stdout
+
+
+def test_wheel_checkout_and_copy_have_one_fingerprint(tmp_path: Path, copy: Path) -> None:
+    line = "from seqlaw.lab.software import software; from seqlaw.sweeping.task import risk_rows as f\n"
+    line += "print(software(f))"
+
+    def of(path: Path) -> str:
+        environment = {**os.environ, "PYTHONPATH": str(path)}
+        found = subprocess.run(
+            [sys.executable, "-c", line], env=environment, cwd=tmp_path, capture_output=True, text=True
+        )
+        return found.stdout.strip()
+
+    for file in (copy / "seqlaw").rglob("*.py"):  # as a checkout on Windows may have them
+        file.write_bytes(file.read_bytes().replace(b"\n", b"\r\n"))
+    archive = shutil.make_archive(str(tmp_path / "seqlaw"), "zip", ROOT / "src")  # what a wheel is
+    own = software(risk_rows)
+    assert own.startswith(f"{seqlaw.__version__}+")
+    assert [of(ROOT / "src"), of(copy), of(Path(archive))] == [own] * 3
+
+
+def test_the_fingerprint_is_of_the_numeric_source_alone() -> None:
+    modules = set(lab_software._sources("seqlaw.sweeping.task"))
+    rooms = {name.split(".")[1] for name in modules}
+    assert rooms == {"model", "rungs", "sweeping"}
+    numeric = {f"seqlaw.rungs.{path.stem}" for path in (ROOT / "src" / "seqlaw" / "rungs").glob("[a-z]*.py")}
+    # The theorem's rates are no part of a sweep: they answer by themselves.
+    assert numeric - modules == {"seqlaw.rungs.rates"}
+    assert {"seqlaw.model.schedule", "seqlaw.model.teacher", "seqlaw.model.filters"} <= modules
+
+
+def test_code_that_a_task_names_is_part_of_its_software(tmp_path: Path) -> None:
+    """A schedule of the user's beside the sweep's file: its edits count, and tasks without it stay."""
+    (tmp_path / "mine_1.py").write_text(LINEAR)
+    own = 'kind = "mine_1:Linear"\nL = 500\nshape = {share = [0.5, 1.0]}\n[[schedules]]\nL = 500'
+    (tmp_path / "grid.toml").write_text(GRID.format(schedule=own))
+    source, command = ROOT / "src", ("sweep", tmp_path / "grid.toml", "--out", tmp_path / "out")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    first = call(source, *command, "--jobs", 2, cwd=elsewhere)  # workers find the module too
+    assert "6 done" in first.stdout, first.stderr
+    assert "0 done, 6 recorded before" in call(source, *command, cwd=elsewhere).stdout
+    (tmp_path / "mine_1.py").write_text(LINEAR.replace("/ 2", "/ 2.0"))
+    after = " ".join(call(source, *command, "--jobs", 1, cwd=elsewhere).stdout.split())
+    assert "4 done, 2 recorded before" in after
+    assert "4 tasks recorded by other code" in after
+    made = call(
+        source,
+        *("export", tmp_path / "out", "--to", tmp_path / "rows.csv"),
+        cwd=elsewhere,
+        PYTHONPATH=f"{source}{os.pathsep}{tmp_path}",
+    )
+    assert made.stdout.startswith("6 rows"), made.stderr
+
+
+def test_a_users_schedule_works_in_every_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "mine_2.py").write_text(LINEAR + "\nnothing = 3\n")
+    monkeypatch.chdir(tmp_path)
+    run_here = ("-M", "16", "-d", "64", "-L", "500", "--json")
+    with pytest.raises(SystemExit) as stop:
+        main(["risk", "--schedule", "mine_2:Linear", *run_here])
+    assert stop.value.code == 0
+    assert '"kind": "mine_2:Linear"' in capsys.readouterr().out
+    for path, words in (
+        ("mine_2:Cubic", "--schedule must name something that mine_2 has, got mine_2:Cubic"),
+        ("mine_3:Linear", "--schedule must name a module that can be imported (No module named 'mine_3')"),
+        ("mine_2:nothing", "--schedule must name a subclass of seqlaw.Schedule that is a dataclass"),
+        ("linear", "--schedule must be one of wsd, block, constant, cosine or an import path like mymodule:"),
+    ):
+        with pytest.raises(SystemExit) as stop:
+            main(["risk", "--schedule", path, *run_here])
+        assert stop.value.code == 2
+        assert capsys.readouterr().err.startswith(f"seqlaw: {words}")
+
+
+def test_what_a_task_names() -> None:
+    task = {"rung": "exact", "points": [{"schedule": "a.b:Name", "x": 1.0}, {"schedule": "wsd"}]}
+    assert named_modules(task) == {"a.b"}
+    assert fingerprint("no_such_module") == ""
+    assert software(lab_tasks.walk, task | {"points": []}) == software(lab_tasks.walk)
+
+
+def test_a_function_without_a_file_is_known_by_its_code(tmp_path: Path) -> None:
+    """As in a notebook; what it computed last is what `load` takes."""
+    from seqlaw.lab.table import load as load_any
+
+    made = []
+    for number in ("1.5", "2.5"):
+        place: dict[str, object] = {"__name__": "__main__"}
+        exec(f"def f(task, seed):\n    return [{{'y': {number}, 'in': 2 in {{1, 2}}}}]", place)
+        made.append(place["f"])
+    assert software(made[0]) != software(made[1])
+    for function in made:
+        run(function, [{"x": 1}], folder=tmp_path)
+    assert load_any(tmp_path).frame["y"].tolist() == [2.5]
+
+
+def test_code_edited_after_it_was_loaded_records_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its numbers would be the old code's under the new code's name."""
+    monkeypatch.syspath_prepend(tmp_path)
+    file = tmp_path / "edited_tasks.py"
+    file.write_text("def f(task, seed):\n    return [{'y': 1.0}]\n")
+    import edited_tasks
+
+    run(edited_tasks.f, [{"x": 1}], folder=tmp_path / "out")
+    file.write_text("def f(task, seed):\n    return [{'y': 2.0}]\n")
+    os.utime(file, (0, 0))
+    with pytest.raises(StoreError, match="has changed since it was loaded here: start Python again"):
+        run(edited_tasks.f, [{"x": 2}], folder=tmp_path / "out")
+    del lab_software._read[file]
+
+
+def test_a_folder_of_release_0_1_is_read_with_its_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copy(ROOT / "tests" / "data" / "results-0.1.sqlite", tmp_path / FILE)
+    with pytest.raises(SystemExit) as stop:
+        main(["export", str(tmp_path), "--to", str(tmp_path / "rows.csv")])
+    assert stop.value.code == 2
+    assert capsys.readouterr().err.startswith(
+        "seqlaw: no rows of this code, but of other software: 0.1.0 (8 tasks); --software 0.1.0 takes those"
+    )
+    with pytest.raises(SystemExit) as stop:
+        main(["export", str(tmp_path), "--to", str(tmp_path / "rows.csv"), "--software", "0.1.0"])
+    assert stop.value.code == 0
+    assert len(load(tmp_path, software="0.1.0").frame) == 8
+
+
+def test_ranges_of_a_teachers_numbers(tmp_path: Path) -> None:
+    tables = {
+        "teachers": [
+            {"preset": "regime2", "theta": {"lin": [1.0, 3.0], "n": 9}, "rho": [0.3, 0.6]},
+            "regime1",
+        ],
+        "sizes": {"M": 4, "N": 10, "P": 4, "d": 16},
+        "schedules": [{"L": 50}],
+    }
+    assert sweep(tables, tmp_path).done == 19
+    frame = load(tmp_path).frame
+    assert sorted(frame.loc[frame["alpha"] == 1.8, "theta"].unique()) == [1 + k / 4 for k in range(9)]
+    assert set(frame["regime"]) == {"I", "II", "outside"}
+
+
+def test_progress_in_python(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
+    """A bar on a terminal, and none where there is no one to see it."""
+    tables = {"sizes": {"M": [4, 8], "N": 10, "P": 4, "d": 16}, "schedules": [{"L": 50}]}
+    sweep(tables, tmp_path / "pipe", progress=True)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    sweep(tables, tmp_path / "terminal", progress=True)
+    assert "2/2 tasks" in capsys.readouterr().err
