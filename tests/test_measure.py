@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from seqlaw import PRESETS, InputError, Modes, Setting, Teacher, gaussian_sketch
+from seqlaw import PRESETS, InputError, Modes, Setting, Teacher, gaussian_sketch, plot
 from seqlaw.advice.advise import advise
 from seqlaw.advice.held_out import held_out
 from seqlaw.cli import main
@@ -227,6 +227,63 @@ def test_measured_modes_run_on_every_rung(found):
         true = risk(Setting(teacher=truth, **setting), rung=rung)
         assert mine.reducible == pytest.approx(true.reducible, rel=0.1)
     assert found.teacher.regime == "II"
+
+
+@pytest.fixture(scope="module")
+def sketched():
+    """Seen through a projection, whose bias is a tenth of r."""
+    return measure(states(D=64, N=800, P=31, d=512))
+
+
+def test_the_band_over_windows_holds_the_value(found, sketched):
+    assert (found.seen, sketched.seen) == ("direct", "projected")
+    for each in (found, sketched):
+        for name in EXPONENTS:
+            low, high = each.band[name]
+            assert low <= getattr(each, name).value <= high
+            assert low < high
+
+
+def test_the_fitted_line_is_least_squares_through_the_eigenvalues(found, sketched):
+    for each, projected in ((found, False), (sketched, True)):
+        for spectrum, name in zip(("innovation", "initial", "transition"), EXPONENTS, strict=True):
+            first, last = each.window[name]
+            slope, level = np.polyfit(
+                np.log(np.arange(first, last + 1)),
+                np.log(each.spectra.named(spectrum).values[first - 1 : last]),
+                1,
+            )
+            exponent, scale = each.fitted[name]
+            assert (exponent, scale) == pytest.approx((-slope, np.exp(level)), rel=1e-10)
+            assert (exponent == getattr(each, name).value) is not projected
+
+
+def drawn(found, path, monkeypatch):
+    """The lines that `draw_spectra` draws with a label, by panel: [(label, x, y)]."""
+    figures = []
+    monkeypatch.setattr(plot, "save", lambda figure, path: figures.append(figure))
+    plot.draw_spectra(found, path)
+    return [
+        {line.get_label(): (line.get_xdata(), line.get_ydata()) for line in axes.get_lines()}
+        for axes in figures[0].axes
+    ]
+
+
+@pytest.mark.parametrize("kind", ["found", "sketched"])
+def test_the_plotted_line_goes_through_the_points(kind, request, tmp_path, monkeypatch):
+    each = request.getfixturevalue(kind)
+    latent = "latent law (projection taken off)"
+    for name, lines in zip(EXPONENTS, drawn(each, tmp_path / "x.png", monkeypatch), strict=True):
+        j, values = lines["corrected"]
+        (first, last), (left, right) = each.window[name], np.log(lines["fitted"][1])
+        inside = (j >= first) & (j <= last)
+        at = np.log(first), np.log(last)
+        misses = np.log(values[inside]) - np.interp(np.log(j[inside]), at, (left, right))
+        assert abs(misses.mean()) < 1e-9  # least squares leaves no mean
+        assert (latent in lines) is (kind == "sketched")
+        if latent in lines:
+            x, y = lines[latent]
+            assert -np.diff(np.log(y)) / np.diff(np.log(x)) == pytest.approx(getattr(each, name).value)
 
 
 # --- what it must refuse or flag ---------------------------------------------------------------------
@@ -499,7 +556,8 @@ def test_the_command_prints_json_and_a_table(X, tmp_path, capsys):
     assert set(body["alpha"]) == {"value", "low", "high"}
     assert {*NUMBERS, "regime", "fit", "checks", "advice", "flags", "held_out"} <= set(body)
     assert set(body["regime"]) == {"name", "probability", "probabilities"}
-    assert {"window", "r2"} <= set(body["fit"])
+    assert {"window", "r2", "band", "line"} == set(body["fit"])
+    assert body["fit"]["line"]["alpha"]["exponent"] == body["alpha"]["value"]  # no projection here
     assert body["states"] == body["P"] == [32, 32]
     assert {name: body["held_out"][name] for name in ("M", "L", "tokens", "available")} == {
         "M": 32,

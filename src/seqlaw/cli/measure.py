@@ -125,7 +125,15 @@ def _fields(found: Measurement, words: tuple[str, ...], compared: HeldOut | None
         "D": found.D,
         **{name: getattr(found, name) for name in NUMBERS},
         "regime": found.regime,
-        "fit": {"window": found.window, "r2": found.r2, "band": found.band},
+        "fit": {
+            "window": found.window,
+            "r2": found.r2,
+            "band": found.band,
+            "line": {
+                name: {"exponent": exponent, "scale": scale}
+                for name, (exponent, scale) in found.fitted.items()
+            },
+        },
         "features": found.seen,
         "reliable": found.reliable,
         "checks": found.checks,

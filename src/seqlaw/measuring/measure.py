@@ -61,7 +61,11 @@ class Measurement:
     """First and last eigenvalue of each fit, by exponent."""
     r2: Mapping[str, float]
     band: Mapping[str, tuple[float, float]]
-    """Least and largest exponent over the windows tried, before the projection's bias is taken off."""
+    """Least and largest exponent over the windows tried, each with the projection's bias taken off as `value`
+    has it, so that `value` lies between them."""
+    fitted: Mapping[str, tuple[float, float]]
+    """Exponent and scale of the line through the measured eigenvalues, by exponent: as they are before a
+    projection's bias is taken off."""
     seen: str
     """Whether the features look like a random projection of the state: "direct", "projected", "unknown" or,
     where covariance and transition share too few directions for both, "neither"."""
@@ -138,6 +142,7 @@ def measured(moments: Tally, *, seed: int = 0) -> Measurement:
         window={name: law.window for name, law in laws.items()},
         r2={name: law.r2 for name, law in laws.items()},
         band={name: law.band for name, law in laws.items()},
+        fitted={name: law.fitted for name, law in laws.items()},
         seen=fitted.seen,
         checks=checks(moments, found, fitted),
         flags=warnings,
