@@ -359,6 +359,13 @@ def test_constant_features_are_left_out(X, found):
     )
 
 
+def test_short_sequences_in_between_leave_no_empty_group(X):
+    """Those without a transition are left out, and their groups with them."""
+    many = [x for one in X[:12] for x in (X[0, :1], one)]
+    assert len(tally(batches(iter(many))).sequences) == 12
+    assert measure(iter(many)).alpha.value == pytest.approx(measure(X[:12]).alpha.value, rel=1e-9)
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
