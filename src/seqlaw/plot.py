@@ -251,6 +251,11 @@ def draw_spectra(measurement: Measurement, path: str | Path) -> None:
     for k, (name, (exponent, scale)) in enumerate(LAWS.items()):
         panel, spectrum = axes[0][k], measurement.spectra.named(name)
         j = np.arange(1, spectrum.raw.size + 1)
+        if spectrum.raw[0] <= 0:  # one sequence, or one first state for all
+            panel.set_title(_TITLES[name], fontsize="medium")
+            panel.set_axis_off()
+            panel.text(0.5, 0.5, "no such spectrum in these data", ha="center", transform=panel.transAxes)
+            continue
         for values, alpha, label in ((spectrum.raw, 0.3, "measured"), (spectrum.values, 1.0, "corrected")):
             shown = (values > 1e-10 * spectrum.raw[0]) & ((j <= spectrum.trusted) | (label == "measured"))
             panel.plot(

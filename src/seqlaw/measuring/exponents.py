@@ -25,7 +25,8 @@ ASYMMETRY = 0.1
 """Largest antisymmetric share of the transition that still counts as noise of a symmetric one."""
 _SPREAD = 4.0  # off-diagonal transition over that of a random projection
 _CORRECTION = 0.25  # relative uncertainty of the finite-sample correction, which is first order
-_LEAST_GROUPS = 4  # groups below which a bootstrap says nothing
+LEAST_GROUPS = 4
+"""Groups of sequences below which a bootstrap says nothing."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -181,7 +182,7 @@ def _laws(
         tilt = rng.standard_normal(DRAWS) * np.sqrt(left / line.leverage)
         level = rng.standard_normal(DRAWS) * np.sqrt(left / x.size)
         draws += np.stack([tilt, level + tilt * x.mean()], axis=1)
-        enough = groups >= _LEAST_GROUPS
+        enough = groups >= LEAST_GROUPS
         exponents = [float(each.exponent - bias[0]) for each, bias in zip(fits, biases, strict=True)]
         laws[name] = Law(
             exponent=exponents[0],
