@@ -12,12 +12,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from seqlaw import PRESETS, InputError, Modes, Setting, Teacher, gaussian_sketch
+from seqlaw import PRESETS, InputError, Modes, Setting, Teacher, gaussian_sketch, plot
 from seqlaw.advice.advise import advise
 from seqlaw.advice.held_out import held_out
 from seqlaw.cli import main
 from seqlaw.measuring.measure import measure
-from seqlaw.measuring.powerlaw import correct_covariance, correct_transition, fit_line, windows
+from seqlaw.measuring.powerlaw import (
+    correct_covariance,
+    correct_transition,
+    fit_line,
+    samples_of_covariance,
+    samples_of_transition,
+    windows,
+)
 from seqlaw.measuring.saving import save_teacher
 from seqlaw.measuring.source import batches, open_source
 from seqlaw.measuring.spectra import spectra
@@ -136,6 +143,13 @@ def test_finite_samples_are_taken_off_a_covariance():
     assert abs(raw - 1.3) > 2 * abs(fixed - 1.3)
 
 
+def test_the_samples_asked_for_are_those_at_which_the_rule_trusts_enough():
+    truth = np.arange(1, 101) ** -1.2
+    needed = samples_of_covariance(correct_covariance(truth, 5))
+    assert correct_covariance(truth, 1.001 * needed).trusted >= 6
+    assert correct_covariance(truth, 0.999 * needed).trusted < 6
+
+
 def test_noise_is_taken_off_a_symmetric_matrix():
     D, n = 128, 20000
     truth = 0.6 * np.arange(1, D + 1) ** -0.3
@@ -227,6 +241,63 @@ def test_measured_modes_run_on_every_rung(found):
         true = risk(Setting(teacher=truth, **setting), rung=rung)
         assert mine.reducible == pytest.approx(true.reducible, rel=0.1)
     assert found.teacher.regime == "II"
+
+
+@pytest.fixture(scope="module")
+def sketched():
+    """Seen through a projection, whose bias is a tenth of r."""
+    return measure(states(D=64, N=800, P=31, d=512))
+
+
+def test_the_band_over_windows_holds_the_value(found, sketched):
+    assert (found.seen, sketched.seen) == ("direct", "projected")
+    for each in (found, sketched):
+        for name in EXPONENTS:
+            low, high = each.band[name]
+            assert low <= getattr(each, name).value <= high
+            assert low < high
+
+
+def test_the_fitted_line_is_least_squares_through_the_eigenvalues(found, sketched):
+    for each, projected in ((found, False), (sketched, True)):
+        for spectrum, name in zip(("innovation", "initial", "transition"), EXPONENTS, strict=True):
+            first, last = each.window[name]
+            slope, level = np.polyfit(
+                np.log(np.arange(first, last + 1)),
+                np.log(each.spectra.named(spectrum).values[first - 1 : last]),
+                1,
+            )
+            exponent, scale = each.fitted[name]
+            assert (exponent, scale) == pytest.approx((-slope, np.exp(level)), rel=1e-10)
+            assert (exponent == getattr(each, name).value) is not projected
+
+
+def drawn(found, path, monkeypatch):
+    """The lines that `draw_spectra` draws with a label, by panel: [(label, x, y)]."""
+    figures = []
+    monkeypatch.setattr(plot, "save", lambda figure, path: figures.append(figure))
+    plot.draw_spectra(found, path)
+    return [
+        {line.get_label(): (line.get_xdata(), line.get_ydata()) for line in axes.get_lines()}
+        for axes in figures[0].axes
+    ]
+
+
+@pytest.mark.parametrize("kind", ["found", "sketched"])
+def test_the_plotted_line_goes_through_the_points(kind, request, tmp_path, monkeypatch):
+    each = request.getfixturevalue(kind)
+    latent = "latent law (projection taken off)"
+    for name, lines in zip(EXPONENTS, drawn(each, tmp_path / "x.png", monkeypatch), strict=True):
+        j, values = lines["corrected"]
+        (first, last), (left, right) = each.window[name], np.log(lines["fitted"][1])
+        inside = (j >= first) & (j <= last)
+        at = np.log(first), np.log(last)
+        misses = np.log(values[inside]) - np.interp(np.log(j[inside]), at, (left, right))
+        assert abs(misses.mean()) < 1e-9  # least squares leaves no mean
+        assert (latent in lines) is (kind == "sketched")
+        if latent in lines:
+            x, y = lines[latent]
+            assert -np.diff(np.log(y)) / np.diff(np.log(x)) == pytest.approx(getattr(each, name).value)
 
 
 # --- what it must refuse or flag ---------------------------------------------------------------------
@@ -369,7 +440,8 @@ def test_held_out_needs_enough_sequences(X):
 
 def test_advice_says_which_way_and_at_which_test_length(found):
     words = " ".join(advise(found, tokens=1e5, eval_length=512).words)
-    assert "regime II" in words
+    assert "The data look like regime II (probability" in words
+    assert found.regime.applies
     assert "fewer, longer sequences win" in words  # at the own length, as in the paper
     assert "disagree" not in words  # at width 8 the rung cannot tell most lengths apart at 512
     regime2 = " ".join(advise(PRESETS["regime2"], tokens=1e5, eval_length=512, d=256).words)
@@ -415,8 +487,10 @@ def test_unreliable_data_get_no_confident_advice():
 @pytest.mark.parametrize(
     ("make", "why", "cure"),
     [
-        (lambda X: X[:5], "too few sequences", "at least 8 sequences"),
-        (lambda X: X[:, :, :4], "too little data", "6 features"),
+        (lambda X: X[:5], "too few sequences", "at least about 30 sequences like these (there are 5)"),
+        (lambda X: X[:1], "one sequence gives no intervals", "sequences like these (there is 1)"),
+        (lambda X: X[:, :, :4], "only 4 of 4 directions vary", "6 features"),
+        (lambda X: states(D=256, N=6, P=8), "48 transitions are too few", "at least about 150 sequences"),
         (lambda X: X[:, :2], "too short", "at least 3 states"),
         (lambda X: np.random.default_rng(0).standard_normal((300, 20, 16)), "no state says", "order of time"),
         (lambda X: random_walk(), "random walk", "differences"),
@@ -430,6 +504,137 @@ def test_data_that_void_the_prediction_get_a_reason_and_a_cure_instead(X, make, 
     assert cure in advice.words[0]
     assert "%" not in advice.words[0]
     assert advice.tradeoff is None
+
+
+def long_sequences(N):
+    """294 transitions a feature, whatever their number."""
+    return states(D=40, N=N, P=40 * 294 // N)
+
+
+def test_too_few_sequences_for_one_spectrum_are_not_called_too_few_transitions():
+    found = measure(long_sequences(12))
+    (finding,) = (each for each in found.findings if each.void)
+    asked = finding.sequences
+    (advice,) = advise(found, tokens=1e6).words
+    for words in (advice, finding.flag):
+        assert "the initial spectrum" in words
+        assert "theta needs 6" in words
+        assert "samples are the 12 sequences" in words
+        assert f"at least about {asked} sequences" in words
+        assert "a feature" not in words
+        assert "6 features" not in words
+    assert measure(long_sequences(asked)).theta.value is not None  # so many do
+    assert measure(long_sequences(asked // 2)).theta.value is None  # and half of them do not
+
+
+def test_a_thin_transition_asks_for_the_sequences_that_its_fit_needs():
+    found = measure(states("regime1", D=40, N=12, P=63))
+    (asked,) = (each.sequences for each in found.findings if "transition spectrum" in each.words)
+    assert 12 < asked < 48
+    assert measure(states("regime1", D=40, N=2 * asked, P=63)).r.value is not None
+    spectrum = correct_transition(np.array([0.5, 0.4, 0.1, -0.1, -0.2, -0.3]), np.ones(6), 100)
+    assert samples_of_transition(spectrum, 100) is None  # three are positive: who knows
+
+
+def test_a_weak_transition_says_how_many_sequences_it_needs():
+    found = measure(states(D=100, N=30, P=31))
+    (finding,) = (each for each in found.findings if each.code == "weak-dynamics")
+    assert f"at least about {finding.sequences} sequences" in advise(found).words[0]
+    assert "weak-dynamics" in names(measure(states(D=100, N=finding.sequences // 2, P=31)))
+    assert "weak-dynamics" not in names(measure(states(D=100, N=2 * finding.sequences, P=31)))
+
+
+@pytest.mark.parametrize("N", [1, 2, 3])
+@pytest.mark.parametrize("kind", ["noise", "teacher", "constant"])
+def test_a_few_sequences_give_words_and_no_nan(N, kind, tmp_path, capsys):
+    """A NumPy warning is an error here."""
+    x = np.random.default_rng(0).standard_normal((N, 64, 40)) if kind == "noise" else states(D=40, N=N, P=63)
+    if kind == "constant":
+        x[:, :, 5:] = 3.0
+    np.save(tmp_path / "x.npy", x)
+    code, out, err = called(capsys, "measure", tmp_path / "x.npy", "--tokens", 1e5)
+    assert (code, err) == (0, "")
+    assert "nan" not in out.split()
+    assert "inf" not in out.split()
+    assert ("no test of the order of time" in out.replace("\n", " ")) is (N == 1)
+    assert "No advice is given" in out
+    code, out, _ = called(capsys, "measure", tmp_path / "x.npy", "--json", "--plot", tmp_path / "x.png")
+    assert code == 0
+    checks = {check["name"]: check["value"] for check in json.loads(out)["checks"]}
+    assert (checks["time-order"] is None) is (checks["initial-alignment"] is None) is (N == 1)
+
+
+def test_one_sequence_does_not_say_that_there_are_no_dynamics(X):
+    found = measure(X[:1])
+    assert "no-dynamics" not in names(found)
+    (words,) = (flag for flag in found.flags if flag.startswith("weak-dynamics"))
+    assert "cannot be known from one sequence" in words
+
+
+def test_short_sequences_in_between_leave_no_empty_group(X):
+    """Those without a transition are left out, and their groups with them."""
+    many = [x for one in X[:12] for x in (X[0, :1], one)]
+    assert len(tally(batches(iter(many))).sequences) == 12
+    assert measure(iter(many)).alpha.value == pytest.approx(measure(X[:12]).alpha.value, rel=1e-9)
+
+
+@pytest.mark.parametrize("start", [0.0, 0.3, 1e3])
+def test_one_first_state_for_all_is_no_initial_spectrum(X, start):
+    same = X + start
+    same[:, 0] = start
+    found = measure(same)
+    assert found.theta.value is None  # rounding has no exponent
+    assert "same-start" in names(found)
+    assert "different states" in advise(found).words[0]
+    assert found.regime.fails == ("no initial spectrum",)
+    same[:, 0, :3] = X[:, 0, :3] + start
+    assert "the first states vary in only 3 of 6 directions" in advise(measure(same)).words[0]
+
+
+def flat():
+    """Dynamics of nearly one strength in every direction: no law falls."""
+    rng = np.random.default_rng(0)
+    x = [2.0 * rng.standard_normal((400, 24)) * np.arange(1, 25) ** -0.2]
+    for _ in range(24):
+        x.append(x[-1] * np.linspace(0.9, 0.2, 24) + rng.standard_normal((400, 24)))
+    return np.stack(x, axis=1)
+
+
+def test_no_regime_is_claimed_where_the_assumptions_fail(tmp_path, capsys):
+    found = measure(flat())
+    assert (found.regime.name, found.regime.applies) == ("I", False)
+    assert found.regime.probability > 0.9  # that theta >= alpha: a comparison, not a regime
+    assert {"alpha <= 1", "theta <= 1"} <= set(found.regime.fails)
+    np.save(tmp_path / "x.npy", flat())
+    code, out, _ = called(capsys, "measure", tmp_path / "x.npy", "--save-teacher", tmp_path / "x.toml")
+    headline = " ".join(out.splitlines()[1:3])
+    assert headline.startswith("No regime: the theorem's assumptions fail (")
+    assert "alpha <= 1, theta <= 1); theta >= alpha as in Regime I;" in headline
+    for text in (out, (tmp_path / "x.toml").read_text(), " ".join(advise(found, tokens=1e5).words)):
+        assert "Regime I (" not in text
+        assert "look like regime" not in text
+    regime = json.loads(called(capsys, "measure", tmp_path / "x.npy", "--json")[1])["regime"]
+    assert (code, regime["name"], regime["applies"]) == (0, "I", False)
+
+
+@pytest.mark.parametrize(
+    ("make", "fails"),
+    [
+        (random_walk, "unit root"),
+        (rotating, "transition and covariance do not commute"),
+        (lambda: np.random.default_rng(0).standard_normal((300, 20, 16)), "no dynamics"),
+        (lambda: steep(theta=1.05), "theta < alpha - 2r"),
+    ],
+)
+def test_every_assumption_that_fails_is_named(make, fails):
+    found = measure(make())
+    assert fails in found.regime.fails
+    assert not found.regime.applies
+
+
+def steep(theta):
+    teacher = Teacher(alpha=2.0, theta=theta, r=0.2, rho=0.6, c_xi=0.03, c_0=0.3)
+    return trajectories(teacher.modes(32), 800, 31, seed=3)
 
 
 def test_advice_says_for_which_student_it_is(found):
@@ -471,8 +676,11 @@ def test_a_random_walk_has_no_decided_regime_and_fails_its_checks(tmp_path, caps
     np.save(tmp_path / "walk.npy", walk)
     with pytest.raises(SystemExit):
         main(["measure", str(tmp_path / "walk.npy")])
-    out = capsys.readouterr().out
-    assert "Regime undecided: I 0." in out
+    out = capsys.readouterr().out.replace("\n", " ")
+    assert (
+        "No regime: the theorem's assumptions fail (unit root, no power law for r, r next to 0); the" in out
+    )
+    assert "regime undecided (I 0." in out  # as a flag
     assert "No advice is given" in out
 
 
@@ -498,8 +706,10 @@ def test_the_command_prints_json_and_a_table(X, tmp_path, capsys):
     body = json.loads(capsys.readouterr().out)
     assert set(body["alpha"]) == {"value", "low", "high"}
     assert {*NUMBERS, "regime", "fit", "checks", "advice", "flags", "held_out"} <= set(body)
-    assert set(body["regime"]) == {"name", "probability", "probabilities"}
-    assert {"window", "r2"} <= set(body["fit"])
+    assert set(body["regime"]) == {"name", "probability", "probabilities", "applies", "fails"}
+    assert (body["regime"]["applies"], body["regime"]["fails"]) == (True, [])
+    assert {"window", "r2", "band", "line"} == set(body["fit"])
+    assert body["fit"]["line"]["alpha"]["exponent"] == body["alpha"]["value"]  # no projection here
     assert body["states"] == body["P"] == [32, 32]
     assert {name: body["held_out"][name] for name in ("M", "L", "tokens", "available")} == {
         "M": 32,

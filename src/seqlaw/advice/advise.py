@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from seqlaw.measuring.measure import Measurement
-from seqlaw.measuring.verdict import HARMLESS, VOID, void_causes
+from seqlaw.measuring.verdict import HARMLESS, refusal
 from seqlaw.model.amount import amount
 from seqlaw.model.checks import InputError, positive, whole
 from seqlaw.model.schedule import WSD, Schedule
@@ -46,13 +46,13 @@ def advise(
     A measurement is used through its measured spectra (`Measurement.modes`), not its fitted law. Without
     compute the student has width M (default: a quarter of the modes, at most 128) and the given schedule
     (default: WSD, 30000 steps); with it the plan chooses M and L. Where a flag leaves nothing to predict from
-    (`VOID`), the only sentence says so.
+    (`refusal`), the only sentence says so.
     """
     if compute is not None and M is not None:
         raise InputError("M", "cannot be given together with compute, which chooses it", M)
     teacher = source.modes if isinstance(source, Measurement) else source
     words = _trust(source) if isinstance(source, Measurement) else []
-    if isinstance(source, Measurement) and void_causes(source.flags):
+    if isinstance(source, Measurement) and refusal(source.findings, source.N):
         return Advice(words=tuple(words), tradeoff=None, plan=None)
     covered = source.reliable if isinstance(source, Measurement) else True
     if tokens is None:
@@ -118,15 +118,15 @@ def advise(
 
 
 def _trust(measurement: Measurement) -> list[str]:
-    void = [VOID[name] for name in void_causes(measurement.flags)][:2]
-    if void:
-        reasons, cures = ("; ".join(part) for part in zip(*void, strict=True))
-        return [f"No advice is given: {reasons}. What would help: {cures}."]
+    refused = refusal(measurement.findings, measurement.N)
+    if refused is not None:
+        return ["No advice is given: {}. What would help: {}.".format(*refused)]
     regime = measurement.regime
     if measurement.reliable:
-        probability = 0.0 if regime.probability is None else regime.probability
-        return [f"The data look like regime {regime.name} (probability {probability:.2f})."]
-    causes = sorted({flag.split(":")[0] for flag in measurement.flags} - set(HARMLESS))
+        if not regime.applies or regime.probability is None:
+            return ["The data do not tell the regime."]
+        return [f"The data look like regime {regime.name} (probability {regime.probability:.2f})."]
+    causes = sorted({finding.code for finding in measurement.findings} - set(HARMLESS))
     why = "The theory does not cover these data" if causes != ["uncertain"] else "These data do not settle it"
     return [
         f"{why} ({', '.join(causes)}). What follows is computed from the measured spectra all the same, with "

@@ -125,7 +125,15 @@ def _fields(found: Measurement, words: tuple[str, ...], compared: HeldOut | None
         "D": found.D,
         **{name: getattr(found, name) for name in NUMBERS},
         "regime": found.regime,
-        "fit": {"window": found.window, "r2": found.r2, "band": found.band},
+        "fit": {
+            "window": found.window,
+            "r2": found.r2,
+            "band": found.band,
+            "line": {
+                name: {"exponent": exponent, "scale": scale}
+                for name, (exponent, scale) in found.fitted.items()
+            },
+        },
         "features": found.seen,
         "reliable": found.reliable,
         "checks": found.checks,
@@ -151,7 +159,7 @@ def _fields(found: Measurement, words: tuple[str, ...], compared: HeldOut | None
 
 def _print(found: Measurement) -> None:
     print_text(data_words(found))
-    print_text(f"Regime {regime_words(found.regime)}; {LOOKS[found.seen]}")
+    print_text(f"{regime_words(found.regime)}; {LOOKS[found.seen]}")
     windows = {pair[0]: found.window.get(pair[0]) for pair in LAWS.values()}
     rows = []
     for name in NUMBERS:

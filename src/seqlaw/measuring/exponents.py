@@ -25,7 +25,8 @@ ASYMMETRY = 0.1
 """Largest antisymmetric share of the transition that still counts as noise of a symmetric one."""
 _SPREAD = 4.0  # off-diagonal transition over that of a random projection
 _CORRECTION = 0.25  # relative uncertainty of the finite-sample correction, which is first order
-_LEAST_GROUPS = 4  # groups below which a bootstrap says nothing
+LEAST_GROUPS = 4
+"""Groups of sequences below which a bootstrap says nothing."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -36,8 +37,11 @@ class Law:
     scale: float
     window: Window
     r2: float
+    fitted: tuple[float, float]
+    """Exponent and scale of the line through the eigenvalues; `exponent` and `scale` have a projection's bias
+    taken off."""
     band: tuple[float, float]
-    """Least and largest exponent over the windows tried."""
+    """Least and largest exponent over the windows tried, each with its own bias taken off."""
     exponents: Array
     """Draws; empty when there are too few sequences to resample."""
     scales: Array
@@ -151,10 +155,10 @@ def _laws(
         moved = base + np.log(np.maximum(moving.resampled(weights)[:, :J] / middle, 1e-6))
         correction = base - np.log(spectrum.raw[:J])
         moved += (_CORRECTION * rng.standard_normal(DRAWS))[:, None] * correction
-        bias = np.zeros(2)
+        fits = [line, *(fit_line(base, window) for window in allowed[1:])]
+        biases = np.zeros((len(allowed), 2))
         choice = (pick * len(allowed)).astype(int)
         draws = np.empty((DRAWS, 2))
-        fits = [fit_line(base, window) for window in allowed]
         for k, window in enumerate(allowed):
             mine = choice == k
             drawn = fit_line(moved[mine], window)
@@ -170,21 +174,23 @@ def _laws(
                 mean = errors.mean(axis=0)
                 rows = (sketch[mine] * len(errors)).astype(int)
                 draws[mine] -= (errors - mean)[rows] + mean * biased[mine, None]
+                biases[k] = mean * share
                 if k == 0:
-                    bias = mean * share
                     explained += float(seen.scatter.mean())
         left = max(0.0, float(line.scatter) - explained)
         x = np.log(np.arange(allowed[0][0], allowed[0][1] + 1))
         tilt = rng.standard_normal(DRAWS) * np.sqrt(left / line.leverage)
         level = rng.standard_normal(DRAWS) * np.sqrt(left / x.size)
         draws += np.stack([tilt, level + tilt * x.mean()], axis=1)
-        enough = groups >= _LEAST_GROUPS
+        enough = groups >= LEAST_GROUPS
+        exponents = [float(each.exponent - bias[0]) for each, bias in zip(fits, biases, strict=True)]
         laws[name] = Law(
-            exponent=float(line.exponent - bias[0]),
-            scale=float(np.exp(line.intercept - bias[1])),
+            exponent=exponents[0],
+            scale=float(np.exp(line.intercept - biases[0, 1])),
             window=allowed[0],
             r2=float(line.r2),
-            band=(min(float(f.exponent) for f in fits), max(float(f.exponent) for f in fits)),
+            fitted=(float(line.exponent), float(np.exp(line.intercept))),
+            band=(min(exponents), max(exponents)),
             exponents=draws[:, 0] if enough else np.empty(0),
             scales=np.exp(draws[:, 1]) if enough else np.empty(0),
         )

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from seqlaw.measuring.exponents import LAWS, Fit, fit
+from seqlaw.measuring.findings import findings
 from seqlaw.measuring.source import batches, open_source
 from seqlaw.measuring.spectra import Spectra, spectra
 from seqlaw.measuring.tally import Tally, tally
-from seqlaw.measuring.verdict import Check, checks, flags, has_dynamics, is_reliable
+from seqlaw.measuring.verdict import Check, Finding, checks, has_dynamics, is_reliable
 from seqlaw.model.checks import Array, whole
 from seqlaw.model.teacher import Modes, Teacher
 
@@ -34,12 +35,19 @@ class Estimate:
 
 @dataclass(frozen=True, kw_only=True)
 class Regime:
-    """ "I", "II", "outside" or "unknown", and the share of the bootstrap draws that fall there."""
+    """ "I", "II", "outside" or "unknown", and the share of the bootstrap draws that fall there.
+
+    Name and probabilities compare exponents. Only where `applies` is True do they speak of the theorem.
+    """
 
     name: str
     probability: float | None
     probabilities: Mapping[str, float] = field(default_factory=dict)
     """Of "I", "II" and "outside"; empty where nothing could be drawn."""
+    applies: bool = False
+    """Whether there is a regime to name and no assumption of the theorem fails."""
+    fails: tuple[str, ...] = ()
+    """The assumptions that fail, such as "alpha <= 1"."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -61,11 +69,17 @@ class Measurement:
     """First and last eigenvalue of each fit, by exponent."""
     r2: Mapping[str, float]
     band: Mapping[str, tuple[float, float]]
-    """Least and largest exponent over the windows tried, before the projection's bias is taken off."""
+    """Least and largest exponent over the windows tried, each with the projection's bias taken off as `value`
+    has it, so that `value` lies between them."""
+    fitted: Mapping[str, tuple[float, float]]
+    """Exponent and scale of the line through the measured eigenvalues, by exponent: as they are before a
+    projection's bias is taken off."""
     seen: str
     """Whether the features look like a random projection of the state: "direct", "projected", "unknown" or,
     where covariance and transition share too few directions for both, "neither"."""
     checks: tuple[Check, ...]
+    findings: tuple[Finding, ...]
+    """The flags as records: what each does to the theorem and to a prediction, and what would help."""
     flags: tuple[str, ...]
     reliable: bool
     spectra: Spectra
@@ -127,7 +141,9 @@ def measured(moments: Tally, *, seed: int = 0) -> Measurement:
     fitted = fit(found, D=found.rank, P=length, seed=seed, dynamics=dynamics)
     numbers = _estimates(fitted)
     regime = _regime(fitted, dynamics)
-    warnings = flags(moments, found, fitted, numbers, regime, dynamics)
+    warnings = findings(moments, found, fitted, numbers, regime, dynamics)
+    fails = tuple(dict.fromkeys(finding.fails for finding in warnings if finding.fails))
+    regime = replace(regime, fails=fails, applies=regime.name in ("I", "II") and not fails)
     laws = {LAWS[name][0]: law for name, law in fitted.laws.items()}
     return Measurement(
         N=moments.N,
@@ -138,9 +154,11 @@ def measured(moments: Tally, *, seed: int = 0) -> Measurement:
         window={name: law.window for name, law in laws.items()},
         r2={name: law.r2 for name, law in laws.items()},
         band={name: law.band for name, law in laws.items()},
+        fitted={name: law.fitted for name, law in laws.items()},
         seen=fitted.seen,
         checks=checks(moments, found, fitted),
-        flags=warnings,
+        findings=warnings,
+        flags=tuple(finding.flag for finding in warnings),
         reliable=is_reliable(warnings),
         spectra=found,
         mean=moments.mean,

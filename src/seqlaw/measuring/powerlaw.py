@@ -33,10 +33,9 @@ class Corrected:
 def correct_covariance(mu: Array, samples: float) -> Corrected:
     """Undo the spread of the eigenvalues of a covariance from `samples` samples."""
     mu = np.maximum(mu, 0.0)
-    if samples <= 0:
+    if samples <= 0 or mu[0] <= 0:
         return Corrected(raw=mu, values=mu, trusted=0)
-    gap, width = _gaps(mu)
-    factor = 1 + (mu * gap / (gap**2 + width**2)).sum(axis=1) / samples
+    factor = 1 + _pushed(mu) / samples
     good = (np.abs(factor - 1) <= TRUST) & (mu > 1e-13 * mu[0])
     values = mu / np.where(np.abs(factor - 1) <= 0.5, factor, 1.0)
     return Corrected(raw=mu, values=values, trusted=_leading(good))
@@ -55,6 +54,32 @@ def correct_transition(a: Array, noise: Array, samples: int) -> Corrected:
         values = -np.sort(-values)
     good = (values > 0) & (np.abs(values - a) <= TRUST * np.abs(values))
     return Corrected(raw=a, values=values, trusted=_leading(good))
+
+
+def _pushed(mu: Array) -> Array:
+    """Relative shift of each eigenvalue of a covariance by all others, times the samples."""
+    gap, width = _gaps(mu)
+    return np.asarray((mu * gap / (gap**2 + width**2)).sum(axis=1))
+
+
+def samples_of_covariance(spectrum: Corrected) -> float:
+    """Samples with which a fit could trust enough eigenvalues, if the spectrum stayed as it is.
+
+    Where so many are not there yet, each of those above the last one pushes it down by about 1/samples.
+    """
+    mu = spectrum.raw
+    if np.count_nonzero(mu > 1e-13 * mu[0]) < LEAST_POINTS:
+        return (LEAST_POINTS - 1) / TRUST
+    return float(np.abs(_pushed(mu)[:LEAST_POINTS]).max()) / TRUST
+
+
+def samples_of_transition(spectrum: Corrected, samples: int) -> float | None:
+    """The same of the transition, measured with `samples`; None where too few of it are positive to tell."""
+    raw, values = spectrum.raw[:LEAST_POINTS], spectrum.values[:LEAST_POINTS]
+    if raw.size < LEAST_POINTS or raw[-1] <= 0:
+        return None
+    # |shift| / more ≤ TRUST (raw - shift / more), with `more` times the samples
+    return samples * float(np.max(np.abs(raw - values) / raw)) * (1 + TRUST) / TRUST
 
 
 def _gaps(values: Array) -> tuple[Array, Array]:

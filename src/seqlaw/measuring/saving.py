@@ -8,7 +8,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from seqlaw.measuring.measure import LEVEL, Measurement
-from seqlaw.measuring.verdict import LOOKS, VOID, data_words, regime_words, void_causes
+from seqlaw.measuring.verdict import LOOKS, data_words, refusal, regime_words
 from seqlaw.model.checks import InputError
 from seqlaw.model.teacher import Teacher
 
@@ -32,9 +32,9 @@ def save_teacher(found: Measurement, path: str | Path, *, source: str = "sequenc
     file that is there already is replaced whole or left as it is.
     """
     path = check_teacher_path(path)
-    void = void_causes(found.flags)
-    if void:
-        raise InputError(_FIELD, f"needs sequences to predict from: {VOID[void[0]][0]}", source)
+    refused = refusal(found.findings, found.N)
+    if refused is not None:
+        raise InputError(_FIELD, f"needs sequences to predict from: {refused[0]}", source)
     draft = path.with_name(path.name + ".part")
     try:
         draft.write_text(_text(found, source), encoding="utf-8")
@@ -53,7 +53,7 @@ def _text(found: Measurement, source: str) -> str:
         use = "It defines no stable teacher."
     lines = [
         f"# Measured from {source!a}: {data_words(found)}",
-        f"# Regime {regime_words(found.regime)}; {LOOKS[found.seen]}",
+        f"# {regime_words(found.regime)}; {LOOKS[found.seen]}",
         *(f"# ! {flag}" for flag in found.flags),
         "",
         f"# The fitted power law, with {LEVEL:.0%} intervals. {use}",

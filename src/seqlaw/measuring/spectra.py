@@ -9,6 +9,7 @@ G is inverted on its k leading principal directions: those that vary, and at mos
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,7 +55,8 @@ class Alignment:
     """The mean squared entry that sampling alone would leave there."""
     block: int
     initial: float
-    """Mean squared correlation of the first states between principal directions, noise taken off."""
+    """Mean squared correlation of the first states between principal directions, noise taken off; NaN where
+    the first states do not vary."""
     order: float
     """Rank correlation of the variances of G with the transitions along its principal directions (1: the
     directions that vary most are the slowest, as the theory has it)."""
@@ -78,7 +80,8 @@ class Spectra:
     explained: float
     """Share of the variance of y that the one-step predictor explains, degrees of freedom taken off."""
     shift: float
-    """Squared distance of the first states' mean from the overall mean, over tr Σ_0."""
+    """Squared distance of the first states' mean from the overall mean, over tr Σ_0; infinite where the first
+    states do not vary."""
     rank: int
 
     def named(self, name: str) -> Corrected:
@@ -102,6 +105,8 @@ def spectra(tally: Tally) -> Spectra:
     omega, O = _falling(residual)
     noise = np.maximum(np.sum(W * (residual @ W), axis=0), 0.0)
     first = tally.first.sum(axis=0) / max(1, N - 1)
+    if np.trace(first) < 1e-12 * np.trace(G):
+        first = np.zeros_like(first)  # one sequence, or all start from one state: the rest is rounding
     sigma, F = _falling(first)
     follow = min(tally.D, 256)
     moving = {
@@ -119,11 +124,14 @@ def spectra(tally: Tally) -> Spectra:
         noise_edge=float(np.sqrt(2 * rank / n)),
         order_z=_order_z(tally, np.diagonal(G)),
         explained=float(1 - np.trace(residual) / max(np.trace(Y), np.finfo(float).tiny)),
-        shift=float(
-            np.sum((tally.mean_first - tally.mean) ** 2) / max(np.trace(first), np.finfo(float).tiny)
-        ),
+        shift=_shift(tally, float(np.trace(first))),
         rank=rank,
     )
+
+
+def _shift(tally: Tally, variance: float) -> float:
+    distance = float(np.sum((tally.mean_first - tally.mean) ** 2))
+    return distance / variance if variance > 0 else math.inf
 
 
 def _falling(matrix: Array) -> tuple[Array, Array]:
@@ -164,7 +172,8 @@ def _alignment(T: Array, noise: Array, first: Array, n: int, N: int) -> Alignmen
     block = max(min(k, 8), k // 4)
     head = np.s_[:block, :block]
     energy = max(float(np.sum(even**2)), np.finfo(float).tiny)
-    scale = np.sqrt(np.maximum(np.diagonal(first), np.finfo(float).tiny))
+    spread = np.diagonal(first)
+    scale = np.sqrt(np.maximum(spread, max(1e-13 * spread.max(), np.finfo(float).tiny)))  # less is rounding
     correlations = (first / np.outer(scale, scale))[head] - np.eye(block)
     pairs = max(1, block * (block - 1))
     ranks = np.argsort(np.argsort(-np.diagonal(even)))
@@ -176,7 +185,7 @@ def _alignment(T: Array, noise: Array, first: Array, n: int, N: int) -> Alignmen
         excess_error=float(2 / np.sqrt(pairs)),
         noise=max(float(expected[head].sum() / pairs), np.finfo(float).tiny),
         block=block,
-        initial=max(0.0, float(np.sum(correlations**2) / pairs - 1 / N)),
+        initial=max(0.0, float(np.sum(correlations**2) / pairs - 1 / N)) if spread.max() > 0 else math.nan,
         order=float(np.corrcoef(ranks, np.arange(k))[0, 1]) if k > 1 else 1.0,
     )
 
@@ -192,7 +201,7 @@ def _order_z(tally: Tally, variance: Array) -> float:
     parts = (tally.contrast[:, usable] / variance[usable]).sum(axis=1)
     K = len(parts)
     if K < 2:
-        return float("nan")
+        return math.nan
     rest = parts - tally.transitions * (parts.sum() / tally.n)
     error = np.sqrt(K / (K - 1) * np.sum(rest**2))
     return float(parts.sum() / error) if error > 0 else 0.0

@@ -106,7 +106,9 @@ def tally(batches: Iterable[Batch], *, centre: bool = True) -> Tally:
 
 
 def _centred(s: _Sums, centre: bool) -> Tally:
-    used = slice(int(np.flatnonzero(s.sequences)[-1]) + 1)  # fewer sequences than groups
+    filled = np.flatnonzero(s.sequences)  # fewer sequences than groups
+    # A group that stays empty (its sequences had no transition) cannot be resampled; a slice copies nothing.
+    used = slice(filled.size) if filled[-1] == filled.size - 1 else filled
     n = (s.states - s.sequences)[used]
     N, states = s.sequences[used], s.states[used]
     total, first_total, last_total = s.total[used], s.first_total[used], s.last_total[used]
