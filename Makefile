@@ -7,7 +7,7 @@ export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 export MKL_NUM_THREADS := 1
 
-.PHONY: reproduce test test-slow lint bench clean
+.PHONY: reproduce test test-slow test-elsewhere lint bench clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -29,6 +29,10 @@ test: $(VENV)/.ready
 
 test-slow: $(VENV)/.ready
 	$(BIN)/python -m pytest -n 2 -m slow
+
+# The fast suite without what macOS and Windows lack (tests/elsewhere); no Mac was tried.
+test-elsewhere: $(VENV)/.ready
+	PYTHONPATH=$(CURDIR)/tests/elsewhere $(BIN)/python -m pytest -n 2 -m 'not slow'
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff check .

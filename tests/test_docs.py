@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from conftest import python_path
+
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"(<!-- not run: (?P<reason>.+?) -->\n+)?```(?P<kind>\w+)\n(?P<body>.*?)```", re.DOTALL)
@@ -20,7 +22,7 @@ def blocks(page):
 
 def run(arguments, folder):
     paths = [str(Path(sys.executable).parent), os.environ.get("PATH", "")]
-    environment = {**os.environ, "PATH": os.pathsep.join(paths), "PYTHONPATH": str(ROOT / "src")}
+    environment = {**os.environ, "PATH": os.pathsep.join(paths), "PYTHONPATH": python_path(ROOT / "src")}
     done = subprocess.run(
         arguments, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=240
     )

@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 
+from conftest import python_path
 from lab_tasks import moody, walk
 from seqlaw.lab.engine import GROUP_SECONDS, GROUPS_A_THREAD
 from seqlaw.lab.errors import EngineError, StoreError
@@ -48,7 +49,7 @@ def started(
     """A process whose descendants are all known by a mark in their environment; killed at the end."""
     mark = f"SEQLAW_TEST={uuid.uuid4().hex}"
     name, _, value = mark.partition("=")
-    environment = {**os.environ, "PYTHONPATH": PATHS, name: value}
+    environment = {**os.environ, "PYTHONPATH": python_path(PATHS), name: value}
     if log is not None:
         environment["WALK_LOG"] = str(log)
     pipe = subprocess.PIPE

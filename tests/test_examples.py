@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from conftest import python_path
+
 ROOT = Path(__file__).parent.parent
 SCRIPTS = ("vary_exponent", "add_schedule", "plan_and_confirm")
 
@@ -16,7 +18,7 @@ def test_example(name, tmp_path):
     done = subprocess.run(
         [sys.executable, ROOT / "examples" / f"{name}.py"],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        env={**os.environ, "PYTHONPATH": python_path(ROOT / "src")},
         capture_output=True,
         text=True,
         check=False,

@@ -1,6 +1,7 @@
 """The house rules, held: who may import whom, what is light, what stands alone."""
 
 import ast
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import seqlaw
+from conftest import python_path
 
 ROOT = Path(seqlaw.__file__).parent
 
@@ -113,3 +115,17 @@ def test_the_graph_in_the_design_notes_is_the_graph():
     lines = [f"{here} <- {', '.join(sorted(rooms))}" for here, rooms in sorted(graph.items())]
     page = (Path(__file__).parent.parent / "docs" / "design.md").read_text()
     assert page.split("```text\n")[1].split("```")[0].splitlines() == lines
+
+
+def test_a_plain_command_needs_no_name_that_only_linux_has():
+    """`make test-elsewhere` runs the whole fast suite so; no Mac and no Windows was tried."""
+    code = (
+        "import os; assert not hasattr(os, 'sched_getaffinity')\n"
+        "import seqlaw, seqlaw.lab.store\n"
+        "from seqlaw.cli import main; main(['risk', '--json'])"
+    )
+    path = python_path(Path(__file__).parent / "elsewhere", ROOT.parent)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path}
+    )
+    assert (done.returncode, done.stderr) == (0, "")

@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from conftest import python_path
 from seqlaw.cli import main
 from seqlaw.lab.software import software
 from seqlaw.lab.store import FILE, read
@@ -347,7 +348,7 @@ def test_the_report_stands_alone(finished: Path) -> None:
 def test_interrupted_it_resumes_to_the_same_bytes(
     finished: Path, tmp_path: Path, how: signal.Signals
 ) -> None:
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    environment = os.environ | {"PYTHONPATH": python_path(ROOT / "src")}
     line = [sys.executable, "-c", "import sys; from seqlaw.cli import main; main(sys.argv[1:])"]
     line += command(tmp_path, *QUICK, "--jobs", "1", "--json")
     process = subprocess.Popen(line, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from conftest import python_path
 from seqlaw.lab.progress import WorkBar, seconds_left
 from seqlaw.lab.run import Summary
 from seqlaw.paper.beyond import LONGER, SPREADS, TOKENS, noise_checks
@@ -286,7 +287,7 @@ def test_progress_of_replicates_is_one(tmp_path: Path) -> None:
 
 
 def test_a_terminal_sees_the_steps(tmp_path: Path) -> None:
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "COLUMNS": "100", "TERM": "xterm"}
+    environment = os.environ | {"PYTHONPATH": python_path(ROOT / "src"), "COLUMNS": "100", "TERM": "xterm"}
     line = [sys.executable, "-m", "seqlaw", "reproduce", "--rung", "equivalent", "--panels", "a", "--json"]
     line += ["--out", str(tmp_path)]
     ours, theirs = pty.openpty()

@@ -12,6 +12,7 @@ import pytest
 
 import lab_tasks
 import seqlaw
+from conftest import python_path
 from seqlaw.cli import main
 from seqlaw.lab import software as lab_software
 from seqlaw.lab.errors import StoreError
@@ -65,7 +66,7 @@ def call(source: Path, *arguments: object, cwd: Path, **environment: str) -> sub
     line = [sys.executable, "-c", "import sys; from seqlaw.cli import main; main(sys.argv[1:])"]
     return subprocess.run(
         [*line, *map(str, arguments)],
-        env={**os.environ, "PYTHONPATH": str(source), "COLUMNS": "100", **environment},
+        env={**os.environ, "PYTHONPATH": python_path(source), "COLUMNS": "100", **environment},
         cwd=cwd,
         capture_output=True,
         text=True,
@@ -132,7 +133,7 @@ def test_wheel_checkout_and_copy_have_one_fingerprint(tmp_path: Path, copy: Path
     line += "print(software(f))"
 
     def of(path: Path) -> str:
-        environment = {**os.environ, "PYTHONPATH": str(path)}
+        environment = {**os.environ, "PYTHONPATH": python_path(path)}
         found = subprocess.run(
             [sys.executable, "-c", line], env=environment, cwd=tmp_path, capture_output=True, text=True
         )
@@ -175,7 +176,7 @@ def test_code_that_a_task_names_is_part_of_its_software(tmp_path: Path) -> None:
         source,
         *("export", tmp_path / "out", "--to", tmp_path / "rows.csv"),
         cwd=elsewhere,
-        PYTHONPATH=f"{source}{os.pathsep}{tmp_path}",
+        PYTHONPATH=python_path(source, tmp_path),
     )
     assert made.stdout.startswith("6 rows"), made.stderr
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from conftest import python_path
 from seqlaw.lab.errors import StoreError
 from seqlaw.lab.journal import file_system, journal_for
 from seqlaw.lab.store import FILE, Outcome, Standing, Store, inspect, read, standing
@@ -133,7 +134,7 @@ def test_the_lock_of_a_killed_driver_is_gone(tmp_path: Path) -> None:
         "store = Store(Path(sys.argv[1]), seed=3, software='1.0'); print('ready', flush=True); time.sleep(60)"
     )
     command = [sys.executable, "-c", program, str(tmp_path)]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    environment = {**os.environ, "PYTHONPATH": python_path(ROOT / "src")}
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as driver:
         assert driver.stdout is not None
         driver.stdout.readline()

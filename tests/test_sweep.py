@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from conftest import python_path
 from lab_tasks import walk
 from seqlaw.cli import main
 from seqlaw.lab.errors import StoreError
@@ -439,7 +440,7 @@ def test_ctrl_c_is_exit_code_130_with_the_finished_work_kept(
     program = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
     program += "from seqlaw.cli import main; main()"
     arguments = [sys.executable, "-c", program, "sweep", str(file), "--out", str(out), "--jobs", "1"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    environment = {**os.environ, "PYTHONPATH": python_path(ROOT / "src")}
     with subprocess.Popen(arguments, env=environment, stderr=subprocess.PIPE, text=True) as driver:
         while not ((out / FILE).exists() and len(load(out).frame)):
             time.sleep(0.05)
