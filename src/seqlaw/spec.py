@@ -59,10 +59,9 @@ def make_schedule(
     if shape and kind != "wsd":
         name, value = next(iter(shape.items()))
         raise InputError(f"{where}.{name}", "goes with the wsd schedule only", value)
-    if R is not None:
-        return SCHEDULES[kind].reaching(R, gamma, **shape)
     make: Callable[..., Schedule] = SCHEDULES[kind]
-    return make(gamma=gamma, L=L, **shape)
+    reach: Callable[..., Schedule] = SCHEDULES[kind].from_horizon
+    return make(gamma=gamma, L=L, **shape) if R is None else reach(R, gamma, **shape)
 
 
 def load_toml(path: str | Path, *, field: str = "file") -> dict[str, Any]:

@@ -16,7 +16,7 @@ from typing import Annotated, Any, TypeVar, get_type_hints
 import typer
 
 from seqlaw.model.checks import InputError, whole
-from seqlaw.model.schedule import Schedule
+from seqlaw.model.schedule import GAMMA, STEPS, Schedule
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import PRESETS, Modes, Teacher
 from seqlaw.spec import load_teacher, make_schedule
@@ -136,7 +136,7 @@ class KindOptions:
     """Which kind of schedule."""
 
     schedule: Annotated[str, typer.Option(help="wsd, block, constant or cosine.", metavar="NAME")] = "wsd"
-    gamma: Annotated[float, typer.Option(help="Peak step size.")] = 0.1
+    gamma: Annotated[float, typer.Option(help="Peak step size.")] = GAMMA
     warmup: Annotated[float | None, typer.Option(help="wsd: warm-up fraction.  [default: 0.1]")] = None
     decay: Annotated[float | None, typer.Option(help="wsd: decay fraction.  [default: 0.2]")] = None
 
@@ -150,7 +150,7 @@ class ScheduleOptions(KindOptions):
     """A kind of schedule, and its steps or its horizon."""
 
     steps: Annotated[
-        str | None, typer.Option("--steps", "-L", help="Steps L.  [default: 30000]", metavar="INT")
+        str | None, typer.Option("--steps", "-L", help=f"Steps L.  [default: {STEPS}]", metavar="INT")
     ] = None
     horizon: Annotated[float | None, typer.Option("--horizon", "-R", help="Horizon R, instead of steps.")] = (
         None
@@ -158,7 +158,7 @@ class ScheduleOptions(KindOptions):
 
     def build_schedule(self) -> Schedule:
         if self.horizon is None:
-            return self.build_kind(L=size("L", self.steps or "30000"))
+            return self.build_kind(L=size("L", self.steps or str(STEPS)))
         if self.steps is not None:
             raise InputError("R", "cannot be given together with -L/--steps", self.horizon)
         return self.build_kind(L=None, R=self.horizon)

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, WithJsonSchema
 
 from seqlaw.model.checks import InputError, whole
-from seqlaw.model.schedule import Schedule
+from seqlaw.model.schedule import GAMMA, STEPS, Schedule
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import Teacher
 from seqlaw.planning.budget import Budget
@@ -50,7 +50,7 @@ class ScheduleBody:
     """A kind of schedule, its peak step, and its steps L (30000 unless given) or its horizon R."""
 
     kind: Literal["wsd", "block", "constant", "cosine"] = "wsd"
-    gamma: float = 0.1
+    gamma: float = GAMMA
     L: Size | None = None
     R: Annotated[float, Field(le=LARGEST)] | None = None
     warmup: float | None = None
@@ -61,7 +61,7 @@ class ScheduleBody:
         self.build()
 
     def build(self) -> Schedule:
-        L = 30000 if self.L is None and self.R is None else self.L
+        L = STEPS if self.L is None and self.R is None else self.L
         schedule = make_schedule(
             self.kind, gamma=self.gamma, L=L, R=self.R, warmup=self.warmup, decay=self.decay
         )
