@@ -1,8 +1,12 @@
 """The public names as a Python user meets them: names for teachers and schedules, explicit signatures."""
 
 import inspect
+import os
 import re
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +15,7 @@ import seqlaw
 from seqlaw import PRESETS, WSD, BlockDecay, Budget, Explicit, InputError, Modes, Setting
 from seqlaw.model.schedule import SCHEDULES
 
+SOURCE = Path(seqlaw.__file__).parent.parent
 SIZES = {"M": 8, "N": 64, "P": 4, "d": 32}
 SMALL = Budget(compute=1e4, tokens=1e3)
 TEACHERS = "must be one of regime1, regime2, a Teacher or Modes"
@@ -140,3 +145,63 @@ def test_the_fractions_of_a_wsd_go_with_its_horizon():
     assert WSD(gamma=0.1, L=9, warmup=0.3, decay=0.4).with_horizon(30) == WSD.from_horizon(
         30, 0.1, warmup=0.3, decay=0.4
     )
+
+
+def python(code, **environment):
+    """Run code in a new interpreter; returns the process."""
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"PYTHONPATH": str(SOURCE)} | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("first", ["seqlaw", "seqlaw.sweep", "seqlaw.cli.lab", "seqlaw.planning.plan"])
+def test_a_module_hides_no_public_name(first):
+    """`seqlaw.sweep` is a function and a module: whoever imports the module, the name is the function."""
+    code = f"import {first}, seqlaw, inspect; from seqlaw import sweep; import seqlaw.sweep; "
+    code += "print(inspect.isfunction(seqlaw.sweep), seqlaw.sweep is sweep); "
+    code += "print([n for n in seqlaw.__all__ if inspect.ismodule(getattr(seqlaw, n))])"
+    done = python(code)
+    assert (done.stdout, done.stderr) == ("True True\n[]\n", "")
+
+
+def test_a_bare_import_is_light_and_knows_its_names():
+    code = "import sys, seqlaw; print({'numpy', 'typer'} & set(sys.modules), seqlaw.__version__); "
+    code += "print(set(seqlaw.__all__) <= set(dir(seqlaw)), seqlaw.model.teacher.PRESETS is seqlaw.PRESETS); "
+    code += "from seqlaw import *; print(set(seqlaw.__all__) <= set(globals()))"
+    done = python(code)
+    assert (done.stdout, done.stderr) == (f"set() {seqlaw.__version__}\nTrue True\nTrue\n", "")
+
+
+def test_there_is_nothing_else():
+    with pytest.raises(AttributeError, match=r"^module 'seqlaw' has no attribute 'nothing'$"):
+        _ = seqlaw.nothing
+    with pytest.raises(ImportError, match=r"^cannot import name 'nothing' from 'seqlaw'"):
+        from seqlaw import nothing  # noqa: F401
+    assert not hasattr(seqlaw, "__wrapped__")  # which inspect and doctest ask of everything
+
+
+ENTRIES = {
+    "module": ["-m", "seqlaw", "--version"],
+    "console script": ["-c", "import sys; from seqlaw.cli import main; sys.exit(main(['--version']))"],
+}
+
+
+@pytest.mark.parametrize("library", ["numpy", "scipy", "typer"])
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_ctrl_c_while_libraries_load_is_silent(tmp_path, entry, library):
+    """A library that is interrupted as it loads: exit code 130, as later, and no traceback."""
+    (tmp_path / f"{library}.py").write_text(
+        "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(60)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, *ENTRIES[entry]],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(SOURCE)])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
