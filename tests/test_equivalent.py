@@ -381,12 +381,15 @@ def test_saturation_is_flagged_and_the_floor_reported_as_zero():
     assert any("reported as 0" in flag and flag.startswith("bias") for flag in far.flags)
 
 
+BOTH = "(check: `seqlaw risk` at these sizes but -d 256, with --rung exact and with --rung equivalent)"
+
+
 @pytest.mark.parametrize(
     ("M", "d", "check"),
     [
         (32, 256, "(check: `seqlaw risk --rung exact` at these sizes)"),
-        (32, math.inf, "(check: `seqlaw risk -d 256` with --rung exact and with --rung equivalent)"),
-        (32, 10**9, "(check: `seqlaw risk -d 256` with --rung exact and with --rung equivalent)"),
+        (32, math.inf, BOTH),
+        (32, 10**9, BOTH),
         (10**5, math.inf, "about this value"),
     ],
 )

@@ -47,7 +47,7 @@ def equivalent_risk(setting: Setting) -> Risk:
 def equivalent_risks(settings: Sequence[Setting], *, quick: bool = False) -> list[Risk]:
     """The expected risk of each setting; settings of one teacher and d are computed together.
 
-    `quick` takes coarser sums, good to 1e-4, for searches over many settings.
+    `quick` takes coarser sums, good to 2e-4 of the reducible risk, for searches over many settings.
     """
     answers: list[Risk | None] = [None] * len(settings)
     groups: dict[Any, list[int]] = {}
@@ -300,7 +300,8 @@ def _exact_check(setting: Setting) -> str:
     if setting.d is not None and setting.d <= _CHECKABLE:
         return " (check: `seqlaw risk --rung exact` at these sizes)"
     if 8 * setting.M <= _CHECKABLE:
-        return f" (check: `seqlaw risk -d {8 * setting.M}` with --rung exact and with --rung equivalent)"
+        sizes = f"at these sizes but -d {8 * setting.M}"
+        return f" (check: `seqlaw risk` {sizes}, with --rung exact and with --rung equivalent)"
     return ""
 
 

@@ -107,7 +107,7 @@ class CurveBody(Question):
     stop: Annotated[float, Field(le=LARGEST)] = 4096
     points: Points = 25
     quick: bool = False
-    """Coarser sums (1e-5 instead of 1e-11), for a slider that is moving."""
+    """Coarser sums (2e-4 of the risk instead of 1e-6), for a slider that is moving."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
