@@ -30,11 +30,11 @@ FORMATS = (".png", ".pdf", ".svg")
 def new_figure(width: float, height: float, rows: int = 1, columns: int = 1) -> tuple[Figure, Any]:
     """A figure without any global state; axes as an array of shape (rows, columns)."""
     try:
+        from matplotlib import figure as figures
         from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
     except ImportError:
         raise MissingLibrary(f"--plot {needs('matplotlib', 'plot')}") from None
-    figure = Figure(figsize=(width, height), layout="constrained", dpi=160)
+    figure = figures.Figure(figsize=(width, height), layout="constrained", dpi=160)
     FigureCanvasAgg(figure)
     return figure, figure.subplots(rows, columns, squeeze=False)
 

@@ -71,16 +71,18 @@ Width = Annotated[
         metavar="INT",
     ),
 ]
+MODES = 1024
+"""d of a power law that nobody chose: enough for the default width, and within reach of every rung."""
 ModeCount = Annotated[
     str | None,
-    typer.Option("--modes", "-d", help="Latent dimensions d.  [default: 1024]", metavar="INT|inf"),
+    typer.Option("--modes", "-d", help=f"Latent dimensions d.  [default: {MODES}]", metavar="INT|inf"),
 ]
 
 
 def modes_or_default(modes: str | None, teacher: Teacher | Modes) -> float | None:
     """d as it was given; else 1024 for a power law, and what the arrays have for arrays."""
     if modes is None:
-        return None if isinstance(teacher, Modes) else 1024
+        return None if isinstance(teacher, Modes) else MODES
     return size("d", modes, infinite=True)
 
 

@@ -17,6 +17,8 @@ from seqlaw.rungs.sampled import sampled_risks
 from seqlaw.rungs.terms import Risk
 
 RUNGS = ("sampled", "exact", "equivalent")
+DRAWN = ("sampled", "exact")
+"""The rungs whose numbers depend on the seed."""
 AXES = ("M", "N", "P", "R")
 Progress = Callable[[int, int], None]
 """What is told (done, total) data sets."""
@@ -76,6 +78,11 @@ def risk(
         workers=workers,
         progress=progress,
     )[0]
+
+
+def error_name(rung: str) -> str:
+    """What the standard error of a slope is, on a rung: an error only where something was drawn."""
+    return "standard error" if rung in DRAWN else "curvature"
 
 
 def spaced(axis: str, low: float, high: float, points: int) -> list[float]:
