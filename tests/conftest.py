@@ -4,6 +4,7 @@ import os
 
 import pytest
 
+
 @pytest.fixture(autouse=True)
 def one_width(monkeypatch):
     """Sentences fold to the terminal: here to 100 columns, wherever the tests run."""

@@ -11,7 +11,7 @@ import pytest
 
 import seqlaw
 from seqlaw.cli import main
-from seqlaw.cli.output import merge_flags, progress_bar
+from seqlaw.cli.output import merge_flags, number, progress_bar
 from seqlaw.model.amount import amount
 
 
@@ -137,11 +137,32 @@ def test_flags_name_their_points():
     assert merge_flags([["a"], ["a"]], "P", [2, 4]) == ["a"]
 
 
+def slopes(out):
+    """The header and the rows of the table of slopes, cell by cell."""
+    lines = out[out.index("slope against") :].splitlines()
+    rows = [re.split(r"  +", line.strip()) for line in lines if re.match(r"  [a-z]", line)]
+    return re.split(r"  +", lines[0].strip()), {row[0]: row[1:] for row in rows}
+
+
 def test_the_slope_of_a_constant_is_zero(run):
     """approx does not depend on N: what is fitted to its rounding, about 1e-15, is not shown."""
     _, out, _ = run("curve", "--along", "N", "-d", "inf")
-    row = next(line for line in out.splitlines() if "approx" in line and "±" in line)
-    assert row.split() == ["approx", "0", "±", "0"]
+    assert slopes(out)[1]["approx"] == ["0", "0"]
+
+
+def test_a_curve_without_chance_has_curvature_and_one_with_it_standard_errors(run, fields):
+    """What is left beside a line is not a statistical error where nothing was drawn."""
+    options = ("curve", "--along", "P", "--from", 2, "--to", 8, "--points", 3, *SMALL)
+    for rung, name, mark in (("equivalent", "curvature", ""), ("sampled", "standard error", "± ")):
+        answer = fields(*options, "--rung", rung)
+        assert answer["se_is"] == name
+        assert set(answer["slopes"]["variance"]) == {"slope", "se", "r2"}
+        _, out, _ = run(*options, "--rung", rung)
+        header, rows = slopes(out)
+        assert header == ["slope against P", name]
+        bias = answer["slopes"]["bias"]
+        assert rows["bias"] == [number(bias["slope"]), f"{mark}{bias['se']:.2g}"]
+        assert ("how far from a straight line" in out) == (name == "curvature")
 
 
 @pytest.mark.parametrize(
@@ -194,6 +215,16 @@ def test_plan(fields, tmp_path):
     in_flops = fields("plan", "--compute", "4e9", "--tokens", "1e6", "-d", 256, "--flops")
     assert in_flops["finite"]["M"] == finite["M"]
     assert in_flops["flops"]["factor"] == 4
+
+
+def test_a_plan_says_which_d_and_why(run):
+    small = ("plan", "--compute", "1e3", "--tokens", "1e3")
+    for more, words in (
+        ((), "d = inf (the default: d never limits M)"),
+        (("-d", 64), "d = 64"),
+        (("-d", "inf"), "d = inf"),
+    ):
+        assert run(*small, *more)[1].splitlines()[1] == f"Regime II, {words}, tested at its own length"
 
 
 def test_tradeoff(fields, tmp_path):

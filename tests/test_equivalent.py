@@ -381,6 +381,25 @@ def test_saturation_is_flagged_and_the_floor_reported_as_zero():
     assert any("reported as 0" in flag and flag.startswith("bias") for flag in far.flags)
 
 
+BOTH = "(check: `seqlaw risk` at these sizes but -d 256, with --rung exact and with --rung equivalent)"
+
+
+@pytest.mark.parametrize(
+    ("M", "d", "check"),
+    [
+        (32, 256, "(check: `seqlaw risk --rung exact` at these sizes)"),
+        (32, math.inf, BOTH),
+        (32, 10**9, BOTH),
+        (10**5, math.inf, "about this value"),
+    ],
+)
+def test_a_saturated_student_is_checked_at_one_d_on_both_rungs(M, d, check):
+    """The exact rung has no d = inf and takes no large one: there the check needs a d of its own, twice."""
+    [flag] = [f for f in equivalent_risk(make(M=M, d=d, L=10**15)).flags if f.startswith("saturated")]
+    assert flag.endswith(check)
+    assert flag.count("-d ") == ("-d " in check)
+
+
 def test_a_student_as_wide_as_the_teacher():
     risk = equivalent_risk(make(M=64, d=64))
     assert risk.approx == pytest.approx(0.0, abs=1e-15)

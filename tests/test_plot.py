@@ -42,3 +42,19 @@ def test_the_figure_says_which_curve_was_asked_for(tmp_path):
     text = picture.read_text()
     for words in ("Regime II", "Regime I, for comparison", "relative to P = 8"):
         assert f"<!-- {words} -->" in text or f"{words} -->" in text, words
+
+
+def test_drawing_leaves_no_trace_and_gives_the_same_bytes(tmp_path):
+    """The ids of an SVG come from a salt in matplotlib's global settings: ours while a file is written."""
+    import matplotlib
+
+    files = []
+    for theirs in (None, None, "a salt of theirs"):
+        with matplotlib.rc_context({"svg.hashsalt": theirs}):
+            before = dict(matplotlib.rcParams)
+            figure, grid = plot.new_figure(3, 2)
+            grid[0, 0].plot([1, 2], [1, 3], marker="o")
+            plot.save(figure, tmp_path / "picture.svg")
+            assert dict(matplotlib.rcParams) == before
+        files.append((tmp_path / "picture.svg").read_bytes())
+    assert files[0] == files[1] == files[2]

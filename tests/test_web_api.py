@@ -23,7 +23,9 @@ from hypothesis import strategies as st
 
 import seqlaw
 from seqlaw.cli import explore, main
+from seqlaw.cli.options import modes_or_default
 from seqlaw.model.checks import InputError, MissingLibrary
+from seqlaw.model.schedule import GAMMA, STEPS
 from seqlaw.planning.budget import Budget
 from seqlaw.spec import read
 from seqlaw.web import copying, guard, panels, pool, schema
@@ -112,6 +114,21 @@ def test_a_guide_ends_where_the_theorem_does(server):
         assert guide[2] == pytest.approx(answer["rows"][2][name])
 
 
+def test_the_slopes_of_a_curve_have_no_chance_in_them(server):
+    answer = server.post("/api/curve", json=QUESTION | {"along": "P"}).json()
+    assert answer["se_is"] == "curvature"
+    assert set(answer["slopes"]["bias"]) == {"slope", "se"}
+
+
+def test_the_page_starts_with_the_defaults_of_the_commands():
+    """The risk views with d of `risk`, the planner with that of `plan`."""
+    text = (files("seqlaw.web") / "static" / "state.js").read_text(encoding="utf-8")
+    first = dict(re.findall(r'(\w+): "([^"]*)"', text))
+    assert first["d"] == str(modes_or_default(None, SETTING.teacher))
+    assert first["plan_d"] == "inf"
+    assert (first["gamma"], first["L"]) == (str(GAMMA), str(STEPS))
+
+
 def test_longer_or_more_is_the_librarys(server):
     body = QUESTION | {"tokens": 1e5, "eval_lengths": [64], "points": 4}
     answer = server.post("/api/tradeoff", json=body).json()
@@ -154,6 +171,7 @@ def test_the_six_panels_have_the_papers_slopes(server):
     assert len(slopes) == 10
     # The paper's slopes scatter by up to 0.075 over repetitions (variance along P in Regime I).
     assert all(abs(c["slope"] - c["paper"]) < 0.08 for c in slopes)
+    assert {c["se_is"] for c in slopes} == {"curvature"}  # nothing is drawn
 
 
 def run(capsys, command):
@@ -177,6 +195,7 @@ def test_the_panels_of_a_reproduce_folder_are_its_own_and_so_is_the_copied_run(t
     assert [c["slope"] for c in curves] == [row["slope"] for row in again]
     # The quick grid has one sketch of the bias, and so the error of the fit instead of one over sketches.
     assert [c["se"] for c in curves[1:]] == [row["slope_se"] for row in again[1:]]
+    assert [c["se_is"] for c in curves] == ["curvature"] + 3 * ["standard error"]
     assert [c["axis"] for c in curves] == ["R", "N", "P", "R"]
     assert all(len(c["error"]) == len(c["y"]) == len(c["x"]) for c in curves[1:])
     printed = run_python(answer["copy"]["python"])

@@ -1,123 +1,31 @@
 """seqlaw: a laboratory for linear RNN scaling laws. When do longer sequences beat more sequences?
 
-The public names, and nothing else. `risk` and `curve` answer on any rung; `rates`, `plan` and `tradeoff`
-are the theorem, an allocation, and longer or more; `sweep` runs many questions; the rest builds and inspects.
+The public names, and nothing else: `seqlaw.public` imports them. `risk` and `curve` answer on any rung;
+`rates`, `plan` and `tradeoff` are the theorem, an allocation, and longer or more; `sweep` runs many
+questions; the rest builds and inspects. They are loaded when the first is asked for, NumPy and SciPy with
+them: a bare `import seqlaw` is so light that the command line can catch Ctrl-C from its first moment on.
 """
 
 import time
-
-from seqlaw.advice.advise import Advice, advise
-from seqlaw.advice.held_out import HeldOut, held_out
-from seqlaw.fit import PowerFit, fit_power_law
-from seqlaw.measuring.measure import Estimate, Measurement, measure
-from seqlaw.measuring.saving import save_teacher
-from seqlaw.model.assumptions import setting_flags, teacher_flags
-from seqlaw.model.checks import InputError
-from seqlaw.model.descent import Moments, Spectrum, descend
-from seqlaw.model.randomness import generator
-from seqlaw.model.schedule import WSD, BlockDecay, Constant, Cosine, Explicit, Schedule
-from seqlaw.model.setting import Setting
-from seqlaw.model.sketch import (
-    Problem,
-    SingularProblem,
-    gaussian_sketch,
-    position_moments,
-    sketched_problem,
-    sketched_problems,
-)
-from seqlaw.model.teacher import PRESETS, Modes, Teacher, full_state_loss
-from seqlaw.planning.budget import Allocation, Budget
-from seqlaw.planning.corollary import corollary
-from seqlaw.planning.finite import FinitePlan
-from seqlaw.planning.plan import Plan, plan
-from seqlaw.planning.program import program
-from seqlaw.planning.tradeoff import Tradeoff, tradeoff
-from seqlaw.rungs.ask import along, curve, risk, risks
-from seqlaw.rungs.equivalent import equivalent_risk, equivalent_risks
-from seqlaw.rungs.exact import exact_risk, exact_risks, exact_rows, finite_filter_variance
-from seqlaw.rungs.moments import moments_of, nested_moments, sample_moments
-from seqlaw.rungs.rates import Rates, rates
-from seqlaw.rungs.sampled import covariance_event, sampled_risk, sampled_risks, sampled_rows, sampled_terms
-from seqlaw.rungs.score import score
-from seqlaw.rungs.terms import Risk
-from seqlaw.rungs.trajectories import trajectories, trajectory_chunks
-from seqlaw.spectrum import AveragedSpectrum, averaged_spectrum
-from seqlaw.sweeping.run import export, load, sweep
+from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
 _loaded = time.time()  # `lab.software` refuses to record numbers of files that changed after this
 
-__all__ = [
-    "PRESETS",
-    "WSD",
-    "Advice",
-    "Allocation",
-    "AveragedSpectrum",
-    "BlockDecay",
-    "Budget",
-    "Constant",
-    "Cosine",
-    "Estimate",
-    "Explicit",
-    "FinitePlan",
-    "HeldOut",
-    "InputError",
-    "Measurement",
-    "Modes",
-    "Moments",
-    "Plan",
-    "PowerFit",
-    "Problem",
-    "Rates",
-    "Risk",
-    "Schedule",
-    "Setting",
-    "SingularProblem",
-    "Spectrum",
-    "Teacher",
-    "Tradeoff",
-    "advise",
-    "along",
-    "averaged_spectrum",
-    "corollary",
-    "covariance_event",
-    "curve",
-    "descend",
-    "equivalent_risk",
-    "equivalent_risks",
-    "exact_risk",
-    "exact_risks",
-    "exact_rows",
-    "export",
-    "finite_filter_variance",
-    "fit_power_law",
-    "full_state_loss",
-    "gaussian_sketch",
-    "generator",
-    "held_out",
-    "load",
-    "measure",
-    "moments_of",
-    "nested_moments",
-    "plan",
-    "position_moments",
-    "program",
-    "rates",
-    "risk",
-    "risks",
-    "sample_moments",
-    "sampled_risk",
-    "sampled_risks",
-    "sampled_rows",
-    "sampled_terms",
-    "save_teacher",
-    "score",
-    "setting_flags",
-    "sketched_problem",
-    "sketched_problems",
-    "sweep",
-    "teacher_flags",
-    "tradeoff",
-    "trajectories",
-    "trajectory_chunks",
-]
+if TYPE_CHECKING:
+    from seqlaw.public import *  # noqa: F403  # the list is there, once
+else:
+
+    def __getattr__(name):
+        """A public name, or a submodule that these have loaded."""
+        if name == "__all__" or not name.startswith("__"):
+            from importlib import import_module
+
+            public = import_module("seqlaw.public")
+            globals().update({known: getattr(public, known) for known in ("__all__", *public.__all__)})
+            if name in globals():
+                return globals()[name]
+        raise AttributeError(f"module 'seqlaw' has no attribute {name!r}")
+
+    def __dir__():
+        return sorted({*globals(), *__getattr__("__all__")})

@@ -30,13 +30,11 @@ FORMATS = (".png", ".pdf", ".svg")
 def new_figure(width: float, height: float, rows: int = 1, columns: int = 1) -> tuple[Figure, Any]:
     """A figure without any global state; axes as an array of shape (rows, columns)."""
     try:
-        import matplotlib
+        from matplotlib import figure as figures
         from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
     except ImportError:
         raise MissingLibrary(f"--plot {needs('matplotlib', 'plot')}") from None
-    matplotlib.rcParams["svg.hashsalt"] = "seqlaw"  # element ids of an SVG, otherwise random
-    figure = Figure(figsize=(width, height), layout="constrained", dpi=160)
+    figure = figures.Figure(figsize=(width, height), layout="constrained", dpi=160)
     FigureCanvasAgg(figure)
     return figure, figure.subplots(rows, columns, squeeze=False)
 
@@ -52,11 +50,15 @@ def check_path(path: str | Path) -> Path:
 
 
 def save(figure: Figure, path: str | Path) -> None:
-    """Write the figure without dates, so that equal figures are equal files."""
+    """Write the figure without dates and random names, so that equal figures are equal files."""
+    from matplotlib import rc_context
+
     path = check_path(path)
     metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix.lower(), {})
     try:
-        figure.savefig(path, metadata=metadata)
+        # The ids in an SVG are salted, by a global setting: with ours for as long as the file is written.
+        with rc_context({"svg.hashsalt": "seqlaw"}):
+            figure.savefig(path, metadata=metadata)
     except OSError as error:
         raise InputError("plot", f"must be writable ({error.strerror})", str(path)) from None
 

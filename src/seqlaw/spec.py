@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from seqlaw.model.checks import InputError
+from seqlaw.model.filters import speaking_of
 from seqlaw.model.schedule import Schedule, kind_name, schedule_kind
 from seqlaw.model.teacher import PRESETS, Modes, Teacher
 
@@ -63,7 +64,11 @@ def make_schedule(
             only_wsd = name in ("warmup", "decay")
             rule = "goes with the wsd schedule only" if only_wsd else f"is no field of {kind}"
             raise InputError(f"{where}.{name}", rule, value)
-    schedule: Schedule = make(gamma=gamma, L=L, **given) if R is None else make.reaching(R, gamma, **given)
+    if R is None:
+        schedule: Schedule = make(gamma=gamma, L=L, **given)
+        return schedule
+    with speaking_of(R):
+        schedule = make(gamma=gamma, L=make.steps_reaching(R, gamma), **given)
     return schedule
 
 

@@ -1,93 +1,15 @@
-"""The command line: parse, call, print. `main` turns every error of the user into one line."""
+"""The command line: parse, call, print. This module itself imports nothing that takes time."""
 
 from __future__ import annotations
 
-import os
 import sys
-from typing import Annotated
-
-import typer
-
-import seqlaw
-from seqlaw.cli.options import option_of
-from seqlaw.lab.errors import LabError
-from seqlaw.model.checks import InputError, MissingLibrary
-from seqlaw.model.sketch import SingularProblem
-
-app = typer.Typer(
-    name="seqlaw",
-    help="Linear RNN scaling laws: at your budget, longer sequences or more of them?\n\n"
-    "Example: seqlaw tradeoff --tokens 1e7\n\n"
-    "Each command has an example in its own help: seqlaw COMMAND --help",
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-# The parser's own error class, whichever click typer carries.
-_UsageError: type[Exception] = typer.BadParameter.__mro__[1]
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"seqlaw {seqlaw.__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _root(
-    version: Annotated[
-        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
-    ] = False,
-) -> None:
-    pass
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit: 0, 2 for bad input, 130 for Ctrl-C."""
-    given = sys.argv[1:] if arguments is None else arguments
-    if os.getcwd() not in sys.path:
-        sys.path.append(os.getcwd())  # so that `--schedule mymodule:Name` finds a module that lies here
     try:
-        from seqlaw.cli import register  # imported here: the commands import `app`
+        from seqlaw.cli.app import run  # NumPy, SciPy and typer: long enough for a Ctrl-C
 
-        register.register(app)
-        code = app(args=given or ["--help"], standalone_mode=False)
-    except InputError as error:
-        _fail(f"{option_of(error.field)} {error.rule}{_got(error.value)}")
-    except (SingularProblem, LabError, MissingLibrary) as error:
-        _fail(str(error))
-    except _UsageError as error:
-        text = _elsewhere(error) or getattr(error, "format_message", error.__str__)()
-        _fail(" ".join(text.split()))
-    except MemoryError:
-        _fail("these sizes do not fit in memory (the equivalent rung takes any size)")
+        run(arguments)
     except KeyboardInterrupt:  # outside a command: inside, typer makes it the exit code 130
         sys.exit(130)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
-    sys.exit(code if isinstance(code, int) else 0)
-
-
-def _got(value: object) -> str:
-    """The value of a refusal, if there is one: 10 as it was typed, although it was read as 10.0."""
-    if value is None:
-        return ""
-    if value == "":
-        return ", got nothing"
-    return f", got {value:.15g}" if isinstance(value, float) else f", got {value}"
-
-
-def _elsewhere(error: Exception) -> str:
-    """For an option that only other commands have: which."""
-    if type(error).__name__ != "NoSuchOption":
-        return ""
-    option = getattr(error, "option_name", "")
-    commands = getattr(typer.main.get_command(app), "commands", {}).items()
-    owners = [name for name, one in commands if any(option in p.opts + p.secondary_opts for p in one.params)]
-    return f"No such option: {option} here; it belongs to {', '.join(owners)}" if owners else ""
-
-
-def _fail(message: str) -> None:
-    print(f"seqlaw: {message}", file=sys.stderr)
-    sys.exit(2)

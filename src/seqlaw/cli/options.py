@@ -15,7 +15,7 @@ from typing import Annotated, Any, TypeVar, get_type_hints
 import typer
 
 from seqlaw.model.checks import InputError, whole
-from seqlaw.model.schedule import Schedule
+from seqlaw.model.schedule import GAMMA, STEPS, Schedule
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import PRESETS, Modes, Teacher
 from seqlaw.rungs.threads import cores
@@ -71,16 +71,18 @@ Width = Annotated[
         metavar="INT",
     ),
 ]
+MODES = 1024
+"""d of a power law that nobody chose: enough for the default width, and within reach of every rung."""
 ModeCount = Annotated[
     str | None,
-    typer.Option("--modes", "-d", help="Latent dimensions d.  [default: 1024]", metavar="INT|inf"),
+    typer.Option("--modes", "-d", help=f"Latent dimensions d.  [default: {MODES}]", metavar="INT|inf"),
 ]
 
 
 def modes_or_default(modes: str | None, teacher: Teacher | Modes) -> float | None:
     """d as it was given; else 1024 for a power law, and what the arrays have for arrays."""
     if modes is None:
-        return None if isinstance(teacher, Modes) else 1024
+        return None if isinstance(teacher, Modes) else MODES
     return size("d", modes, infinite=True)
 
 
@@ -136,7 +138,7 @@ class KindOptions:
     """Which kind of schedule."""
 
     schedule: Annotated[str, typer.Option(help="wsd, block, constant or cosine.", metavar="NAME")] = "wsd"
-    gamma: Annotated[float, typer.Option(help="Peak step size.")] = 0.1
+    gamma: Annotated[float, typer.Option(help="Peak step size.")] = GAMMA
     warmup: Annotated[float | None, typer.Option(help="wsd: warm-up fraction.  [default: 0.1]")] = None
     decay: Annotated[float | None, typer.Option(help="wsd: decay fraction.  [default: 0.2]")] = None
 
@@ -150,7 +152,7 @@ class ScheduleOptions(KindOptions):
     """A kind of schedule, and its steps or its horizon."""
 
     steps: Annotated[
-        str | None, typer.Option("--steps", "-L", help="Steps L.  [default: 30000]", metavar="INT")
+        str | None, typer.Option("--steps", "-L", help=f"Steps L.  [default: {STEPS}]", metavar="INT")
     ] = None
     horizon: Annotated[float | None, typer.Option("--horizon", "-R", help="Horizon R, instead of steps.")] = (
         None
@@ -158,7 +160,7 @@ class ScheduleOptions(KindOptions):
 
     def build_schedule(self) -> Schedule:
         if self.horizon is None:
-            return self.build_kind(L=size("L", self.steps or "30000"))
+            return self.build_kind(L=size("L", self.steps or str(STEPS)))
         if self.steps is not None:
             raise InputError("R", "cannot be given together with -L/--steps", self.horizon)
         return self.build_kind(L=None, R=self.horizon)

@@ -138,7 +138,8 @@ def plan(
         print_json("plan", inputs, fields)
         return
     print_text(options.describe(teacher))
-    _print_plan(answer, unit, "FLOPs" if flops else "compute")
+    why = " (the default: d never limits M)" if modes is None and answer.d == math.inf else ""
+    _print_plan(answer, unit, "FLOPs" if flops else "compute", why)
 
 
 def plan_fields(answer: planning.Plan) -> dict[str, Any]:
@@ -204,10 +205,11 @@ PROGRAMS = {
 """What each row of the rates assumes."""
 
 
-def _print_plan(answer: planning.Plan, unit: int, compute: str) -> None:
+def _print_plan(answer: planning.Plan, unit: int, compute: str, why: str) -> None:
+    """`why` says how the plan came to its d."""
     best, risk = answer.finite.best, answer.finite.risk
     tested = "its own length" if answer.eval_length is None else f"length {amount(answer.eval_length)}"
-    print(f"Regime {answer.regime}, d = {amount(answer.d)}, tested at {tested}")
+    print(f"Regime {answer.regime}, d = {amount(answer.d)}{why}, tested at {tested}")
     print_table(
         [
             (

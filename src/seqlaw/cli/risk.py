@@ -141,6 +141,7 @@ def curve(
         for point, answer in zip(settings, answers, strict=True)
     ]
     slopes = {name: _slope(along, name, rows) for name in ("approx", "bias", "variance", "reducible")}
+    kind = ask.error_name(rung)
     flags = merge_flags([answer.flags for answer in answers], along, [row[along] for row in rows])
     if plot is not None:
         from seqlaw.plot import draw_curve
@@ -155,6 +156,7 @@ def curve(
             {
                 "rows": [row | {"standard_error": error} for row, error in zip(rows, errors, strict=True)],
                 "slopes": slopes,
+                "se_is": kind,
                 "accuracy": dict(answers[0].accuracy),
                 "flags": flags,
             },
@@ -168,15 +170,18 @@ def curve(
         header=(along, *names),
         title=f"{regime_words(setting)}, rung {rung}: {_sizes(setting, along)}, tested at {where}",
     )
+    mark = "± " if kind == "standard error" else ""
     print_table(
         # A constant term has the slope of its rounding, 1e-15: that is 0.
         [
-            (name, round(fit["slope"], 12) + 0.0, f"± {round(fit['se'], 12):.2g}")
+            (name, round(fit["slope"], 12) + 0.0, f"{mark}{round(fit['se'], 12):.2g}")
             for name, fit in slopes.items()
             if fit is not None
         ],
-        header=("term", f"slope against {along}", "standard error"),
+        header=("term", f"slope against {along}", kind),
     )
+    if kind == "curvature":
+        print_text("Curvature: how far from a straight line on logarithmic axes, as an error of its slope.")
     print_flags(flags)
 
 

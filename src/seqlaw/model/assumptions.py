@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from seqlaw.model.setting import Setting
-from seqlaw.model.teacher import Modes, Teacher
+from seqlaw.model.teacher import Modes, Teacher, as_teacher
 
 
-def teacher_flags(teacher: Teacher | Modes) -> tuple[str, ...]:
-    """The flags of Assumptions 1 and 2."""
+def teacher_flags(teacher: Teacher | Modes | str) -> tuple[str, ...]:
+    """The flags of Assumptions 1 and 2; a preset's name is a teacher."""
+    teacher = as_teacher("teacher", teacher)
     if isinstance(teacher, Modes):
         flags = ["regime-unknown: modes given as arrays have no exponents, so the theorem does not apply"]
         if np.any(teacher.a <= 0):

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from scipy.linalg import eigh
 
 from seqlaw.model.checks import Array, InputError, matrix, whole
-from seqlaw.model.schedule import Schedule
+from seqlaw.model.schedule import Schedule, as_schedule
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -52,7 +52,7 @@ def operator_norm(G: Array) -> float:
 def descend(
     G: ArrayLike,
     C: ArrayLike,
-    schedule: Schedule,
+    schedule: Schedule | str,
     *,
     safeguard: bool = True,
     checkpoints: Iterable[int] = (),
@@ -60,12 +60,15 @@ def descend(
 ) -> tuple[Array, dict[int, Array]]:
     """Run the recursion; returns B_L and the iterates B_t at the asked checkpoints t = 0 … L.
 
+    A schedule's name stands for γ = 0.1 and L = 30000.
+
     `callback(t, B_t)` is called after every step and must not change B_t. Without the safeguard
     the steps are taken as they are, however unstable.
     """
     G = np.asarray(G, dtype=np.float64)
     G = matrix("G", G, (G.shape[0], G.shape[0]) if G.ndim == 2 else (0, 0))
     C = matrix("C", C, G.shape)
+    schedule = as_schedule("schedule", schedule)
     wanted = {whole("checkpoints", t, least=0, most=schedule.L) for t in checkpoints}
     if safeguard:
         schedule = schedule.safeguarded(operator_norm(G))

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -36,6 +37,17 @@ def steps_to(R: float, gamma: float) -> int:
     if steps > MOST_STEPS:
         raise InputError("R", f"must be at most {MOST_STEPS:g} times gamma", R)
     return max(1, math.ceil(steps))
+
+
+@contextmanager
+def speaking_of(R: float) -> Iterator[None]:
+    """An error about L becomes one about R, which has chosen that L."""
+    try:
+        yield
+    except InputError as error:
+        if error.field.endswith(".L"):
+            raise InputError("R", f"asks for {error.value} steps, but L {error.rule}", R) from None
+        raise
 
 
 class Schedule(ABC):
@@ -64,31 +76,25 @@ class Schedule(ABC):
         """log ψ(s) for arguments that have been checked."""
 
     @classmethod
-    def from_horizon(cls, R: float, gamma: float, **shape: float) -> Self:
+    def steps_reaching(cls, R: float, gamma: float) -> int:
+        """The fewest steps whose horizon reaches R: ⌈R/γ⌉, unless the schedule says otherwise."""
+        return steps_to(R, gamma)
+
+    @classmethod
+    def from_horizon(cls, R: float, gamma: float) -> Self:
         """The schedule with the fewest steps whose horizon reaches R."""
         make: Callable[..., Self] = cls
-        return make(gamma=gamma, L=steps_to(R, gamma), **shape)
+        with speaking_of(R):
+            return make(gamma=gamma, L=cls.steps_reaching(R, gamma))
 
     def with_horizon(self, R: float) -> Self:
         """A schedule of the same kind, peak step and shape with the fewest steps that reach R."""
-        return self.reaching(R, self.gamma, **self._shape())
-
-    @classmethod
-    def reaching(cls, R: float, gamma: float, **shape: float) -> Self:
-        """`from_horizon`, with an error that speaks of R where R asks for too few steps."""
-        try:
-            return cls.from_horizon(R, gamma, **shape)
-        except InputError as error:
-            if error.field.endswith(".L"):
-                raise InputError("R", f"asks for {error.value} steps, but L {error.rule}", R) from None
-            raise
+        with speaking_of(R):
+            return self.with_steps(self.steps_reaching(R, self.gamma))
 
     def with_steps(self, L: int) -> Self:
         """A schedule of the same kind, peak step and shape with L steps."""
         return replace(self, L=L)  # type: ignore[type-var]  # every subclass is a dataclass
-
-    def _shape(self) -> dict[str, float]:
-        return {}
 
     def steps(self) -> Array:
         """All step sizes γ_1 … γ_L."""

@@ -6,6 +6,7 @@ Each says its step sizes, their sum, its horizon R, and log ψ; the interface is
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -15,9 +16,20 @@ from scipy.special import log1p
 
 from seqlaw.model.checks import Array, InputError, positive, real, vector, whole
 from seqlaw.model.extension import IMPORT_PATH, import_object, path_of
-from seqlaw.model.filters import MOST_STEPS, Schedule, ramp_power_sums, steps_to, sum_logs
+from seqlaw.model.filters import MOST_STEPS, Schedule, ramp_power_sums, speaking_of, steps_to, sum_logs
 
-__all__ = ["SCHEDULES", "WSD", "BlockDecay", "Constant", "Cosine", "Explicit", "Schedule"]
+__all__ = [
+    "GAMMA",
+    "SCHEDULES",
+    "STEPS",
+    "WSD",
+    "BlockDecay",
+    "Constant",
+    "Cosine",
+    "Explicit",
+    "Schedule",
+    "as_schedule",
+]
 
 
 def _check(schedule: Any, *, least: int) -> None:
@@ -119,8 +131,11 @@ class WSD(Schedule):
         """L_s."""
         return self.L - round(self.decay * self.L)
 
-    def _shape(self) -> dict[str, float]:
-        return {"warmup": self.warmup, "decay": self.decay}
+    @classmethod
+    def from_horizon(cls, R: float, gamma: float, *, warmup: float = 0.1, decay: float = 0.2) -> Self:
+        """The schedule with the fewest steps whose horizon reaches R, and these fractions."""
+        with speaking_of(R):
+            return cls(gamma=gamma, L=cls.steps_reaching(R, gamma), warmup=warmup, decay=decay)
 
     def at(self, t: ArrayLike) -> Array:
         t = np.asarray(t, dtype=np.float64)
@@ -188,11 +203,11 @@ class BlockDecay(Schedule):
         return total
 
     @classmethod
-    def from_horizon(cls, R: float, gamma: float, **shape: float) -> Self:
+    def steps_reaching(cls, R: float, gamma: float) -> int:
         """The smallest L with γ⌊L/ln L⌋ ≥ R: R = 1200, γ = 0.1 gives the paper's L = 142397."""
         wanted = steps_to(R, gamma)
         if wanted <= 2:
-            return cls(gamma=gamma, L=2, **shape)
+            return 2
         low, high = 3, 4  # L/ln L grows from L = 3 on
         while math.floor(high / math.log(high)) < wanted:
             low, high = high, 2 * high
@@ -202,7 +217,7 @@ class BlockDecay(Schedule):
                 low = middle
             else:
                 high = middle
-        return cls(gamma=gamma, L=high, **shape)
+        return high
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -255,12 +270,25 @@ class Explicit(Schedule):
         return total
 
     @classmethod
-    def from_horizon(cls, R: float, gamma: float, **shape: float) -> Self:
+    def steps_reaching(cls, R: float, gamma: float) -> int:
         raise InputError("R", "cannot choose the length of an explicit schedule: give its sizes", R)
 
 
 SCHEDULES: dict[str, type[Schedule]] = {kind.name: kind for kind in (WSD, BlockDecay, Constant, Cosine)}
 """The schedules that a name, a step count or horizon and a peak step size define."""
+
+GAMMA, STEPS = 0.1, 30_000
+"""γ and L of a schedule that is given by its name alone, in Python and on the command line."""
+
+
+def as_schedule(field: str, value: object) -> Schedule:
+    """A schedule as it is, or that of a name ("wsd", "block", …) with γ = 0.1, L = 30000; else an error."""
+    if isinstance(value, Schedule):
+        return value
+    if isinstance(value, str):
+        make: Callable[..., Schedule] = schedule_kind(value, field=field)
+        return make(gamma=GAMMA, L=STEPS)
+    raise InputError(field, f"must be one of {', '.join(SCHEDULES)}, or a Schedule", value)
 
 
 def schedule_kind(name: str, *, field: str = "schedule") -> type[Schedule]:

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 
 from seqlaw.model.checks import InputError, whole
-from seqlaw.model.schedule import Schedule
-from seqlaw.model.teacher import LONGEST, Modes, Teacher
+from seqlaw.model.schedule import Schedule, as_schedule
+from seqlaw.model.teacher import LONGEST, Modes, Teacher, as_teacher
 
 LARGEST = 10**36
 """The largest N and finite d that are taken: beyond any use, and far from the end of floating point."""
@@ -15,12 +15,13 @@ WIDEST = 10**18
 """The largest M: as far as the sums over modes place their nodes."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False)
 class Setting:
     """The student of width M, trained on N trajectories of length P, scored at length `eval_length`.
 
-    `teacher` is a power law (with `d` modes; math.inf where a rung allows it) or measured `Modes`,
-    which bring their own d. `eval_length` None means the training length P, as in the paper.
+    `teacher` is a power law (with `d` modes; math.inf where a rung allows it), the name of a preset, or
+    measured `Modes`, which bring their own d. `schedule` is a Schedule or the name of one, which then has
+    γ = 0.1 and L = 30000. `eval_length` None means the training length P, as in the paper.
     """
 
     teacher: Teacher | Modes
@@ -31,21 +32,35 @@ class Setting:
     d: float | None = None
     eval_length: int | None = None
 
-    def __post_init__(self) -> None:
-        for name, most in (("M", WIDEST), ("N", LARGEST), ("P", LONGEST)):
-            object.__setattr__(self, name, whole(name, getattr(self, name), most=most))
-        if isinstance(self.teacher, Modes):
-            if self.d is not None and self.d != self.teacher.d:
-                raise InputError("d", f"must be {self.teacher.d}, the number of modes given", self.d)
-            object.__setattr__(self, "d", self.teacher.d)
-        elif self.d is None:
+    # Written out since it takes more than it keeps: a name becomes what it names.
+    def __init__(
+        self,
+        *,
+        teacher: Teacher | Modes | str,
+        M: int,
+        N: int,
+        P: int,
+        schedule: Schedule | str,
+        d: float | None = None,
+        eval_length: int | None = None,
+    ) -> None:
+        teacher = as_teacher("Setting.teacher", teacher)
+        M, N, P = whole("M", M, most=WIDEST), whole("N", N, most=LARGEST), whole("P", P, most=LONGEST)
+        if isinstance(teacher, Modes):
+            if d is not None and d != teacher.d:
+                raise InputError("d", f"must be {teacher.d}, the number of modes given", d)
+            d = teacher.d
+        elif d is None:
             raise InputError("d", "must be given for a power-law teacher", None)
-        elif self.d != math.inf:
-            object.__setattr__(self, "d", whole("d", self.d, most=LARGEST))
-        if self.d is not None and self.M > self.d:
-            raise InputError("M", f"must be at most d = {self.d}", self.M)
-        if self.eval_length is not None:
-            object.__setattr__(self, "eval_length", whole("eval_length", self.eval_length, most=LONGEST))
+        elif d != math.inf:
+            d = whole("d", d, most=LARGEST)
+        if M > d:
+            raise InputError("M", f"must be at most d = {d}", M)
+        if eval_length is not None:
+            eval_length = whole("eval_length", eval_length, most=LONGEST)
+        schedule = as_schedule("Setting.schedule", schedule)
+        # Past the frozen __setattr__, once.
+        vars(self).update(teacher=teacher, M=M, N=N, P=P, schedule=schedule, d=d, eval_length=eval_length)
 
     @property
     def test_length(self) -> int:

@@ -192,6 +192,23 @@ class Modes:
         return self.sigma_0 * share, np.where(P == 1, 0.0, innovation)
 
 
+def as_teacher(field: str, value: object) -> Teacher | Modes:
+    """A teacher as it is, or the preset of that name (files: `seqlaw.spec.load_teacher`); else an error."""
+    if isinstance(value, (Teacher, Modes)):
+        return value
+    if isinstance(value, str) and value in PRESETS:
+        return PRESETS[value]
+    raise InputError(field, f"must be one of {', '.join(PRESETS)}, a Teacher or Modes", value)
+
+
+def as_power_law(field: str, value: object) -> Teacher:
+    """`as_teacher` where exponents are needed, which arrays do not have."""
+    teacher = as_teacher(field, value)
+    if isinstance(teacher, Modes):
+        raise InputError(field, "must be a power law: the theorem has no rates for arrays", "arrays")
+    return teacher
+
+
 def full_state_loss(modes: Modes, A: ArrayLike, P: int) -> float:
     """𝓛(A) = ½ tr Σ_ξ + ½ ‖(A - A*) H_P^{1/2}‖²_F, the loss of a predictor that sees all d modes."""
     A = np.asarray(A, dtype=np.float64)

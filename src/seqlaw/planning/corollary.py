@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from seqlaw.model.checks import InputError
-from seqlaw.model.teacher import Teacher
+from seqlaw.model.teacher import Teacher, as_power_law
 
 SIZES = ("M", "N", "P", "R")
 
@@ -32,8 +32,9 @@ class Corollary:
     exponents: Exponents
 
 
-def corollary(teacher: Teacher, tau: float) -> Corollary:
-    """The corollary's exponents at T = K^τ, with its own choice of phase."""
+def corollary(teacher: Teacher | str, tau: float) -> Corollary:
+    """The corollary's exponents at T = K^τ, with its own choice of phase; a preset's name is a teacher."""
+    teacher = as_power_law("teacher", teacher)
     regime, alpha, theta = teacher.regime, teacher.alpha, teacher.theta
     if regime == "outside":
         raise InputError("theta", "must be at least alpha - 2r for the corollary", theta)

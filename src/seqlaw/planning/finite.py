@@ -60,7 +60,7 @@ def finite_plan(search: Search) -> FinitePlan:
         raise InputError("compute", "leaves no allocation under these limits", search.budget.compute)
     profiles = take_profiles(search, search.best(), box)
     _polish(search, search.best(), box)  # a profile may have passed closer to the optimum
-    # The search took quick sums, right to 1e-4: the accurate ones decide between the best few.
+    # The search took quick sums, right to 2e-4: the accurate ones decide between the best few.
     finalists = sorted(search.seen, key=search.value)[:12]
     risks = dict(zip(finalists, equivalent_risks([search.setting(t) for t in finalists]), strict=True))
     best = _thriftiest(finalists, lambda t: risks[t].reducible, lambda t: search.allocation(t).compute)

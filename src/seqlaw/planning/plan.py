@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from seqlaw.model.amount import amount
 from seqlaw.model.assumptions import teacher_flags
 from seqlaw.model.checks import InputError
-from seqlaw.model.schedule import WSD, Explicit, Schedule
-from seqlaw.model.teacher import Modes, Teacher
+from seqlaw.model.schedule import Explicit, Schedule, as_schedule
+from seqlaw.model.teacher import Modes, Teacher, as_teacher
 from seqlaw.planning.budget import Budget, Search
 from seqlaw.planning.corollary import Corollary, corollary
 from seqlaw.planning.finite import FinitePlan, finite_plan
 from seqlaw.planning.program import SETTINGS, Program, program
+from seqlaw.rungs.ask import Progress
 from seqlaw.rungs.equivalent import equivalent_risk
 from seqlaw.rungs.sampled import sampled_risks
 from seqlaw.rungs.terms import Risk
 
 FLOPS_PER_UNIT = 4
 """FLOPs of one unit N·P·M²·L: 2M² for the prediction and 2M² for the gradient, a token and step."""
-Progress = Callable[[int, int], None]
-"""What is told (done, total) data sets."""
 _DRAWS = 3e8  # normals that a confirmation may cost
 
 
@@ -51,10 +49,10 @@ class Plan:
 
 
 def plan(
-    teacher: Teacher | Modes,
+    teacher: Teacher | Modes | str,
     budget: Budget,
     *,
-    schedule: Schedule | None = None,
+    schedule: Schedule | str | None = None,
     d: float | None = None,
     eval_length: int | None = None,
     confirm: bool | None = None,
@@ -62,12 +60,15 @@ def plan(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> Plan:
-    """The allocation of a budget; `schedule` gives the kind, shape and peak step (default WSD, γ = 0.1).
+    """The allocation of a budget; `teacher` and `schedule` may be names.
 
-    d defaults to infinitely many modes. `confirm` samples the optimum on the sampled rung; by default where
-    the frozen filter is flagged. That can take minutes: it runs on `workers` processes and tells `progress`.
+    `schedule` gives the kind, shape and peak step (default and of a name: WSD, γ = 0.1); its own L does not
+    matter. d defaults to infinitely many modes, so that it never limits M. `confirm` samples the optimum on
+    the sampled rung; by default where the frozen filter is flagged. That can take minutes: it runs on
+    `workers` threads and tells `progress`.
     """
-    schedule = WSD(gamma=0.1, L=10**6) if schedule is None else schedule
+    teacher = as_teacher("teacher", teacher)
+    schedule = as_schedule("schedule", "wsd" if schedule is None else schedule)
     if isinstance(schedule, Explicit):
         raise InputError("schedule", "must have a free number of steps", "explicit")
     K = schedule.gamma * budget.compute

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from seqlaw.model.teacher import Teacher
+from seqlaw.model.checks import InputError
+from seqlaw.model.teacher import Teacher, as_power_law
 from seqlaw.planning.corollary import SIZES, Exponents, risk_terms
 
 SETTINGS = ("paper", "proved", "free")
@@ -31,8 +32,11 @@ class Program:
     """The terms and conditions that hold with equality."""
 
 
-def program(teacher: Teacher, tau: float, setting: str) -> Program | None:
-    """The optimum at T = K^τ, or None where no allocation satisfies the setting."""
+def program(teacher: Teacher | str, tau: float, setting: str) -> Program | None:
+    """The optimum at T = K^τ (None: no allocation satisfies the setting); a preset's name is a teacher."""
+    teacher = as_power_law("teacher", teacher)
+    if setting not in SETTINGS:
+        raise InputError("setting", f"must be one of {', '.join(SETTINGS)}", setting)
     names, rows, limits = _constraints(teacher, tau, conditions=setting != "free")
     equality = (_COMPUTE, 1.0) if setting == "paper" else None
     if setting != "paper":

@@ -17,7 +17,11 @@ from seqlaw.rungs.sampled import sampled_risks
 from seqlaw.rungs.terms import Risk
 
 RUNGS = ("sampled", "exact", "equivalent")
+DRAWN = ("sampled", "exact")
+"""The rungs whose numbers depend on the seed."""
 AXES = ("M", "N", "P", "R")
+Progress = Callable[[int, int], None]
+"""What is told (done, total) data sets."""
 
 
 def risks(
@@ -28,11 +32,12 @@ def risks(
     repetitions: int = 2,
     seed: int = 0,
     workers: int = 1,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> list[Risk]:
     """The risk of each setting on a rung; settings that can share work do.
 
-    `sampled` draws sketches and trajectories, `exact` draws sketches only, `equivalent` draws nothing.
+    `sampled` draws sketches and trajectories, on `workers` threads, and tells `progress`; `exact` draws
+    sketches only; `equivalent` draws nothing, and the options but `rung` mean nothing to it.
     """
     sketches, repetitions = whole("sketches", sketches), whole("repetitions", repetitions)
     seed = whole("seed", seed, least=0)
@@ -53,9 +58,31 @@ def risks(
     raise InputError("rung", f"must be one of {', '.join(RUNGS)}{theorem}", rung)
 
 
-def risk(setting: Setting, **how: Any) -> Risk:
-    """The risk of one setting; the keywords are those of `risks`."""
-    return risks([setting], **how)[0]
+def risk(
+    setting: Setting,
+    *,
+    rung: str = "equivalent",
+    sketches: int = 4,
+    repetitions: int = 2,
+    seed: int = 0,
+    workers: int = 1,
+    progress: Progress | None = None,
+) -> Risk:
+    """The risk of one setting on a rung, as `risks` has it."""
+    return risks(
+        [setting],
+        rung=rung,
+        sketches=sketches,
+        repetitions=repetitions,
+        seed=seed,
+        workers=workers,
+        progress=progress,
+    )[0]
+
+
+def error_name(rung: str) -> str:
+    """What the standard error of a slope is, on a rung: an error only where something was drawn."""
+    return "standard error" if rung in DRAWN else "curvature"
 
 
 def spaced(axis: str, low: float, high: float, points: int) -> list[float]:
@@ -82,6 +109,25 @@ def along(setting: Setting, axis: str, values: Sequence[float]) -> list[Setting]
     return [replace(setting, **change) for change in changes]
 
 
-def curve(setting: Setting, axis: str, values: Sequence[float], **how: Any) -> list[Risk]:
-    """The risk along one size, in one call; the keywords are those of `risks`."""
-    return risks(along(setting, axis, values), **how)
+def curve(
+    setting: Setting,
+    axis: str,
+    values: Sequence[float],
+    *,
+    rung: str = "equivalent",
+    sketches: int = 4,
+    repetitions: int = 2,
+    seed: int = 0,
+    workers: int = 1,
+    progress: Progress | None = None,
+) -> list[Risk]:
+    """The risk along one size (`along`: M, N, P or R) on a rung, as `risks` has it."""
+    return risks(
+        along(setting, axis, values),
+        rung=rung,
+        sketches=sketches,
+        repetitions=repetitions,
+        seed=seed,
+        workers=workers,
+        progress=progress,
+    )

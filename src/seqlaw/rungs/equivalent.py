@@ -32,6 +32,8 @@ _LEAST_TRAINING = 1e-4
 """Σγ‖G‖ below which (1-ψ)², of order its square, drowns in the contour's 1e-13."""
 FLOOR = 1e-12
 """A bias below this share of F(0) is not resolved and is reported as 0."""
+_CHECKABLE = 2**13
+"""Modes that the exact rung takes within a minute or so."""
 _CHUNK = 2**18  # points × nodes at a time
 _TILE = 2**18  # entries of K and J at a time
 
@@ -45,7 +47,7 @@ def equivalent_risk(setting: Setting) -> Risk:
 def equivalent_risks(settings: Sequence[Setting], *, quick: bool = False) -> list[Risk]:
     """The expected risk of each setting; settings of one teacher and d are computed together.
 
-    `quick` takes coarser sums, good to 1e-4, for searches over many settings.
+    `quick` takes coarser sums, good to 2e-4 of the reducible risk, for searches over many settings.
     """
     answers: list[Risk | None] = [None] * len(settings)
     groups: dict[Any, list[int]] = {}
@@ -293,6 +295,16 @@ def _moved_diagonal(own: Population, coarse: Rule, P_test: int, h: Array, path: 
     return np.asarray(diagonal)
 
 
+def _exact_check(setting: Setting) -> str:
+    """How to look at single sketches, in words: both rungs at one d, which the exact one can hold."""
+    if setting.d is not None and setting.d <= _CHECKABLE:
+        return " (check: `seqlaw risk --rung exact` at these sizes)"
+    if 8 * setting.M <= _CHECKABLE:
+        sizes = f"at these sizes but -d {8 * setting.M}"
+        return f" (check: `seqlaw risk` {sizes}, with --rung exact and with --rung equivalent)"
+    return ""
+
+
 def _risk(setting: Setting, schedule: Schedule, row: dict[str, float]) -> Risk:
     flags = [*setting_flags(setting), "cross: of lower order on this rung, reported as 0"]
     if schedule is not setting.schedule:
@@ -303,11 +315,9 @@ def _risk(setting: Setting, schedule: Schedule, row: dict[str, float]) -> Risk:
         row["variance"] = max(row["variance"], 0.0)
     saturation = schedule.total * row["kappa"]
     if saturation > 1:
-        finite = f", with -d {8 * setting.M} say" if setting.d == math.inf else ""
         flags.append(
             f"saturated: sum(gamma) * kappa(0) = {saturation:.3g} > 1, the smallest eigenvalues rule "
-            "the bias and sketches scatter about this value (check: `seqlaw risk --rung exact` at these "
-            f"sizes{finite})"
+            f"the bias and sketches scatter about this value{_exact_check(setting)}"
         )
     if row["bias"] < FLOOR * row["source_energy"]:
         flags.append(f"bias: below {FLOOR:g} of the source energy, reported as 0")

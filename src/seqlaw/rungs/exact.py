@@ -11,7 +11,7 @@ import numpy as np
 
 from seqlaw.model.assumptions import setting_flags
 from seqlaw.model.descent import Spectrum
-from seqlaw.model.schedule import Schedule
+from seqlaw.model.schedule import Schedule, as_schedule
 from seqlaw.model.setting import Setting
 from seqlaw.model.sketch import Problem, gaussian_sketch, sketched_problem, weighted_square
 from seqlaw.rungs.rows import Row, columns, families, indices, summarise, with_sums
@@ -49,12 +49,12 @@ def exact_variance(problem: Problem, N: int, schedule: Schedule, test: Problem, 
     return float(np.sum((noise.covariance @ filtered) * (filtered @ weight))) / (2.0 * N * problem.P)
 
 
-def finite_filter_variance(problem: Problem, N: int, schedule: Schedule, test: Problem) -> float:
+def finite_filter_variance(problem: Problem, N: int, schedule: Schedule | str, test: Problem) -> float:
     """The paper's guide Var^ff = tr(Ω_P)/(2NP) Σ_j (μ_j g(μ_j))², which drops the lagged scores.
 
     At another test length Σ_j μ_j g(μ_j)² [UᵀG'U]_jj takes the place of the sum.
     """
-    g = schedule.response(problem.eigenvalues)
+    g = as_schedule("schedule", schedule).response(problem.eigenvalues)
     weight = (
         problem.eigenvalues
         if test.P == problem.P

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from seqlaw.model.assumptions import teacher_flags
 from seqlaw.model.checks import InputError
 from seqlaw.model.setting import Setting
-from seqlaw.model.teacher import Modes, Teacher
+from seqlaw.model.teacher import Teacher, as_power_law
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,9 +90,7 @@ def bias_guide(teacher: Teacher, R: float, P: float) -> float:
 
 def rates(setting: Setting) -> Rates:
     """The theorem's statement at a setting; regimes outside it are computed as Regime II and flagged."""
-    teacher = setting.teacher
-    if isinstance(teacher, Modes):
-        raise InputError("teacher", "must be a power law: the theorem has no rates for arrays", "arrays")
+    teacher = as_power_law("teacher", setting.teacher)
     alpha, theta = teacher.alpha, teacher.theta
     for name, exponent in (("alpha", alpha), ("theta", theta)):
         if exponent < 1e-3:

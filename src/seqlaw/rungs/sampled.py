@@ -15,7 +15,7 @@ from scipy.linalg import eigh
 from seqlaw.model.assumptions import setting_flags
 from seqlaw.model.checks import InputError, whole
 from seqlaw.model.descent import Moments, Spectrum
-from seqlaw.model.schedule import Schedule
+from seqlaw.model.schedule import Schedule, as_schedule
 from seqlaw.model.setting import Setting
 from seqlaw.model.sketch import Problem, gaussian_sketch, sketched_problem, weighted_square
 from seqlaw.rungs.moments import Method, direct_cost, gram_cost, nested_moments
@@ -47,7 +47,7 @@ class SampledTerms:
 def sampled_terms(
     problem: Problem,
     moments: Moments,
-    schedule: Schedule,
+    schedule: Schedule | str,
     test: Problem | None = None,
     *,
     spectrum: Spectrum | None = None,
@@ -62,7 +62,7 @@ def sampled_terms(
     spectrum = Spectrum.of(moments.G) if spectrum is None else spectrum
     if test.S is not problem.S and not np.array_equal(test.S, problem.S):
         raise InputError("test", "must use the sketch of the training problem", "another sketch")
-    safe = spectrum.safeguard(schedule)
+    safe = spectrum.safeguard(as_schedule("schedule", schedule))
     left = -spectrum.residual(problem.B_star, safe)
     if test.P != problem.P:
         left = left + (problem.B_star - test.B_star)

@@ -54,7 +54,7 @@ def sum_rule(setting: Setting, level: str = "fine") -> Rule:
     """The rule of a setting's spectrum: exact for arrays and short power laws, else head and tail.
 
     `fine` is right to 1e-11 of sums whose terms vary on the scale of log j; with `coarse` double sums the
-    variance is right to 1e-6, with `rough` ones to 1e-4 (measured over exponents up to 5, M up to 10^5).
+    variance is right to 1e-6, with `rough` ones to 2e-4 (measured over exponents up to 5, M up to 10^5).
     """
     head, panels = _LEVELS[level]
     teacher, d = setting.teacher, setting.d

@@ -103,6 +103,8 @@ def _curve(one: Measured, seed: int) -> Curve:
         "error": curve.error,
         "slope": fit.slope,
         "se": fit.se if se is None else se,
+        # Without several sketches to resample, what is left beside the line is its curvature.
+        "se_is": "curvature" if se is None else "standard error",
         "paper": curve.series.printed.slope,
         "guide": one.guide.y,
         "guide_slope": one.guide.slope,

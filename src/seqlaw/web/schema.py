@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, WithJsonSchema
 
 from seqlaw.model.checks import InputError, whole
-from seqlaw.model.schedule import Schedule
+from seqlaw.model.schedule import GAMMA, STEPS, Schedule
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import Teacher
 from seqlaw.planning.budget import Budget
@@ -50,7 +50,7 @@ class ScheduleBody:
     """A kind of schedule, its peak step, and its steps L (30000 unless given) or its horizon R."""
 
     kind: Literal["wsd", "block", "constant", "cosine"] = "wsd"
-    gamma: float = 0.1
+    gamma: float = GAMMA
     L: Size | None = None
     R: Annotated[float, Field(le=LARGEST)] | None = None
     warmup: float | None = None
@@ -61,7 +61,7 @@ class ScheduleBody:
         self.build()
 
     def build(self) -> Schedule:
-        L = 30000 if self.L is None and self.R is None else self.L
+        L = STEPS if self.L is None and self.R is None else self.L
         schedule = make_schedule(
             self.kind, gamma=self.gamma, L=L, R=self.R, warmup=self.warmup, decay=self.decay
         )
@@ -107,7 +107,7 @@ class CurveBody(Question):
     stop: Annotated[float, Field(le=LARGEST)] = 4096
     points: Points = 25
     quick: bool = False
-    """Coarser sums (1e-5 instead of 1e-11), for a slider that is moving."""
+    """Coarser sums (2e-4 of the risk instead of 1e-6), for a slider that is moving."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -18,7 +18,7 @@ from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import Teacher
 from seqlaw.planning.plan import plan
 from seqlaw.planning.tradeoff import split_lengths, tradeoff
-from seqlaw.rungs.ask import along, risks
+from seqlaw.rungs.ask import along, error_name, risks
 from seqlaw.rungs.equivalent import equivalent_risks
 from seqlaw.rungs.moments import cheaper_method, direct_cost, gram_cost
 from seqlaw.rungs.rates import approx_guide, bias_guide, guide_cutoff, rates
@@ -134,6 +134,7 @@ def curve(body: CurveBody, progress: Progress) -> Answer:
         "point": None if point is None else _row(setting, point),
         "accuracy": answers[0].accuracy if point is None else point.accuracy,
         "slopes": {name: _slope(body.along, name, rows) for name in CURVES},
+        "se_is": error_name("equivalent"),
         "copy": copy_curve(body),
         "flags": merge_flags([a.flags for a in answers], body.along, [row[body.along] for row in rows]),
     }

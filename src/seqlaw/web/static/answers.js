@@ -28,7 +28,9 @@ function table(head, rows, caption = "") {
 
 const n = (text) => ({ text, kind: "n" });
 const soft = (text) => ({ text, kind: "soft" });
-const fitError = (se) => (se === null ? "–" : se < 1e-6 ? "< 1e-6" : `± ${number(se, 2)}`);
+// Of a slope: a standard error has its sign; where nothing is drawn, what is left beside the line is its curvature.
+const fitError = (se, kind) => (se === null ? "–" : se < 1e-6 ? "< 1e-6" : `${kind === "curvature" ? "" : "± "}${number(se, 2)}`);
+const CURVATURE = "Curvature: how far from a straight line on logarithmic axes, as an error of its slope.";
 const term = (name) => ({
   node: element("span", {}, Object.assign(element("span", { className: "key" }), { style: `background:${COLOURS[name] ?? "#c9d2da"}` }), name),
 });
@@ -116,11 +118,11 @@ const SHOWERS = {
     const names = ["approx", "bias", "variance", "reducible", "irreducible", "total"];
     const rows = names.map((name) => {
       const slope = answer.slopes[name];
-      return [term(name), n(number(answer.point[name], 5)), n(slope ? `${slope.slope.toFixed(3)} ${fitError(slope.se)}` : "–")];
+      return [term(name), n(number(answer.point[name], 5)), n(slope ? slope.slope.toFixed(3) : "–"), n(slope ? fitError(slope.se, answer.se_is) : "–")];
     });
     const { M, N, P, d, L, R, eval_length } = answer.point;
-    const caption = `At M = ${number(M)}, N = ${number(N)}, P = ${number(P)}, d = ${d === null ? "∞" : number(d)}, L = ${number(L)} (R = ${number(R)}), tested at length ${number(eval_length)}. ${accuracies({ ...answer.accuracy, irreducible: "exact for the teacher" }, names)}`;
-    return [table(["term", n("value here"), n(`slope along ${answer.along} ± standard error`)], rows, caption)];
+    const caption = `At M = ${number(M)}, N = ${number(N)}, P = ${number(P)}, d = ${d === null ? "∞" : number(d)}, L = ${number(L)} (R = ${number(R)}), tested at length ${number(eval_length)}. ${accuracies({ ...answer.accuracy, irreducible: "exact for the teacher" }, names)} ${CURVATURE}`;
+    return [table(["term", n("value here"), n(`slope along ${answer.along}`), n(answer.se_is)], rows, caption)];
   },
 
   tradeoff(answer) {
@@ -176,10 +178,12 @@ const SHOWERS = {
 
   panels(answer) {
     const rows = answer.panels.flatMap((panel) => panel.curves.map((c) => [
-      panel.regime, panel.quantity, c.axis, n(c.slope.toFixed(3)), n(fitError(c.se)), n(c.guide_slope.toFixed(3)), n(c.paper.toFixed(3)),
+      panel.regime, panel.quantity, c.axis, n(c.slope.toFixed(3)), n(fitError(c.se, c.se_is)), n(c.guide_slope.toFixed(3)), n(c.paper.toFixed(3)),
     ]));
-    return [table(["regime", "quantity", "vs.", n("slope here"), n("s.e."), n("its guide"), n("paper's slope")], rows,
-      `Slopes on logarithmic axes, ${answer.source}. s.e.: standard error, over sketches where there are several, else of the fit of a line. The paper's slopes come from few sampled repetitions.`)];
+    const kinds = ["standard error", "curvature"].filter((kind) => answer.panels.some((panel) => panel.curves.some((c) => c.se_is === kind)));
+    const words = kinds.map((kind) => (kind === "curvature" ? CURVATURE : "±: standard error over the sketches.")).join(" ");
+    return [table(["regime", "quantity", "vs.", n("slope here"), n(kinds.join(" or ")), n("its guide"), n("paper's slope")], rows,
+      `Slopes on logarithmic axes, ${answer.source}. ${words} The paper's slopes come from few sampled repetitions.`)];
   },
 };
 

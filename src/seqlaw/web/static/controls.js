@@ -58,7 +58,7 @@ const GROUPS = [
   {
     title: "Sampled points", views: ["curve"],
     fields: ["sample_points", "sketches", "repetitions", "seed"],
-    hint: "Trains students on simulated data in the background; error bars are standard errors.",
+    hint: "Trains students on simulated data in the background, for seconds at d = 256, up to minutes at d = 1024; error bars are standard errors.",
   },
 ];
 // The field of an API error → the control that shows it.

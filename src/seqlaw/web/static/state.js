@@ -4,15 +4,15 @@
 export const DEFAULTS = {
   view: "curve",
   alpha: "1.8", theta: "1.25", r: "0.35", rho: "0.55", c_xi: "0.03", c_0: "0.3",
-  M: "64", N: "4096", P: "32", d: "256", eval_length: "",
+  M: "64", N: "4096", P: "32", d: "1024", eval_length: "",
   kind: "wsd", by: "L", L: "30000", R: "3000", gamma: "0.1", warmup: "0.1", decay: "0.2",
   along: "P",
-  from_M: "8", to_M: "128", from_N: "64", to_N: "1e6", from_P: "2", to_P: "512", from_R: "10", to_R: "1e5",
+  from_M: "8", to_M: "128", from_N: "64", to_N: "1e6", from_P: "2", to_P: "256", from_R: "10", to_R: "1e5",
   style: "stacked", scale: "linear",
   sample_points: "6", sketches: "3", repetitions: "1", seed: "0",
   tokens: "1e6", tests: "16, 4096",
   compute: "1e15", budget_tokens: "1e8", max_M: "", max_N: "", max_P: "", max_L: "", min_P: "",
-  plan_d: "inf", // as `seqlaw plan` has it; the other views' d is small enough to sample
+  plan_d: "inf", // as `seqlaw plan` has it, so that d never limits M; the other views' d is that of `seqlaw risk`
 };
 
 export const VIEWS = [

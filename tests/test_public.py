@@ -1,0 +1,207 @@
+"""The public names as a Python user meets them: names for teachers and schedules, explicit signatures."""
+
+import inspect
+import os
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import seqlaw
+from seqlaw import PRESETS, WSD, BlockDecay, Budget, Explicit, InputError, Modes, Setting
+from seqlaw.model.schedule import SCHEDULES
+
+SOURCE = Path(seqlaw.__file__).parent.parent
+SIZES = {"M": 8, "N": 64, "P": 4, "d": 32}
+SMALL = Budget(compute=1e4, tokens=1e3)
+TEACHERS = "must be one of regime1, regime2, a Teacher or Modes"
+SCHEDULE_NAMES = "must be one of wsd, block, constant, cosine, or a Schedule"
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_presets_name_is_a_teacher_wherever_one_is_taken(name):
+    teacher = PRESETS[name]
+    named, given = (Setting(teacher=one, schedule=WSD(gamma=0.1, L=100), **SIZES) for one in (name, teacher))
+    assert named == given
+    assert named.teacher is teacher
+    assert replace(given, teacher="regime1").teacher is PRESETS["regime1"]
+    assert seqlaw.teacher_flags(name) == seqlaw.teacher_flags(teacher)
+    assert seqlaw.corollary(name, 0.5) == seqlaw.corollary(teacher, 0.5)
+    assert seqlaw.program(name, 0.5, "free") == seqlaw.program(teacher, 0.5, "free")
+    plans = [seqlaw.plan(one, SMALL, d=32) for one in (name, teacher)]
+    assert plans[0] == plans[1]
+    assert plans[0].regime == teacher.regime
+    words = [seqlaw.advise(one, tokens=1000).words for one in (name, teacher)]
+    assert words[0] == words[1]
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_a_schedules_name_is_a_schedule_with_the_defaults_of_the_commands(name):
+    """γ = 0.1 and L = 30000, as `seqlaw risk` takes them."""
+    schedule = SCHEDULES[name](gamma=0.1, L=30000)
+    assert Setting(teacher="regime2", schedule=name, **SIZES).schedule == schedule
+    assert seqlaw.plan("regime2", SMALL, d=32, schedule=name) == seqlaw.plan(
+        "regime2", SMALL, d=32, schedule=schedule
+    )
+    G, C = np.diag([0.5, 0.1]), np.eye(2)
+    np.testing.assert_array_equal(seqlaw.descend(G, C, name)[0], seqlaw.descend(G, C, schedule)[0])
+
+
+@pytest.mark.parametrize("wrong", ["regime3", None, 1.8, {"alpha": 1.8}, "teacher.toml"])
+def test_another_teacher_is_refused_at_once(wrong):
+    rule = re.escape(f"{TEACHERS}, got {wrong!r}")
+    for field, call in (
+        ("Setting.teacher", lambda: Setting(teacher=wrong, schedule="wsd", **SIZES)),
+        ("teacher", lambda: seqlaw.plan(wrong, SMALL)),
+        ("teacher", lambda: seqlaw.corollary(wrong, 0.5)),
+        ("teacher", lambda: seqlaw.program(wrong, 0.5, "free")),
+        ("teacher", lambda: seqlaw.teacher_flags(wrong)),
+    ):
+        with pytest.raises(InputError, match=f"^{field} {rule}$"):
+            call()
+
+
+@pytest.mark.parametrize("wrong", ["line", None, 0.1, [0.1, 0.1], WSD])
+def test_another_schedule_is_refused_at_once(wrong):
+    rule = re.escape(f"{SCHEDULE_NAMES}, got {wrong!r}")
+    with pytest.raises(InputError, match=f"^Setting.schedule {rule}$"):
+        Setting(teacher="regime1", schedule=wrong, **SIZES)
+    with pytest.raises(InputError, match=f"^schedule {rule}$"):
+        seqlaw.descend(np.eye(2), np.eye(2), wrong)
+    if wrong is not None:  # a plan's own default
+        with pytest.raises(InputError, match=f"^schedule {rule}$"):
+            seqlaw.plan("regime1", SMALL, schedule=wrong)
+
+
+def test_a_setting_keeps_what_is_not_a_name():
+    modes = PRESETS["regime2"].modes(32)
+    steps = Explicit(sizes=[0.1, 0.05])
+    setting = Setting(teacher=modes, M=8, N=64, P=4, schedule=steps)
+    assert setting.teacher is modes
+    assert setting.schedule is steps
+    assert setting.d == 32
+
+
+def test_arrays_have_neither_corollary_nor_program():
+    modes = Modes(a=[0.5], sigma_xi=[1.0], sigma_0=[1.0])
+    for call in (lambda: seqlaw.corollary(modes, 0.5), lambda: seqlaw.program(modes, 0.5, "free")):
+        with pytest.raises(InputError, match=r"^teacher must be a power law"):
+            call()
+
+
+def test_an_unknown_program_is_refused():
+    with pytest.raises(InputError, match=r"^setting must be one of paper, proved, free, got 'fre'$"):
+        seqlaw.program("regime1", 0.5, "fre")
+
+
+FUNCTIONS = [name for name in seqlaw.__all__ if inspect.isfunction(getattr(seqlaw, name))]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_signatures_are_explicit(name):
+    """`help()` and completion are the first documentation: no **options, and a type for every parameter."""
+    signature = inspect.signature(getattr(seqlaw, name))
+    for parameter in signature.parameters.values():
+        assert parameter.kind is not inspect.Parameter.VAR_KEYWORD, parameter
+        assert parameter.annotation is not inspect.Parameter.empty, parameter
+    assert signature.return_annotation is not inspect.Signature.empty
+
+
+def test_there_are_functions_to_look_at():
+    assert {"risk", "curve", "plan", "tradeoff", "sweep", "measure"} <= set(FUNCTIONS)
+
+
+@pytest.mark.parametrize("kind", [seqlaw.Setting, seqlaw.Schedule, *SCHEDULES.values()])
+def test_constructors_are_explicit_too(kind):
+    makers = [getattr(kind, name) for name in ("from_horizon", "with_horizon") if hasattr(kind, name)]
+    for maker in (kind, *makers):
+        kinds = {parameter.kind for parameter in inspect.signature(maker).parameters.values()}
+        assert inspect.Parameter.VAR_KEYWORD not in kinds, maker
+
+
+def test_one_point_and_a_curve_take_the_options_of_risks():
+    options = {
+        name: (parameter.default, parameter.annotation)
+        for name, parameter in inspect.signature(seqlaw.risks).parameters.items()
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY
+    }
+    assert options
+    setting = Setting(teacher="regime2", schedule=BlockDecay(gamma=0.1, L=100), **SIZES)
+    how = {"rung": "sampled", "sketches": 2, "repetitions": 3, "seed": 5}
+    [alone] = seqlaw.risks([setting], **how)
+    assert seqlaw.risk(setting, **how) == alone
+    assert seqlaw.curve(setting, "N", [64], **how) == [alone]
+    for function in (seqlaw.risk, seqlaw.curve):
+        own = inspect.signature(function).parameters
+        assert {name: (own[name].default, own[name].annotation) for name in options} == options
+
+
+def test_the_fractions_of_a_wsd_go_with_its_horizon():
+    assert WSD.from_horizon(30, 0.1, warmup=0.3, decay=0.4) == WSD(gamma=0.1, L=300, warmup=0.3, decay=0.4)
+    assert WSD(gamma=0.1, L=9, warmup=0.3, decay=0.4).with_horizon(30) == WSD.from_horizon(
+        30, 0.1, warmup=0.3, decay=0.4
+    )
+
+
+def python(code, **environment):
+    """Run code in a new interpreter; returns the process."""
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"PYTHONPATH": str(SOURCE)} | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("first", ["seqlaw", "seqlaw.sweep", "seqlaw.cli.lab", "seqlaw.planning.plan"])
+def test_a_module_hides_no_public_name(first):
+    """`seqlaw.sweep` is a function and a module: whoever imports the module, the name is the function."""
+    code = f"import {first}, seqlaw, inspect; from seqlaw import sweep; import seqlaw.sweep; "
+    code += "print(inspect.isfunction(seqlaw.sweep), seqlaw.sweep is sweep); "
+    code += "print([n for n in seqlaw.__all__ if inspect.ismodule(getattr(seqlaw, n))])"
+    done = python(code)
+    assert (done.stdout, done.stderr) == ("True True\n[]\n", "")
+
+
+def test_a_bare_import_is_light_and_knows_its_names():
+    code = "import sys, seqlaw; print({'numpy', 'typer'} & set(sys.modules), seqlaw.__version__); "
+    code += "print(set(seqlaw.__all__) <= set(dir(seqlaw)), seqlaw.model.teacher.PRESETS is seqlaw.PRESETS); "
+    code += "from seqlaw import *; print(set(seqlaw.__all__) <= set(globals()))"
+    done = python(code)
+    assert (done.stdout, done.stderr) == (f"set() {seqlaw.__version__}\nTrue True\nTrue\n", "")
+
+
+def test_there_is_nothing_else():
+    with pytest.raises(AttributeError, match=r"^module 'seqlaw' has no attribute 'nothing'$"):
+        _ = seqlaw.nothing
+    with pytest.raises(ImportError, match=r"^cannot import name 'nothing' from 'seqlaw'"):
+        from seqlaw import nothing  # noqa: F401
+    assert not hasattr(seqlaw, "__wrapped__")  # which inspect and doctest ask of everything
+
+
+ENTRIES = {
+    "module": ["-m", "seqlaw", "--version"],
+    "console script": ["-c", "import sys; from seqlaw.cli import main; sys.exit(main(['--version']))"],
+}
+
+
+@pytest.mark.parametrize("library", ["numpy", "scipy", "typer"])
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_ctrl_c_while_libraries_load_is_silent(tmp_path, entry, library):
+    """A library that is interrupted as it loads: exit code 130, as later, and no traceback."""
+    (tmp_path / f"{library}.py").write_text(
+        "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(60)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, *ENTRIES[entry]],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(SOURCE)])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
