@@ -19,7 +19,7 @@ from seqlaw.lab.progress import WorkBar, seconds_left
 from seqlaw.lab.run import Summary
 from seqlaw.paper.beyond import LONGER, SPREADS, TOKENS, noise_checks
 from seqlaw.paper.further import longer
-from seqlaw.paper.page import beside, picture, table, typeset
+from seqlaw.paper.page import LEAST, PAGE, STYLE, beside, picture, table, typeset
 from seqlaw.paper.panels import Panel, paper_panels, quick_panels
 from seqlaw.paper.reproduce import reproduce
 from seqlaw.paper.table import conditions, measured, named_conditions
@@ -53,17 +53,54 @@ def test_notation_is_typeset(plain: str, html: str | None) -> None:
     assert typeset(plain) == expected
 
 
+def parts(html: str) -> list[str]:
+    """The texts between tags."""
+    return [text for text in re.split(r"<[^>]*>", html) if text.strip()]
+
+
+def classes(html: str) -> set[str]:
+    return {name for names in re.findall(r'class="?([\w -]+)', html) for name in names.split()}
+
+
+def rules(name: str) -> str:
+    """What the style sheet says of a class."""
+    return " ".join(re.findall(rf"\.{name}\b[^{{}}]*\{{([^}}]*)\}}", STYLE))
+
+
 def test_small_print_of_a_cell_stands_below() -> None:
     found = table(["", ""], [["x", "2\n✗ fails"]], far={(0, 1)})
-    assert "<td class=far>2<span class=mark>✗ fails</span></td>" in found
-    assert beside("a", "b") == '<div class="beside"><div>a</div><div>b</div></div>'
+    plain, marked = re.findall(r"<td.*?</td>", found)
+    assert (parts(plain), parts(marked)) == (["x"], ["2", "✗ fails"])
+    [small] = classes(marked[3 + marked.index("2") :])
+    assert "display: block" in rules(small)
+    [loud] = classes(marked) - classes(plain) - {small}
+    assert "color" in rules(loud)
+
+
+def test_columns_stand_beside_each_other() -> None:
+    found = beside("a", "b")
+    assert parts(found) == ["a", "b"]
+    [name] = classes(found)
+    assert "display: flex" in rules(name)
+
+
+def test_columns_of_one_width() -> None:
+    plain, even = (table(["", ""], [["x", "1"]], even=even) for even in (False, True))
+    assert parts(even) == parts(plain)
+    [name] = classes(even) - classes(plain)
+    assert "table-layout: fixed" in rules(name)
 
 
 def test_pictures_are_scaled_alike() -> None:
-    narrow, wide = (f'<svg viewBox="0 0 {w} 200">'.encode() for w in (309.6, 619.2))
-    assert 'style="width:50%;min-width:23.0rem"' in picture(narrow, "", "x")
-    assert 'style="width:100%;min-width:46.0rem"' in picture(wide, "", "x")
-    assert '<div class="scroll"><img' in picture(wide, "", "x")
+    """A picture's share of the page is its width in points, so letters are as large in all; none is cut."""
+    found = [picture(f'<svg viewBox="0 0 {w} 200">'.encode(), "", "x") for w in (PAGE / 2, PAGE, 2 * PAGE)]
+    sizes = [re.search(r"width:([\d.]+)%;min-width:([\d.]+)rem", one) for one in found]
+    narrow, wide, wider = ([float(size[k]) for k in (1, 2)] for size in sizes if size)
+    assert wide == [100, LEAST] == wider
+    assert narrow == [50, LEAST / 2]
+    around = re.search(r"<div[^>]*>(?=<img)", found[1])
+    assert around is not None
+    assert "overflow-x: auto" in " ".join(rules(name) for name in classes(around[0]))
 
 
 # --- the variance over its predictions
@@ -178,9 +215,9 @@ def test_the_page_has_no_raw_notation(page: str) -> None:
 
 def test_the_setup_is_told_at_the_top(page: str) -> None:
     """The teachers' numbers and the sizes, from the paper's section on its experiments."""
-    shown = re.search(r'<section class="setup">(.*?)</section>', page, flags=re.DOTALL)
+    shown = re.search(r"<section[^>]*>(.*?)</section>", page, flags=re.DOTALL)
     assert shown is not None
-    assert page.index('class="setup"') < page.index("<figure>")
+    assert shown.start() < page.index("<figure>")
     rows = [re.findall(r"<td[^>]*>(.*?)</td>", line) for line in re.findall(r"<tr.*?</tr>", shown[1])]
     lines = {re.sub(r"<[^>]*>", "", row[0]): row[1:] for row in rows if row}
     for name, panel in (("Regime I", "c"), ("Regime II", "f")):
@@ -190,14 +227,19 @@ def test_the_setup_is_told_at_the_top(page: str) -> None:
     assert lines["(d) Regime II: approximation"] == ["512", "2,048", "–", "4–48", "–", "–", "–", "–"]
     variance = lines["(f) Regime II: GD variance"]
     assert variance[:2] == ["40", "128"]
-    assert variance[2] == "16,384–131,072<span class=mark>else 65,536</span>"
+    assert parts(variance[2]) == ["16,384–131,072", "else 65,536"]
     for word in ("Sketch", "Guide", "Safeguard", "Deterministic equivalent"):
         assert f"<li>{word}: " in shown[1]
 
 
 def test_the_headline_counts_z(page: str) -> None:
-    assert "within two standard deviations (|<i>z</i>| ≤ 2 in the table" in page
-    assert "<table class=even>" in page
+    assert "within two standard deviations (|z| ≤ 2 in the table" in "".join(parts(page))
+
+
+def test_every_class_of_the_page_has_a_style(page: str) -> None:
+    body = page[page.index("</style>") :]
+    assert classes(body)
+    assert not [name for name in classes(body) if not rules(name)]
 
 
 def test_every_row_is_judged_by_one_rule(folder: Path, page: str) -> None:
