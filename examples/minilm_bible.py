@@ -92,7 +92,8 @@ def report(path: Path) -> None:
         found[name] = m = measure(part)
         cells = " | ".join(interval(getattr(m, number)) for number in NUMBERS)
         chance = "" if m.regime.probability is None else f" ({m.regime.probability:.2f})"
-        print(f"| {name} | {cells} | {m.regime.name}{chance} | {'yes' if m.reliable else 'no'} |")
+        regime = f"{m.regime.name}{chance}" if m.regime.applies else "none"
+        print(f"| {name} | {cells} | {regime} | {'yes' if m.reliable else 'no'} |")
     print(f"\nIntervals of the two halves overlap: {overlap(found['first half'], found['second half'])}.\n")
     for check in found["whole"].checks:
         print(f"- {check.name} = {check.value:.3g}: {check.words}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import importlib.util
 import json
 import os
 import re
@@ -370,6 +371,25 @@ def test_interrupted_it_resumes_to_the_same_bytes(
     assert done(tmp_path) == everything
     for name in FILES:
         assert (tmp_path / name).read_bytes() == (finished / name).read_bytes(), name
+
+
+@pytest.mark.parametrize(("missing", "file"), [("pyarrow", "rows.parquet"), ("matplotlib", "the figure")])
+def test_what_is_not_installed_is_said_before_anything_runs(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    missing: str,
+    file: str,
+) -> None:
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name, *rest: None if name == missing else find(name, *rest)
+    )
+    with pytest.raises(SystemExit) as stop:
+        main(command(tmp_path / "out", "--rung", "equivalent"))
+    assert stop.value.code == 2
+    assert capsys.readouterr().err.startswith(f"seqlaw: {file} needs {missing}: pip install 'seqlaw[")
+    assert not (tmp_path / "out").exists()
 
 
 def test_json_has_the_fixed_fields(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

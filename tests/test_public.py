@@ -19,6 +19,8 @@ SOURCE = Path(seqlaw.__file__).parent.parent
 SIZES = {"M": 8, "N": 64, "P": 4, "d": 32}
 SMALL = Budget(compute=1e4, tokens=1e3)
 TEACHERS = "must be one of regime1, regime2, a Teacher or Modes"
+
+SCHEDULE_PATHS = "must be one of wsd, block, constant, cosine or an import path like mymodule:Name"
 SCHEDULE_NAMES = "must be one of wsd, block, constant, cosine, or a Schedule"
 
 
@@ -67,7 +69,8 @@ def test_another_teacher_is_refused_at_once(wrong):
 
 @pytest.mark.parametrize("wrong", ["line", None, 0.1, [0.1, 0.1], WSD])
 def test_another_schedule_is_refused_at_once(wrong):
-    rule = re.escape(f"{SCHEDULE_NAMES}, got {wrong!r}")
+    rule = SCHEDULE_PATHS if isinstance(wrong, str) else SCHEDULE_NAMES
+    rule = re.escape(f"{rule}, got {wrong!r}")
     with pytest.raises(InputError, match=f"^Setting.schedule {rule}$"):
         Setting(teacher="regime1", schedule=wrong, **SIZES)
     with pytest.raises(InputError, match=f"^schedule {rule}$"):
@@ -158,14 +161,23 @@ def python(code, **environment):
     )
 
 
-@pytest.mark.parametrize("first", ["seqlaw", "seqlaw.sweep", "seqlaw.cli.lab", "seqlaw.planning.plan"])
+@pytest.mark.parametrize("first", ["seqlaw", "seqlaw.cli.lab", "seqlaw.planning.plan"])
 def test_a_module_hides_no_public_name(first):
-    """`seqlaw.sweep` is a function and a module: whoever imports the module, the name is the function."""
-    code = f"import {first}, seqlaw, inspect; from seqlaw import sweep; import seqlaw.sweep; "
+    code = f"import {first}, seqlaw, inspect; from seqlaw import sweep; "
     code += "print(inspect.isfunction(seqlaw.sweep), seqlaw.sweep is sweep); "
     code += "print([n for n in seqlaw.__all__ if inspect.ismodule(getattr(seqlaw, n))])"
     done = python(code)
     assert (done.stdout, done.stderr) == ("True True\n[]\n", "")
+
+
+def test_the_import_of_0_1_still_gives_the_functions(tmp_path):
+    """`seqlaw.sweep` was a module too, as the guide had it; Python then puts it where the function was."""
+    code = "from seqlaw.sweep import load, sweep; import seqlaw; print(load is seqlaw.load); "
+    code += "tables = {'sizes': {'M': 4, 'N': 8, 'P': 4, 'd': 16}}; "
+    code += f"print(seqlaw.sweep(tables, {str(tmp_path)!r}).done, sweep(tables, {str(tmp_path)!r}).skipped)"
+    done = python(code)
+    assert done.stdout == "True\n1 1\n"
+    assert "DeprecationWarning: seqlaw.sweep is now a function only" in done.stderr
 
 
 def test_a_bare_import_is_light_and_knows_its_names():

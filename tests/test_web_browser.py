@@ -428,11 +428,11 @@ def test_the_six_panels_are_drawn_and_their_command_gives_their_slopes(tab, tmp_
     shown = [row.split("\t") for row in tab.page.locator("#numbers tbody tr").all_inner_texts()]
     assert len(shown) == 10
     slopes = loads(run(tab.copied("#copy-command") + " --json", tmp_path))["slopes"]
-    expected = [[s["regime"], s["quantity"], s["against"], f"{s['slope']:.3f}"] for s in slopes]
-    assert [row[:4] for row in shown] == expected
+    expected = [[s["regime"], f"{s['quantity']} vs. {s['against']}", f"{s['slope']:.3f}"] for s in slopes]
+    assert [row[:3] for row in shown] == expected
     check_guides(tab, slopes)
     printed = run_python(tab.copied("#copy-python"), tmp_path)
-    assert [f"{float(row[-1]):.3f}" for row in printed] == [row[3] for row in shown]
+    assert [f"{float(row[-1]):.3f}" for row in printed] == [row[2] for row in shown]
 
 
 def test_the_numbers_and_the_picture_can_be_saved(tab, tmp_path):

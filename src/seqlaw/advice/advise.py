@@ -8,18 +8,14 @@ from seqlaw.measuring.measure import Measurement
 from seqlaw.measuring.verdict import HARMLESS, refusal
 from seqlaw.model.amount import amount
 from seqlaw.model.checks import InputError, positive, whole
-from seqlaw.model.schedule import WSD, Schedule
+from seqlaw.model.schedule import Schedule, as_schedule
 from seqlaw.model.setting import Setting
-from seqlaw.model.teacher import Modes, Teacher
+from seqlaw.model.teacher import MODES, Modes, Teacher, as_teacher
 from seqlaw.planning.budget import Budget
 from seqlaw.planning.plan import Plan, finite_notes, plan
 from seqlaw.planning.tradeoff import OWN, Tradeoff, split_lengths, tradeoff
 
-_MODES = 1024  # of a power-law teacher, unless told otherwise
-_STEPS = 30000
 _WIDEST = 128  # a wider student changes the accuracy, not the verdict
-GAMMA = 0.1
-"""Step size of the schedules that are not given."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -32,25 +28,26 @@ class Advice:
 
 
 def advise(
-    source: Measurement | Teacher | Modes,
+    source: Measurement | Teacher | Modes | str,
     *,
     tokens: float | None = None,
     compute: float | None = None,
     eval_length: int | None = None,
     M: int | None = None,
-    schedule: Schedule | None = None,
+    schedule: Schedule | str = "wsd",
     d: int | None = None,
 ) -> Advice:
     """What to do with `tokens` (and `compute` N·P·M²·L, if it is limited), tested at length `eval_length`.
 
     A measurement is used through its measured spectra (`Measurement.modes`), not its fitted law. Without
     compute the student has width M (default: a quarter of the modes, at most 128) and the given schedule
-    (default: WSD, 30000 steps); with it the plan chooses M and L. Where a flag leaves nothing to predict from
-    (`refusal`), the only sentence says so.
+    (by name: γ = 0.1, 30000 steps); with it the plan chooses M and L. Where a flag leaves nothing to
+    predict from (`refusal`), the only sentence says so.
     """
     if compute is not None and M is not None:
         raise InputError("M", "cannot be given together with compute, which chooses it", M)
-    teacher = source.modes if isinstance(source, Measurement) else source
+    teacher = source.modes if isinstance(source, Measurement) else as_teacher("source", source)
+    schedule = as_schedule("schedule", schedule)
     words = _trust(source) if isinstance(source, Measurement) else []
     if isinstance(source, Measurement) and refusal(source.findings, source.N):
         return Advice(words=tuple(words), tradeoff=None, plan=None)
@@ -62,7 +59,7 @@ def advise(
             plan=None,
         )
     tokens = positive("tokens", tokens)
-    size = teacher.d if isinstance(teacher, Modes) else (_MODES if d is None else whole("d", d))
+    size = teacher.d if isinstance(teacher, Modes) else (MODES if d is None else whole("d", d))
     planned = None
     if compute is not None:
         budget = Budget(compute=compute, tokens=tokens)
@@ -75,7 +72,7 @@ def advise(
             confirm=False,
         )
         best = planned.finite.best
-        schedule = (WSD(gamma=GAMMA, L=_STEPS) if schedule is None else schedule).with_steps(best.L)
+        schedule = schedule.with_steps(best.L)
         M, why = best.M, "the plan's, see below"
     elif M is None:
         M = min(_WIDEST, max(1, size // 4))
@@ -84,7 +81,6 @@ def advise(
             why = f"the default where there are {4 * _WIDEST} directions or more"
     else:
         M, why = whole("M", M, most=size), "as asked"
-    schedule = WSD(gamma=GAMMA, L=_STEPS) if schedule is None else schedule
     words.append(
         f"The student compared has width M = {amount(M)} ({why}) and trains for {amount(schedule.L)} steps "
         f"({schedule.name}, horizon R = {_horizon(schedule)}); another width or horizon can favour "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 import socket
 import threading
 import webbrowser
@@ -72,7 +73,8 @@ def _listen(host: str, port: int) -> socket.socket:
         family, kind, protocol, _, address = found[0]
         # With the protocol named asyncio turns Nagle's delay off: 40 ms of every answer otherwise.
         listener = socket.socket(family, kind, protocol)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if os.name == "posix":  # on Windows it would share a port that another program has
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
     except OSError as error:
         if listener is not None:

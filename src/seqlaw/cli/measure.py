@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from seqlaw.advice.advise import GAMMA, advise
+from seqlaw.advice.advise import advise
 from seqlaw.advice.held_out import HeldOut, held_out
 from seqlaw.cli.options import Json, Plot, Seed, size
 from seqlaw.cli.output import print_flags, print_json, print_table, print_text
@@ -19,7 +19,7 @@ from seqlaw.measuring.saving import save_teacher as save
 from seqlaw.measuring.verdict import LOOKS, data_words, regime_words
 from seqlaw.model.amount import amount
 from seqlaw.model.checks import InputError, positive
-from seqlaw.model.schedule import WSD
+from seqlaw.model.schedule import GAMMA, STEPS, WSD
 
 NUMBERS = ("alpha", "theta", "r", "rho", "c_xi", "c_0")
 
@@ -84,7 +84,7 @@ def measure(
     if save_teacher is not None:
         check_teacher_path(save_teacher)
     found = measure_sequences(file, centre=centre, seed=seed)
-    advice = advise(found, M=M, schedule=None if L is None else WSD(gamma=GAMMA, L=L), **budgets)
+    advice = advise(found, M=M, schedule=WSD(gamma=GAMMA, L=L or STEPS), **budgets)
     compared = held_out(file, seed=seed) if check else None
     if plot is not None:
         from seqlaw.plot import draw_spectra

@@ -17,7 +17,7 @@ import typer
 from seqlaw.model.checks import InputError, whole
 from seqlaw.model.schedule import GAMMA, STEPS, Schedule
 from seqlaw.model.setting import Setting
-from seqlaw.model.teacher import PRESETS, Modes, Teacher
+from seqlaw.model.teacher import MODES, PRESETS, Modes, Teacher
 from seqlaw.rungs.threads import cores
 from seqlaw.spec import load_teacher, make_schedule
 
@@ -71,8 +71,6 @@ Width = Annotated[
         metavar="INT",
     ),
 ]
-MODES = 1024
-"""d of a power law that nobody chose: enough for the default width, and within reach of every rung."""
 ModeCount = Annotated[
     str | None,
     typer.Option("--modes", "-d", help=f"Latent dimensions d.  [default: {MODES}]", metavar="INT|inf"),

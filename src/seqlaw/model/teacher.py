@@ -95,6 +95,8 @@ class Teacher:
         return self.at(np.arange(1, whole("d", d, most=10**8) + 1, dtype=np.float64))
 
 
+MODES = 1024
+"""d of a power law that nobody chose: enough for the default width, and within reach of every rung."""
 PRESETS: dict[str, Teacher] = {
     "regime1": Teacher(alpha=1.5, theta=2.5, r=0.2, rho=0.55, c_xi=0.05, c_0=0.01),
     "regime2": Teacher(alpha=1.8, theta=1.25, r=0.35, rho=0.55, c_xi=0.03, c_0=0.30),

@@ -178,11 +178,11 @@ const SHOWERS = {
 
   panels(answer) {
     const rows = answer.panels.flatMap((panel) => panel.curves.map((c) => [
-      panel.regime, panel.quantity, c.axis, n(c.slope.toFixed(3)), n(fitError(c.se, c.se_is)), n(c.guide_slope.toFixed(3)), n(c.paper.toFixed(3)),
+      panel.regime, `${panel.quantity} vs. ${c.axis}`, n(c.slope.toFixed(3)), n(fitError(c.se, c.se_is)), n(c.guide_slope.toFixed(3)), n(c.paper.toFixed(3)),
     ]));
     const kinds = ["standard error", "curvature"].filter((kind) => answer.panels.some((panel) => panel.curves.some((c) => c.se_is === kind)));
     const words = kinds.map((kind) => (kind === "curvature" ? CURVATURE : "±: standard error over the sketches.")).join(" ");
-    return [table(["regime", "quantity", "vs.", n("slope here"), n(kinds.join(" or ")), n("its guide"), n("paper's slope")], rows,
+    return [table(["regime", "slope of", n("here"), n(kinds.join(" or ")), n("its guide"), n("paper")], rows,
       `Slopes on logarithmic axes, ${answer.source}. ${words} The paper's slopes come from few sampled repetitions.`)];
   },
 };
