@@ -2,6 +2,12 @@
 
 from seqlaw.advice.advise import Advice, advise
 from seqlaw.advice.held_out import HeldOut, held_out
+from seqlaw.answers.curve import Curve, curve
+from seqlaw.answers.plan import Plan, plan
+from seqlaw.answers.rates import Rates, rates
+from seqlaw.answers.risk import Risk, risk, risks
+from seqlaw.answers.spectrum import AveragedSpectrum, averaged_spectrum
+from seqlaw.answers.tradeoff import Tradeoff, tradeoff
 from seqlaw.fit import PowerFit, fit_power_law
 from seqlaw.measuring.measure import Estimate, Measurement, measure
 from seqlaw.measuring.saving import save_teacher
@@ -23,19 +29,14 @@ from seqlaw.model.teacher import PRESETS, Modes, Teacher, full_state_loss
 from seqlaw.planning.budget import Allocation, Budget
 from seqlaw.planning.corollary import corollary
 from seqlaw.planning.finite import FinitePlan
-from seqlaw.planning.plan import Plan, plan
 from seqlaw.planning.program import program
-from seqlaw.planning.tradeoff import Tradeoff, tradeoff
-from seqlaw.rungs.ask import along, curve, risk, risks
+from seqlaw.rungs.ask import along
 from seqlaw.rungs.equivalent import equivalent_risk, equivalent_risks
 from seqlaw.rungs.exact import exact_risk, exact_risks, exact_rows, finite_filter_variance
 from seqlaw.rungs.moments import moments_of, nested_moments, sample_moments
-from seqlaw.rungs.rates import Rates, rates
 from seqlaw.rungs.sampled import covariance_event, sampled_risk, sampled_risks, sampled_rows, sampled_terms
 from seqlaw.rungs.score import score
-from seqlaw.rungs.terms import Risk
 from seqlaw.rungs.trajectories import trajectories, trajectory_chunks
-from seqlaw.spectrum import AveragedSpectrum, averaged_spectrum
 from seqlaw.sweeping.run import export, load, sweep
 
 __all__ = [
@@ -48,6 +49,7 @@ __all__ = [
     "Budget",
     "Constant",
     "Cosine",
+    "Curve",
     "Estimate",
     "Explicit",
     "FinitePlan",

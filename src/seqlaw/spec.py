@@ -14,6 +14,7 @@ import numpy as np
 
 from seqlaw.model.checks import InputError
 from seqlaw.model.filters import speaking_of
+from seqlaw.model.flags import Flag, flag
 from seqlaw.model.schedule import Schedule, kind_name, schedule_kind
 from seqlaw.model.teacher import PRESETS, Modes, Teacher
 
@@ -111,10 +112,10 @@ def _modes(data: Mapping[str, Any], path: Path) -> Modes:
     wanted = {"a", "sigma_xi", "sigma_0"}
     if set(data) != wanted:
         raise InputError(path.name, f"must hold exactly {', '.join(sorted(wanted))}", sorted(data))
-    return Modes(**data)
+    return Modes(**data, name=path.name)
 
 
-def plain(value: Any, name: str, lost: list[str]) -> Any:
+def plain(value: Any, name: str, lost: list[Flag]) -> Any:
     """Dataclasses, arrays and NumPy numbers as JSON types.
 
     JSON has no infinity: it becomes null, and `lost` gains a flag that says where.
@@ -131,7 +132,6 @@ def plain(value: Any, name: str, lost: list[str]) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
-        kind_of = "undefined" if math.isnan(value) else "infinite"
-        lost.append(f"{kind_of}: {name} is {kind_of}, given as null")
+        lost.append(flag("undefined" if math.isnan(value) else "infinite", field=name))
         return None
     return value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from seqlaw.answers.plan import Plan, finite_notes, plan
 from seqlaw.measuring.measure import Measurement
 from seqlaw.measuring.verdict import HARMLESS, refusal
 from seqlaw.model.amount import amount
@@ -12,7 +13,6 @@ from seqlaw.model.schedule import Schedule, as_schedule
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import MODES, Modes, Teacher, as_teacher
 from seqlaw.planning.budget import Budget
-from seqlaw.planning.plan import Plan, finite_notes, plan
 from seqlaw.planning.tradeoff import OWN, Tradeoff, split_lengths, tradeoff
 
 _WIDEST = 128  # a wider student changes the accuracy, not the verdict
@@ -109,7 +109,7 @@ def advise(
             )
         # Measured data have exponents: the plan's note that its arrays have none would confuse.
         measured = isinstance(source, Measurement)
-        words += finite_notes(teacher, planned.finite, budget, eval_length) if measured else planned.notes
+        words += finite_notes(planned) if measured else planned.notes
     return Advice(words=tuple(words), tradeoff=curves, plan=planned)
 
 

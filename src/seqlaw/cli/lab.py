@@ -11,8 +11,9 @@ from typing import Annotated, Any
 
 import typer
 
+from seqlaw.answers.words import number
 from seqlaw.cli.options import Jobs, Json, jobs_or_all
-from seqlaw.cli.output import number, print_flags, print_json, print_table, print_text
+from seqlaw.cli.output import print_flags, print_json, print_table, print_text
 from seqlaw.cli.progress import work_bar
 from seqlaw.fit import fit_power_law
 from seqlaw.lab.errors import LabError, library
@@ -21,6 +22,7 @@ from seqlaw.lab.run import Summary
 from seqlaw.lab.table import Table
 from seqlaw.lab.table import export as export_table
 from seqlaw.model.checks import InputError, real
+from seqlaw.model.flags import Flag, flag
 from seqlaw.sweeping.cost import Estimate
 from seqlaw.sweeping.file import OWN, load_sweep
 from seqlaw.sweeping.run import load
@@ -121,20 +123,16 @@ def _report(summary: Summary, out: str) -> None:
         f"{summary.done} done, {summary.skipped} recorded before, {summary.failed} failed "
         f"in {summary.seconds:.1f} s: {out}"
     )
-    print_flags(others_words(summary.others))
+    print_flags(others(summary.others))
     if summary.failed:
         reasons = load(out).failures["error"].value_counts()
-        print_flags(f"failed: {reason} ({count} tasks)" for reason, count in reasons.items())
-        print_flags(["failed tasks are not run again unless you say --retry-failed"])
+        print_flags(flag("failed", reason=reason, tasks=count) for reason, count in reasons.items())
+        print_text("! failed tasks are not run again unless you say --retry-failed")
 
 
-def others_words(others: dict[str, int]) -> list[str]:
+def others(found: dict[str, int]) -> list[Flag]:
     """What the folder holds of other code, which was not taken."""
-    return [
-        f"software: {count} task{'' if count == 1 else 's'} recorded by other code ({name}) "
-        f"{'is' if count == 1 else 'are'} kept beside these, and not taken for them"
-        for name, count in others.items()
-    ]
+    return [flag("software", name=name, tasks=count) for name, count in found.items()]
 
 
 def export(
@@ -197,7 +195,7 @@ def fit(
     flags = _repeated(rows[x], found.window)
     if json:
         inputs = {"file": file, "x": x, "y": y, "where": where or [], "offset": offset, "level": level}
-        print_json("fit", inputs, dataclasses.asdict(found) | {"flags": flags})
+        print_json("fit", inputs, dataclasses.asdict(found), flags)
         return
     lines: list[tuple[Any, ...]] = [
         ("slope", found.slope, f"± {found.se:.2g}"),
@@ -212,15 +210,12 @@ def fit(
     print_flags(flags)
 
 
-def _repeated(x: Any, window: tuple[float, float]) -> list[str]:
+def _repeated(x: Any, window: tuple[float, float]) -> list[Flag]:
     """A flag where the grid varies something else too: its rows would count as independent points."""
     used = x[x.between(*window)]
     if used.nunique() == len(used):
         return []
-    return [
-        f"repeated: {len(used)} rows at {used.nunique()} values of {x.name}. If something else varies among "
-        "them, the interval means nothing: choose one value of it with --where"
-    ]
+    return [flag("repeated", rows=len(used), values=used.nunique(), column=str(x.name))]
 
 
 def _table(file: str, software: str | None) -> Any:

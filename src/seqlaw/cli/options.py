@@ -9,7 +9,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
@@ -17,7 +16,7 @@ import typer
 from seqlaw.model.checks import InputError, whole
 from seqlaw.model.schedule import GAMMA, STEPS, Schedule
 from seqlaw.model.setting import Setting
-from seqlaw.model.teacher import MODES, PRESETS, Modes, Teacher
+from seqlaw.model.teacher import MODES, Modes, Teacher
 from seqlaw.rungs.threads import cores
 from seqlaw.spec import load_teacher, make_schedule
 
@@ -120,15 +119,6 @@ class TeacherOptions:
             name, value = next(iter(given.items()))
             raise InputError(name, "cannot change a teacher given as arrays", value)
         return dataclasses.replace(teacher, **given)
-
-    def describe(self, teacher: Teacher | Modes) -> str:
-        """One line that says which teacher a result is about; a preset has its name."""
-        if isinstance(teacher, Modes):
-            return f"Teacher: {teacher.d} modes from {Path(self.teacher).name}"
-        name = next((f" {name}" for name, preset in PRESETS.items() if preset == teacher), "")
-        usual = " (the default)" if teacher == PRESETS[TeacherOptions.teacher] else ""
-        numbers = " ".join(f"{f.name}={getattr(teacher, f.name):g}" for f in dataclasses.fields(Teacher))
-        return f"Teacher{name}{usual}: {numbers}"
 
 
 @dataclass(frozen=True, kw_only=True)

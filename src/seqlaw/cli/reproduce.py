@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from seqlaw.cli.lab import others_words
+from seqlaw.cli.lab import others
 from seqlaw.cli.options import Jobs, Json, Seed, jobs_or_all
 from seqlaw.cli.output import print_flags, print_json, print_table, print_text
 from seqlaw.cli.progress import work_bar
@@ -104,7 +104,7 @@ def reproduce(
     clipped = f"in {result.clipping:.1%} of the rows" if result.clipping else "nowhere"
     print_text(f"The safeguard clipped the step size {clipped} (in the paper nowhere).")
     if bar.others:
-        print_flags(others_words(bar.others))
+        print_flags(others(bar.others))
     print(f"Written in {seconds:.1f} s:")
     for path in files:
         print(path)

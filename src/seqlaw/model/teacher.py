@@ -115,6 +115,8 @@ class Modes:
     a: Array
     sigma_xi: Array
     sigma_0: Array
+    name: str = ""
+    """Where they come from, for people."""
 
     def __post_init__(self) -> None:
         for name in ("a", "sigma_xi", "sigma_0"):

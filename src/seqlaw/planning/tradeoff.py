@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from seqlaw.model.checks import InputError, positive, whole
+from seqlaw.model.flags import Flag
 from seqlaw.model.setting import Setting
 from seqlaw.rungs.equivalent import equivalent_risks
 
@@ -44,7 +45,8 @@ class Tradeoff:
     tokens: int
     rows: tuple[Split, ...]
     best: dict[str, tuple[int, int]]
-    flags: tuple[tuple[str, ...], ...]
+    flags: tuple[tuple[Flag, ...], ...]
+    """Of each row."""
 
     def curve(self, tested: str) -> list[Split]:
         return [row for row in self.rows if row.tested == tested]

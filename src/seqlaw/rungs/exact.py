@@ -5,16 +5,20 @@ The filter is frozen at G (the paper's leading order); the cross term is then of
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
+from typing import ClassVar
 
 import numpy as np
 
 from seqlaw.model.assumptions import setting_flags
 from seqlaw.model.descent import Spectrum
+from seqlaw.model.flags import flag
 from seqlaw.model.schedule import Schedule, as_schedule
 from seqlaw.model.setting import Setting
 from seqlaw.model.sketch import Problem, gaussian_sketch, sketched_problem, weighted_square
 from seqlaw.rungs.rows import Row, columns, families, indices, summarise, with_sums
+from seqlaw.rungs.rung import Cost, Draws, Progress, Rung, sketch_memory
 from seqlaw.rungs.score import Score, score
 from seqlaw.rungs.terms import Risk, frozen_filter_flags
 from seqlaw.rungs.threads import one_thread
@@ -80,6 +84,34 @@ def _solved(
         for sketch in indices("sketches", sketches):
             S = gaussian_sketch(M, modes.d, seed=seed, index=sketch)
             yield family, sketch, {P: sketched_problem(modes, S, P) for P in lengths}
+
+
+class Exact(Rung):
+    """The expectation over trajectories in closed form, given sketches: O(d² M + M³) for any N, P and L."""
+
+    name: ClassVar[str] = "exact"
+    draws: ClassVar[tuple[str, ...]] = ("sketches",)
+    population: ClassVar[bool] = True
+    expectation: ClassVar[str] = "exact"
+    solid: ClassVar[str] = "exact rung, mean over sketches"
+
+    def risks(
+        self, settings: Sequence[Setting], draws: Draws, *, progress: Progress | None = None
+    ) -> list[Risk]:
+        return exact_risks(settings, sketches=draws.count("sketches"), seed=draws.seed)
+
+    def rows(self, settings: Sequence[Setting], draws: Draws) -> list[Row]:
+        return exact_rows(settings, sketches=draws.sketches, seed=draws.seed)
+
+    def cost(self, settings: Sequence[Setting], draws: Draws) -> Cost:
+        seconds, memory = 0.0, 0.0
+        for family in families(settings):
+            M, d = settings[family[0]].M, float(settings[family[0]].d or 0)
+            lengths = {settings[index].P for index in family}
+            passes = sum(0.003 + d**2 * (3e-8 * math.log2(2 * P) + 2e-10 * M) for P in lengths)
+            seconds += draws.count("sketches") * (passes + 5e-4 * len(family))
+            memory = max(memory, sketch_memory(M, d, len(family)))
+        return Cost(seconds=seconds, memory=memory)
 
 
 @one_thread()
@@ -159,8 +191,8 @@ def exact_risk(setting: Setting, *, sketches: int = 1, seed: int = 0) -> Risk:
 
 
 def _summary(setting: Setting, rows: Sequence[Row]) -> Risk:
-    flags = [*setting_flags(setting), "cross: of lower order on this rung, reported as 0"]
+    flags = [*setting_flags(setting), flag("cross")]
     if any(row["clipped"] for row in rows):
-        flags.append("safeguard: active, gamma scaled down to 1/(2||G||)")
+        flags.append(flag("safeguard"))
     flags += frozen_filter_flags(min(row["tokens_per_dimension"] for row in rows))
     return summarise("exact", setting, rows, diagnostics=DIAGNOSTICS, flags=flags, assumed=("cross",))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from seqlaw.model.assumptions import teacher_flags
 from seqlaw.model.checks import InputError
+from seqlaw.model.flags import Flag
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import Teacher, as_power_law
 
@@ -50,7 +51,7 @@ class Rates:
     remainder: dict[str, float]
     """d_eff, ε_M and ω_0 at unnamed constants c = 1, and the covariance event's bound at C = 1, t = M."""
     statement: str
-    flags: tuple[str, ...]
+    flags: tuple[Flag, ...]
 
 
 def cutoff(alpha: float, theta: float, R: float, P: float) -> float:

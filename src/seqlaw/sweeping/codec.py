@@ -32,6 +32,11 @@ def schedule_columns(schedule: Schedule) -> Task:
     return {"schedule": kind_name(schedule), **numbers}
 
 
+def draws_of(task: Task) -> dict[str, Any]:
+    """What a task says of sketches and repetitions."""
+    return {name: task[name] for name in ("sketches", "repetitions") if name in task}
+
+
 def setting_of(task: Task) -> Setting:
     """The setting that a task's parameters describe."""
     teacher = Teacher(**{f.name: task[f.name] for f in fields(Teacher)})

@@ -16,7 +16,7 @@ from seqlaw.model.checks import InputError, positive, whole
 from seqlaw.model.extension import IMPORT_PATH
 from seqlaw.model.schedule import Schedule
 from seqlaw.model.teacher import LONGEST, PRESETS, Teacher
-from seqlaw.rungs import ask
+from seqlaw.rungs.ask import rung_name, rung_of
 from seqlaw.spec import load_teacher, load_toml, make_schedule, read
 from seqlaw.sweeping.codec import schedule_columns
 
@@ -101,8 +101,8 @@ class Sweep:
     __pydantic_config__ = _STRICT
 
     def __post_init__(self) -> None:
-        if self.rung not in ask.RUNGS:
-            raise InputError("rung", f"must be one of {', '.join(ask.RUNGS)}", self.rung)
+        rung = rung_of(self.rung)
+        object.__setattr__(self, "rung", rung_name(rung))
         for name, least in (("sketches", 1), ("repetitions", 1), ("seed", 0)):
             object.__setattr__(self, name, whole(name, getattr(self, name), least=least))
         if not self.teachers or not self.schedules:
@@ -110,7 +110,7 @@ class Sweep:
         lengths = axis("eval_lengths", self.eval_lengths, whole=True)
         checked = [P if P == OWN else whole("eval_lengths", P, most=LONGEST) for P in lengths]
         object.__setattr__(self, "eval_lengths", checked)
-        if self.rung != "equivalent" and math.inf in self.sizes.d:
+        if math.inf in self.sizes.d and not rung.infinite:
             raise InputError("sizes.d", "must be finite on this rung (only `equivalent` takes inf)", math.inf)
         teachers = [one for place, source in enumerate(self.teachers) for one in _teachers(place, source)]
         object.__setattr__(self, "teachers", teachers)
@@ -146,11 +146,7 @@ class Sweep:
     @cached_property
     def tasks(self) -> list[Task]:
         """The tasks, each a flat dict of parameters (and, if nested, the list of its points)."""
-        random: dict[str, int] = {}
-        if self.rung != "equivalent":
-            random["sketches"] = self.sketches
-        if self.rung == "sampled":
-            random["repetitions"] = self.repetitions
+        random = {name: getattr(self, name) for name in rung_of(self.rung).draws}
         teachers = dict.fromkeys(self.teachers)
         shared: list[Task] = [{"rung": self.rung, **asdict(teacher), **random} for teacher in teachers]
         if not self.nested:
@@ -205,7 +201,7 @@ def _look_beside(file: Path, data: Mapping[str, Any]) -> None:
     tables = data.get("schedules")
     kinds = [one.get("kind") for one in tables if isinstance(one, dict)] if isinstance(tables, list) else []
     folder = str(file.parent.absolute())
-    if folder not in sys.path and any(IMPORT_PATH.fullmatch(str(kind)) for kind in kinds):
+    if folder not in sys.path and any(IMPORT_PATH.fullmatch(str(one)) for one in (data.get("rung"), *kinds)):
         sys.path.append(folder)
 
 

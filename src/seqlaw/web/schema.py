@@ -24,6 +24,8 @@ LARGEST = 1e15
 """The largest size: whole numbers up to it are exact in JSON."""
 MOST_POINTS = 64
 MOST_TESTS = 4
+SAMPLED_RUNG = "sampled"
+"""The rung of the points that a job measures."""
 SAMPLED = {"M": 256, "d": 1024, "sketches": 16, "repetitions": 8, "points": 16}
 """Ceilings of a sampled job; `views.sampled_seconds` bounds the whole of it."""
 LIMITS: dict[str, Any] = {
@@ -106,6 +108,8 @@ class CurveBody(Question):
     start: Annotated[float, Field(le=LARGEST)] = 2
     stop: Annotated[float, Field(le=LARGEST)] = 4096
     points: Points = 25
+    rung: str = "equivalent"
+    """The server's rung: `equivalent`, or what `seqlaw explore --rung` names."""
     quick: bool = False
     """Coarser sums (2e-4 of the risk instead of 1e-6), for a slider that is moving."""
 

@@ -36,8 +36,9 @@ def answer(view: str, body: Any, progress: Progress) -> tuple[Any, ...]:
     """("answer", JSON) or ("refused", field, rule, value)."""
     import numpy as np
 
+    from seqlaw.answers.spectrum import NO_NUMBER
     from seqlaw.model.checks import InputError
-    from seqlaw.web.views import NO_NUMBER, VIEWS, to_json
+    from seqlaw.web.views import VIEWS, to_json
 
     try:
         with np.errstate(all="ignore"):

@@ -202,9 +202,9 @@ export function tradeoff(answer, state, narrow) {
 }
 
 export function plan(answer, state, narrow) {
-  const rows = answer.isoflop.filter((row) => row.reducible !== null);
+  const rows = answer.finite.isoflop.filter((row) => row.reducible !== null);
   const sizes = (row) => ["M", "N", "P", "L"].map((name) => `${name} = ${whole(row[name])}`).join(", ");
-  const { best } = answer, hovertemplate = "%{text}<br>reducible risk %{y:.4~g}<extra></extra>";
+  const best = answer.finite, hovertemplate = "%{text}<br>reducible risk %{y:.4~g}<extra></extra>";
   const data = [
     {
       ...line(rows.map((row) => row.M), rows.map((row) => row.reducible), "least risk at each width searched", COLOURS.approx, { line: { width: 1.2 } }),
