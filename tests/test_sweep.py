@@ -23,7 +23,7 @@ from lab_tasks import walk
 from seqlaw.cli import main
 from seqlaw.lab.errors import StoreError
 from seqlaw.lab.run import run
-from seqlaw.lab.software import software
+from seqlaw.lab.software import function_path, software
 from seqlaw.lab.store import FILE, Store
 from seqlaw.lab.table import load as load_any
 from seqlaw.lab.table import to_dataset
@@ -475,7 +475,7 @@ def test_without_rows_there_is_no_table(tmp_path: Path, capsys: pytest.CaptureFi
         out,
         seed=0,
         software=software(risk_rows),
-        module=risk_rows.__module__,
+        function=function_path(risk_rows),
         planned=plan,
         resume="seqlaw sweep …",
     ):
@@ -501,7 +501,7 @@ def test_the_guide_shows_valid_files() -> None:
 def test_a_driver_of_other_software_says_nothing_about_the_rows(tmp_path):
     """This code finished, other code was stopped before its first task: the table is whole."""
     run(walk, [{"i": 1}], folder=tmp_path)
-    with Store(tmp_path, seed=0, software="2", module="lab_tasks", planned={"a": "2", "b": "2"}):
+    with Store(tmp_path, seed=0, software="2", function="lab_tasks:walk", planned={"a": "2", "b": "2"}):
         pass
     found = load_any(tmp_path)
     assert (len(found.frame), found.standing) == (3, None)

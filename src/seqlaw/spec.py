@@ -15,7 +15,7 @@ import numpy as np
 from seqlaw.model.checks import InputError
 from seqlaw.model.filters import speaking_of
 from seqlaw.model.flags import Flag, flag
-from seqlaw.model.schedule import Schedule, kind_name, schedule_kind
+from seqlaw.model.schedule import Schedule, build_schedule, kind_name, schedule_kind
 from seqlaw.model.teacher import PRESETS, Modes, Teacher
 
 T = TypeVar("T")
@@ -49,7 +49,7 @@ def make_schedule(
     L: float | None = None,
     R: float | None = None,
     where: str = "schedule",
-    **shape: float | None,
+    shape: Mapping[str, float | None] | None = None,
 ) -> Schedule:
     """The schedule of a name or an import path, its steps L or its horizon R, and its further fields.
 
@@ -58,7 +58,7 @@ def make_schedule(
     make: Any = schedule_kind(kind, field=f"{where}.kind")
     if (L is None) == (R is None):
         raise InputError(f"{where}.L", "or R must be given, and not both", {"L": L, "R": R})
-    given = {name: value for name, value in shape.items() if value is not None}
+    given = {name: value for name, value in (shape or {}).items() if value is not None}
     known = [f.name for f in dataclasses.fields(make)]
     for name, value in given.items():
         if name not in known:
@@ -66,11 +66,9 @@ def make_schedule(
             rule = "goes with the wsd schedule only" if only_wsd else f"is no field of {kind}"
             raise InputError(f"{where}.{name}", rule, value)
     if R is None:
-        schedule: Schedule = make(gamma=gamma, L=L, **given)
-        return schedule
+        return build_schedule(make, f"{where}.kind", gamma=gamma, L=L, **given)
     with speaking_of(R):
-        schedule = make(gamma=gamma, L=make.steps_reaching(R, gamma), **given)
-    return schedule
+        return build_schedule(make, f"{where}.kind", gamma=gamma, L=make.steps_reaching(R, gamma), **given)
 
 
 def load_toml(path: str | Path, *, field: str = "file") -> dict[str, Any]:

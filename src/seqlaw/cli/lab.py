@@ -155,15 +155,16 @@ def export(
         standing = {name: getattr(known, name, None) for name in ("tasks", "finished", "failed")}
         resume = known.resume if known is not None and known.finished < known.tasks else None
         inputs = {"folder": folder, "software": software}
-        print_json("export", inputs, {"path": to, "count": count, **standing, "resume": resume})
+        found = {"path": to, "count": count, **standing, "resume": resume, "others": rows.others}
+        print_json("export", inputs, found)
     else:
         print(f"{count} rows: {to}")
 
 
 def _say_what_is_left(rows: Table) -> None:
-    """One line on standard error if not every task that was asked for has rows."""
-    if rows.missing:
-        print(f"seqlaw: {rows.missing}", file=sys.stderr)
+    """On standard error: whether every task that was asked for has rows, and what other code recorded."""
+    for line in filter(None, (rows.missing, rows.left_out)):
+        print(f"seqlaw: {line}", file=sys.stderr)
 
 
 def fit(
@@ -194,7 +195,15 @@ def fit(
     found = fit_power_law(rows[x], rows[y], window=_window(window), level=level, offset=offset)
     flags = _repeated(rows[x], found.window)
     if json:
-        inputs = {"file": file, "x": x, "y": y, "where": where or [], "offset": offset, "level": level}
+        inputs = {
+            "file": file,
+            "x": x,
+            "y": y,
+            "where": where or [],
+            "offset": offset,
+            "level": level,
+            "software": software,
+        }
         print_json("fit", inputs, dataclasses.asdict(found), flags)
         return
     lines: list[tuple[Any, ...]] = [
@@ -229,6 +238,8 @@ def _table(file: str, software: str | None) -> Any:
         return found.frame
     if software is not None:
         raise InputError("software", "goes with a sweep's folder, not with a file", software)
+    if path.suffix == ".parquet":
+        library("pyarrow")
     readers = {".parquet": pd.read_parquet, ".csv": pd.read_csv}
     if path.suffix not in readers:
         raise InputError("file", "must be a .parquet or .csv file or a sweep's folder", file)

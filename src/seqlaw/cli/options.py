@@ -125,14 +125,18 @@ class TeacherOptions:
 class KindOptions:
     """Which kind of schedule."""
 
-    schedule: Annotated[str, typer.Option(help="wsd, block, constant or cosine.", metavar="NAME")] = "wsd"
+    schedule: Annotated[
+        str, typer.Option(help="wsd, block, constant, cosine, or your own by import path.", metavar="NAME")
+    ] = "wsd"
     gamma: Annotated[float, typer.Option(help="Peak step size.")] = GAMMA
     warmup: Annotated[float | None, typer.Option(help="wsd: warm-up fraction.  [default: 0.1]")] = None
     decay: Annotated[float | None, typer.Option(help="wsd: decay fraction.  [default: 0.2]")] = None
 
     def build_kind(self, L: float | None = 10**6, R: float | None = None) -> Schedule:
         """The schedule with L steps or horizon R; a plan chooses its own L."""
-        return make_schedule(self.schedule, gamma=self.gamma, L=L, R=R, warmup=self.warmup, decay=self.decay)
+        return make_schedule(
+            self.schedule, gamma=self.gamma, L=L, R=R, shape={"warmup": self.warmup, "decay": self.decay}
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -286,8 +286,7 @@ def as_schedule(field: str, value: object) -> Schedule:
     if isinstance(value, Schedule):
         return value
     if isinstance(value, str):
-        make: Callable[..., Schedule] = schedule_kind(value, field=field)
-        return make(gamma=GAMMA, L=STEPS)
+        return build_schedule(schedule_kind(value, field=field), field, gamma=GAMMA, L=STEPS)
     raise InputError(field, f"must be one of {', '.join(SCHEDULES)}, or a Schedule", value)
 
 
@@ -301,8 +300,19 @@ def schedule_kind(name: str, *, field: str = "schedule") -> type[Schedule]:
     kind: Any = import_object(field, name)
     if not (isinstance(kind, type) and issubclass(kind, Schedule) and hasattr(kind, "__dataclass_fields__")):
         raise InputError(field, "must name a subclass of seqlaw.Schedule that is a dataclass", name)
+    if not {"gamma", "L"} <= set(kind.__dataclass_fields__):
+        raise InputError(field, "must name a schedule with the fields gamma and L", name)
     found: type[Schedule] = kind
     return found
+
+
+def build_schedule(kind: type[Schedule], field: str, **numbers: Any) -> Schedule:
+    """A schedule of these numbers; what a class of the user's lacks is an error about `field`."""
+    make: Callable[..., Schedule] = kind
+    try:
+        return make(**numbers)
+    except TypeError as error:  # abstract methods, further fields without a default
+        raise InputError(field, f"must be built from {', '.join(numbers)} ({error})", path_of(kind)) from None
 
 
 def kind_name(schedule: Schedule) -> str:

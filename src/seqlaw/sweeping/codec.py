@@ -29,7 +29,12 @@ def task_of(setting: Setting) -> Task:
 def schedule_columns(schedule: Schedule) -> Task:
     """A schedule by name (or import path) and numbers."""
     numbers: Task = asdict(schedule)  # type: ignore[call-overload]  # every schedule is a dataclass
-    return {"schedule": kind_name(schedule), **numbers}
+    return {"schedule": kind_name(schedule)} | {column(name): value for name, value in numbers.items()}
+
+
+def column(field: str) -> str:
+    """The name of a schedule's field in a task: one of the user's must not be taken for a teacher's."""
+    return field if field in ("gamma", "L", "warmup", "decay") else f"schedule_{field}"
 
 
 def draws_of(task: Task) -> dict[str, Any]:
@@ -41,6 +46,6 @@ def setting_of(task: Task) -> Setting:
     """The setting that a task's parameters describe."""
     teacher = Teacher(**{f.name: task[f.name] for f in fields(Teacher)})
     kind: Any = schedule_kind(task["schedule"])
-    schedule: Schedule = kind(**{f.name: task[f.name] for f in fields(kind)})
+    schedule: Schedule = kind(**{f.name: task[column(f.name)] for f in fields(kind)})
     sizes = {name: task[name] for name in ("M", "N", "P", "d", "eval_length")}
     return Setting(teacher=teacher, schedule=schedule, **sizes)

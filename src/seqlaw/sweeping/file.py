@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from seqlaw.lab.grid import Task, axis, combine
-from seqlaw.model.checks import InputError, positive, whole
+from seqlaw.model.checks import InputError, positive, real, whole
 from seqlaw.model.extension import IMPORT_PATH
 from seqlaw.model.schedule import Schedule
 from seqlaw.model.teacher import LONGEST, PRESETS, Teacher
@@ -70,11 +70,17 @@ class Schedules:
         """What was given, by name."""
         named = {name: getattr(self, name) for name in ("L", "R", "gamma", "warmup", "decay")}
         given = {name: values for name, values in named.items() if values is not None}
-        return given | {name: axis(f"schedules.shape.{name}", value) for name, value in self.shape.items()}
+        shape = {name: axis(f"schedules.shape.{name}", value) for name, value in self.shape.items()}
+        for name, values in shape.items():
+            for value in values:
+                real(f"schedules.shape.{name}", value)
+        return given | {f"shape.{name}": values for name, values in shape.items()}
 
     def build(self, **point: float) -> Schedule:
         """One schedule of the grid."""
-        return make_schedule(self.kind, **point, where="schedules")
+        shape = {name.removeprefix("shape."): point.pop(name) for name in list(point) if "." in name}
+        shape |= {name: point.pop(name) for name in ("warmup", "decay") if name in point}
+        return make_schedule(self.kind, **point, shape=shape, where="schedules")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,7 +179,7 @@ def _teachers(place: int, source: Any) -> list[Teacher]:
     if isinstance(source, Mapping):
         given = dict(source)
         if (preset := given.pop("preset", None)) is not None:
-            if preset not in PRESETS:
+            if not isinstance(preset, str) or preset not in PRESETS:
                 raise InputError(f"{where}.preset", f"must be one of {', '.join(PRESETS)}", preset)
             given = asdict(PRESETS[preset]) | given
         axes = {name: axis(f"{where}.{name}", value) for name, value in given.items()}
@@ -200,9 +206,18 @@ def _look_beside(file: Path, data: Mapping[str, Any]) -> None:
     """Let Python find a module that the file names (`mymodule:Linear`) beside the file; workers follow."""
     tables = data.get("schedules")
     kinds = [one.get("kind") for one in tables if isinstance(one, dict)] if isinstance(tables, list) else []
-    folder = str(file.parent.absolute())
-    if folder not in sys.path and any(IMPORT_PATH.fullmatch(str(one)) for one in (data.get("rung"), *kinds)):
-        sys.path.append(folder)
+    folder = file.parent.absolute()
+    for path in filter(None, (IMPORT_PATH.fullmatch(str(one)) for one in (data.get("rung"), *kinds))):
+        top = path["module"].partition(".")[0]
+        beside = (folder / f"{top}.py").exists() or (folder / top).is_dir()
+        if not beside:
+            continue
+        loaded = getattr(sys.modules.get(top), "__file__", None)
+        if loaded is not None and folder not in Path(loaded).absolute().parents:
+            rule = f"names the {top} beside this file, but another was loaded ({loaded}): start Python again"
+            raise InputError(file.name, rule, path[0])
+        if str(folder) not in sys.path:
+            sys.path.insert(0, str(folder))
 
 
 def load_sweep(source: Sweep | Mapping[str, Any] | str | Path) -> Sweep:

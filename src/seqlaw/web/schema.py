@@ -65,7 +65,11 @@ class ScheduleBody:
     def build(self) -> Schedule:
         L = STEPS if self.L is None and self.R is None else self.L
         schedule = make_schedule(
-            self.kind, gamma=self.gamma, L=L, R=self.R, warmup=self.warmup, decay=self.decay
+            self.kind,
+            gamma=self.gamma,
+            L=L,
+            R=self.R,
+            shape={"warmup": self.warmup, "decay": self.decay},
         )
         if schedule.L > LARGEST:
             raise InputError("R", f"must ask for at most {LARGEST:g} steps", self.R)
