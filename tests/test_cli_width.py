@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from seqlaw import PRESETS, trajectories
+from seqlaw.answers.render import WIDTH
 from seqlaw.cli import main
-from seqlaw.cli.output import WIDTH, print_table, print_text
+from seqlaw.cli.output import print_table, print_text
 
 SMALL = "-M 16 -d 64 -N 256 -P 8 -L 500"
 COMMANDS = [

@@ -30,6 +30,8 @@ def columns(setting: Setting) -> Row:
         "L": schedule.L,
         "R": schedule.horizon,
         "eval_length": setting.test_length,
+        "batch": setting.batch,
+        "lengths": setting.lengths,
     }
 
 

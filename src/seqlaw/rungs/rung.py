@@ -30,6 +30,8 @@ class Draws:
     repetitions: int | Sequence[int] = 2
     seed: int = 0
     workers: int = 1
+    device: None = None
+    """A GPU; none yet."""
 
     def __post_init__(self) -> None:
         for name in ("sketches", "repetitions"):

@@ -13,6 +13,10 @@ from seqlaw.model.teacher import Teacher
 Task = dict[str, Any]
 
 
+LATER: Task = {"batch": None, "lengths": None, "device": None}
+"""What a task will say of mini-batches, mixtures of lengths and a GPU: a record's key knows them already."""
+
+
 def task_of(setting: Setting) -> Task:
     """The parameters of a setting as one flat dict, which `setting_of` reads back."""
     if not isinstance(setting.teacher, Teacher):
@@ -23,6 +27,7 @@ def task_of(setting: Setting) -> Task:
         | sizes
         | schedule_columns(setting.schedule)
         | {"eval_length": setting.test_length}
+        | LATER
     )
 
 
@@ -47,5 +52,5 @@ def setting_of(task: Task) -> Setting:
     teacher = Teacher(**{f.name: task[f.name] for f in fields(Teacher)})
     kind: Any = schedule_kind(task["schedule"])
     schedule: Schedule = kind(**{f.name: task[column(f.name)] for f in fields(kind)})
-    sizes = {name: task[name] for name in ("M", "N", "P", "d", "eval_length")}
+    sizes = {name: task.get(name) for name in ("M", "N", "P", "d", "eval_length", "batch", "lengths")}
     return Setting(teacher=teacher, schedule=schedule, **sizes)

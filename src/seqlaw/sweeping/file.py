@@ -18,7 +18,7 @@ from seqlaw.model.schedule import Schedule
 from seqlaw.model.teacher import LONGEST, PRESETS, Teacher
 from seqlaw.rungs.ask import rung_name, rung_of
 from seqlaw.spec import load_teacher, load_toml, make_schedule, read
-from seqlaw.sweeping.codec import schedule_columns
+from seqlaw.sweeping.codec import LATER, schedule_columns
 
 _STRICT = {"extra": "forbid"}  # to pydantic, which reads the dataclasses: an unknown field is an error
 OWN = "own"
@@ -154,7 +154,9 @@ class Sweep:
         """The tasks, each a flat dict of parameters (and, if nested, the list of its points)."""
         random = {name: getattr(self, name) for name in rung_of(self.rung).draws}
         teachers = dict.fromkeys(self.teachers)
-        shared: list[Task] = [{"rung": self.rung, **asdict(teacher), **random} for teacher in teachers]
+        shared: list[Task] = [
+            {"rung": self.rung, **asdict(teacher), **random, **LATER} for teacher in teachers
+        ]
         if not self.nested:
             return [teacher | point for teacher in shared for point in self._points]
         families: dict[tuple[int, float], list[Task]] = {}
