@@ -10,12 +10,12 @@ from typing import Any
 
 from seqlaw.fit import fit_power_law
 from seqlaw.model.checks import InputError, needs
-from seqlaw.paper.curves import Row
-from seqlaw.paper.figure import relative_label, relative_x
-from seqlaw.paper.panels import Panel, paper_panels, quick_panels, select
-from seqlaw.paper.run import tasks
-from seqlaw.paper.table import Measured, measured
-from seqlaw.paper.task import panel_rows
+from seqlaw.paper.experiments.curves import Row
+from seqlaw.paper.experiments.panels import Panel, paper_panels, quick_panels, select
+from seqlaw.paper.experiments.run import tasks
+from seqlaw.paper.experiments.slopes import Measured, measured
+from seqlaw.paper.experiments.task import panel_rows
+from seqlaw.paper.report.figures import relative_label
 
 Curve = dict[str, Any]
 
@@ -90,7 +90,7 @@ def _shape(one: Measured) -> Curve:
         "axis": curve.series.against,
         "rung": curve.rung,
         "x": curve.x,
-        "shown": relative_x(one),
+        "shown": one.relative_x,
         "y": curve.y,
     }
 

@@ -15,9 +15,10 @@ import numpy as np
 from seqlaw.model.checks import Array
 from seqlaw.model.schedule import WSD, BlockDecay, Schedule
 from seqlaw.model.setting import Setting
-from seqlaw.paper.curves import Row, slope_of
-from seqlaw.paper.panels import GAMMA, TEACHERS, Panel, Series
-from seqlaw.paper.table import Measured
+from seqlaw.paper.experiments.curves import Row, slope_of
+from seqlaw.paper.experiments.panels import GAMMA, TEACHERS, Panel, Series
+from seqlaw.paper.experiments.rungs import role
+from seqlaw.paper.experiments.slopes import Measured
 from seqlaw.planning.tradeoff import Tradeoff, tradeoff
 from seqlaw.rungs.equivalent import equivalent_risks
 from seqlaw.rungs.terms import TERMS
@@ -85,34 +86,35 @@ def noise_checks(rows: Sequence[Row], series: Sequence[Measured]) -> list[NoiseC
 
     Data set by data set, so that what the sketch gives cancels and only the noise of the data is left.
     """
-    exact = {_place(row): row for row in rows if row["rung"] == "exact"}
-    data: dict[str, dict[tuple[int, int, int], dict[int, Row]]] = {}
-    for row in rows:
-        if row["rung"] == "sampled":
-            sets = data.setdefault(row["panel"], {})
-            sets.setdefault((row["seed"], row["sketch"], row["repetition"]), {})[row["point"]] = row
     checks = []
     for one in series:
-        if one.exact is not None:
-            place = {setting: index for index, setting in enumerate(one.panel.settings)}
-            points = [place[setting] for setting in one.curve.series.settings]
-            mine = [[found[point] for point in points] for found in data[one.panel.name].values()]
-            checks.append(
-                NoiseCheck(
-                    measured=one,
-                    over_exact=_over(mine, exact, "variance"),
-                    over_finite_filter=_over(mine, exact, "finite_filter_variance"),
-                )
+        rung = role(one.curve.rung)
+        if one.panel.quantity != "variance" or not rung.repetitions:
+            continue
+        here = [row for row in rows if row["panel"] == one.panel.name]
+        exact = {_place(row): row for row in here if row["rung"] == rung.expectation}
+        data: dict[tuple[int, int, int], dict[int, Row]] = {}
+        for row in here:
+            if row["rung"] == rung.name:
+                data.setdefault((row["seed"], row["sketch"], row["repetition"]), {})[row["point"]] = row
+        points = [one.panel.settings.index(setting) for setting in one.curve.series.settings]
+        mine = [[found[point] for point in points] for found in data.values()]
+        checks.append(
+            NoiseCheck(
+                measured=one,
+                over_exact=_over(mine, exact, "variance"),
+                over_finite_filter=_over(mine, exact, "finite_filter_variance"),
             )
+        )
     return checks
 
 
-def _over(data: list[list[Row]], exact: dict[tuple[str, int, int, int], Row], column: str) -> Array:
+def _over(data: list[list[Row]], exact: dict[tuple[int, int, int], Row], column: str) -> Array:
     return np.array([[row["variance"] / exact[_place(row)][column] for row in one] for one in data])
 
 
-def _place(row: Row) -> tuple[str, int, int, int]:
-    return row["panel"], row["seed"], row["sketch"], row["point"]
+def _place(row: Row) -> tuple[int, int, int]:
+    return row["seed"], row["sketch"], row["point"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -187,7 +189,7 @@ def term_checks(rows: Sequence[Row], panels: Sequence[Panel]) -> list[TermCheck]
     """L_M(B_L) of the trained B_L against the sum of its five terms, on the sampled data sets."""
     checks = []
     for panel in panels:
-        mine = [row for row in rows if row["panel"] == panel.name and row["rung"] == "sampled"]
+        mine = [row for row in rows if row["panel"] == panel.name and role(row["rung"]).repetitions]
         if not mine or panel.reference not in panel.settings:
             continue
         place = panel.settings.index(panel.reference)

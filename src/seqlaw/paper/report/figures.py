@@ -1,16 +1,20 @@
-"""The figure of the paper: two regimes by three quantities, measured solid, guides dashed."""
+"""What is drawn: the paper's figure, and the report's pictures of what lies beyond it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from seqlaw.model.checks import Array
-from seqlaw.paper.panels import Panel, size
-from seqlaw.paper.table import Measured
+from seqlaw.paper.experiments.checks import NoiseCheck, ScheduleCurve
+from seqlaw.paper.experiments.panels import Panel, size
+from seqlaw.paper.experiments.rungs import role
+from seqlaw.paper.experiments.slopes import Measured
+from seqlaw.planning.tradeoff import OWN, Tradeoff
 from seqlaw.plot import COLOURS, MARKERS, SERIES, few_ticks, new_figure, save, tidy
 
 if TYPE_CHECKING:
@@ -31,26 +35,21 @@ LABELS = {
 }
 DASHES = (0, (3, 1.8))
 """The guides', short and black."""
-STYLES = {"sampled": (0, (1, 1)), "exact": (0, (9, 2.5)), "equivalent": (0, (5, 1.5, 1, 1.5))}
-"""Of rungs laid over the figure: dots, long dashes, dash and dot, in the colour of the curve."""
 
 
 def draw_panels(series: Sequence[Measured], overlays: Sequence[Sequence[Measured]] = ()) -> Figure:
     """One panel for each of the paper's, in its order; `overlays` are the same series on other rungs."""
     panels = list({one.panel.name: one.panel for one in series}.values())
     columns = min(3, len(panels))
-    figure, axes = panel_grid(-(-len(panels) // columns), columns, below=0.3)
+    figure, axes = _panel_grid(-(-len(panels) // columns), columns, below=0.3)
     for empty in axes.flat[len(panels) :]:
         empty.set_axis_off()
     for panel, place in zip(panels, axes.flat, strict=False):
         _panel(place, panel, [one for one in series if one.panel is panel])
         for overlay in overlays:
             for k, one in enumerate(o for o in overlay if o.panel.name == panel.name):
-                colour = _colour(panel, k)
-                style = STYLES[one.curve.rung]
-                place.plot(
-                    relative_x(one), one.curve.y, color=colour, linestyle=style, linewidth=1.0, zorder=1
-                )
+                colour, dashes = _colour(panel, k), role(one.curve.rung).dashes
+                place.plot(one.relative_x, one.curve.y, color=colour, linestyle=dashes, linewidth=1, zorder=1)
         entries = sorted(
             zip(*place.get_legend_handles_labels(), strict=True),
             key=lambda entry: entry[1].startswith("guide"),
@@ -68,7 +67,7 @@ def draw_panels(series: Sequence[Measured], overlays: Sequence[Sequence[Measured
     return figure
 
 
-def panel_grid(
+def _panel_grid(
     rows: int, columns: int, *, width: float = WIDTH / 3, height: float = HEIGHT, below: float = 0.0
 ) -> tuple[Figure, Any]:
     """Axes with fixed margins, `width` by `height` inches each with its labels, and room `below` for a key.
@@ -94,7 +93,7 @@ def panel_grid(
 def _panel(axes: Axes, panel: Panel, series: Sequence[Measured]) -> None:
     together = panel.reference is not None
     for k, one in enumerate(series):
-        colour, x, y = _colour(panel, k), relative_x(one), one.curve.y
+        colour, x, y = _colour(panel, k), one.relative_x, one.curve.y
         slopes = f"{one.curve.slope:.3f}", f"{one.guide.slope:.3f}"
         label = "slope {}".format(*slopes)
         if together:
@@ -124,10 +123,7 @@ def _panel(axes: Axes, panel: Panel, series: Sequence[Measured]) -> None:
         )
     against = series[0].curve.series.against
     label = relative_label(panel) if together else LABELS[against]
-    tidy(axes, label, LABELS[panel.quantity])
-    axes.set_title(panel.title, fontsize=FONT + 0.5, loc="left")
-    axes.xaxis.label.set_fontsize(FONT)
-    axes.yaxis.label.set_fontsize(FONT)
+    _frame(axes, label, LABELS[panel.quantity], panel.title)
     axes.tick_params(labelsize=FONT - 0.5)
     low, high = axes.get_ylim()
     if together:
@@ -136,18 +132,34 @@ def _panel(axes: Axes, panel: Panel, series: Sequence[Measured]) -> None:
         axes.set_ylim(low / (high / low) ** 0.12, high)
     few_ticks(axes)
     if against in ("M", "P") and not together:
-        plain_ticks(axes, series[0].curve.x)
+        _plain_ticks(axes, series[0].curve.x)
     elif together:
-        relative_ticks(axes)
+        _relative_ticks(axes)
 
 
-def relative_ticks(axes: Axes) -> None:
+def _frame(axes: Axes, x: str, y: str, title: str) -> None:
+    tidy(axes, x, y)
+    axes.set_title(title, fontsize=FONT + 0.5, loc="left")
+    axes.xaxis.label.set_fontsize(FONT)
+    axes.yaxis.label.set_fontsize(FONT)
+
+
+def _finish(axes: Axes, x: str, y: str, title: str, *, legend: bool = True) -> None:
+    """What all pictures but the paper's figure have in common."""
+    _frame(axes, x, y, title)
+    few_ticks(axes)
+    axes.tick_params(which="both", labelsize=FONT - 1)
+    if legend:
+        axes.legend(frameon=False, fontsize=FONT - 1, labelspacing=0.25)
+
+
+def _relative_ticks(axes: Axes) -> None:
     """Ticks for sizes relative to a reference."""
     low, high = axes.get_xlim()
-    plain_ticks(axes, np.array([v for v in (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2) if low <= v <= high]))
+    _plain_ticks(axes, np.array([v for v in (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2) if low <= v <= high]))
 
 
-def plain_ticks(axes: Axes, values: Array) -> None:
+def _plain_ticks(axes: Axes, values: Array) -> None:
     """Ticks at these values of x and nowhere else, written out."""
     axes.set_xticks(values, [f"{value:g}" for value in values])
     axes.set_xticks([], minor=True)
@@ -157,14 +169,8 @@ def _colour(panel: Panel, k: int) -> str:
     return SERIES[k] if panel.reference is not None else COLOURS[panel.quantity]
 
 
-def relative_x(one: Measured) -> Array:
-    """The size itself, or in a variance panel the size relative to the point where its sweeps meet."""
-    reference = one.panel.reference
-    return one.curve.x if reference is None else one.curve.x / size(reference, one.curve.series.against)
-
-
 def relative_label(panel: Panel) -> str:
-    """What `relative_x` shows."""
+    """What `Measured.relative_x` is in a variance panel."""
     assert panel.reference is not None
     N, P, R = (size(panel.reference, name) for name in "NPR")
     return f"$N$/{N:,.0f};  $P$/{P:,.0f};  $R$/{R:,.0f}"
@@ -183,16 +189,11 @@ def _key(figure: Figure, rung: str, overlays: Sequence[str]) -> None:
     """What solid, dashed and dotted mean, once for all panels."""
     from matplotlib.lines import Line2D
 
-    solid = {
-        "sampled": "measured, mean over sketches",
-        "exact": "exact rung, mean over sketches",
-        "equivalent": "equivalent rung, nothing sampled",
-    }[rung]
     lines = [
-        Line2D([], [], color="0.2", marker="o", markersize=3.4, linewidth=1.3, label=solid),
+        Line2D([], [], color="0.2", marker="o", markersize=3.4, linewidth=1.3, label=role(rung).key),
         Line2D([], [], color="0.2", linestyle=DASHES, linewidth=1.0, label="the paper's guide"),
         *(
-            Line2D([], [], color="0.2", linestyle=STYLES[name], linewidth=1.0, label=f"{name} rung")
+            Line2D([], [], color="0.2", linestyle=role(name).dashes, linewidth=1.0, label=f"{name} rung")
             for name in overlays
         ),
     ]
@@ -207,3 +208,88 @@ def save_all(figure: Figure, folder: Path, name: str) -> list[Path]:
     for path in paths:
         save(figure, path)
     return paths
+
+
+def draw_tradeoffs(views: Mapping[str, Tradeoff]) -> Figure:
+    """The reducible risk along P at a fixed number of tokens: a panel a regime, a line a test length."""
+    figure, axes = _panel_grid(1, len(views), width=4.3, height=3.1)
+    for place, (regime, view) in zip(axes.flat, views.items(), strict=True):
+        for k, tested in enumerate(view.best):
+            curve = view.curve(tested)
+            own = "tested at its own length (the paper)"
+            label, style = (
+                (own, "-") if tested == OWN else (f"tested at length {int(tested):,}", (0, (4, 1.5)))
+            )
+            x, y = [row.P for row in curve], [row.reducible for row in curve]
+            place.plot(x, y, color=SERIES[k], marker=MARKERS[k], markersize=3.4, linestyle=style, label=label)
+        title = f"Regime {regime}: {view.tokens:,} tokens"
+        _finish(place, "trajectory length $P$", "reducible risk", title)
+    return figure
+
+
+def draw_schedules(curves: Sequence[ScheduleCurve]) -> Figure:
+    """The series in R under block decay and under WSD, matched two ways."""
+    names = list(dict.fromkeys(curve.panel.name for curve in curves))
+    figure, axes = _panel_grid(1, len(names), height=3.0)
+    for place, name in zip(axes.flat, names, strict=True):
+        mine = [curve for curve in curves if curve.panel.name == name]
+        for k, one in enumerate(mine):
+            hollow = "white" if k == 2 else SERIES[k]  # it lies on the first
+            place.plot(
+                one.x,
+                one.y,
+                color=SERIES[k],
+                marker=MARKERS[k],
+                markersize=(3.4, 3.4, 5.6)[k],
+                markerfacecolor=hollow,
+                linestyle=("-", "-", "none")[k],
+                label=_minus(f"{one.name}: {one.slope:.3f}"),
+                zorder=2 - 0.1 * k,
+            )
+        panel = mine[0].panel
+        _finish(place, "horizon $R$ of block decay", LABELS[panel.quantity], panel.title)
+        if one.x[-1] < 10 * one.x[0]:
+            _plain_ticks(place, one.x[::2])
+    return figure
+
+
+def draw_noise(checks: Sequence[NoiseCheck]) -> Figure:
+    """Sampled variance over the exact rung and over the paper's guide, of the same sketches."""
+    names = list(dict.fromkeys(check.measured.panel.name for check in checks))
+    figure, axes = _panel_grid(1, len(names), width=4.3, height=3.0, below=0.3)
+    for place, name in zip(axes.flat, names, strict=True):
+        mine = [check for check in checks if check.measured.panel.name == name]
+        place.axhline(1, color="0.6", linewidth=0.8)
+        for k, check in enumerate(mine):
+            x, against = check.measured.relative_x, check.measured.curve.series.against
+            place.errorbar(
+                x,
+                check.over_exact.mean(axis=0),
+                yerr=check.error,
+                color=SERIES[k],
+                marker=MARKERS[k],
+                markersize=3.4,
+                capsize=2,
+                linewidth=1.2,
+                elinewidth=0.7,
+                label=f"over the exact rung, along ${against}$",
+            )
+            guide = check.over_finite_filter.mean(axis=0)
+            place.plot(x, guide, color=SERIES[k], linestyle=(0, (4, 2)), linewidth=0.9)
+        panel = mine[0].measured.panel
+        _finish(place, relative_label(panel), "sampled variance / prediction", panel.title, legend=False)
+        place.set_yscale("linear")
+        _relative_ticks(place)
+    handles, labels = axes.flat[0].get_legend_handles_labels()
+    labels.append("dashed: over the paper's guide")
+    handles.append(axes.flat[0].plot([], [], color="0.2", linestyle=(0, (4, 2)), linewidth=0.9)[0])
+    figure.legend(handles, labels, loc="lower center", ncols=4, frameon=False, fontsize=FONT - 1)
+    return figure
+
+
+def as_svg(figure: Figure) -> bytes:
+    """The picture as a file that a page can hold."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "picture.svg"
+        save(figure, path)
+        return path.read_bytes()
