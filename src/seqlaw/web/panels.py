@@ -118,6 +118,7 @@ def _recorded(folder: Path) -> tuple[list[Panel], dict[str, Any], list[Row]]:
     try:
         record = json.loads((folder / "table.json").read_text(encoding="utf-8"))
         rung, seed, quick = record["rung"], record["seed"], record["grid"] == "quick"
+        replicates, overlay = record["replicates"], record["overlay"]
         letters = "".join(dict.fromkeys(row["panel"] for row in record["slopes"]))
     except (ValueError, KeyError, TypeError):
         rule = "must have the table.json that `seqlaw reproduce` wrote"
@@ -127,6 +128,6 @@ def _recorded(folder: Path) -> tuple[list[Panel], dict[str, Any], list[Row]]:
     how: dict[str, Any] = {"rung": rung, "seed": seed}
     how |= {"quick": True} if quick else {}
     how |= {"panels": letters} if len(letters) < len(paper_panels()) else {}
-    how |= {"replicate": record["replicates"]} if record["replicates"] > 1 else {}
-    how |= {"overlay": record["overlay"]} if record.get("overlay") else {}  # older folders do not say
+    how |= {"replicate": replicates} if replicates > 1 else {}
+    how |= {"overlay": overlay} if overlay else {}
     return chosen, how, rows
