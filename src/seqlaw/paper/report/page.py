@@ -13,7 +13,7 @@ from seqlaw.paper.experiments.panels import GAMMA, QUANTITIES
 from seqlaw.paper.experiments.reproduction import Reproduction
 from seqlaw.paper.experiments.rungs import role
 from seqlaw.paper.report import figures, tables
-from seqlaw.paper.report.typeset import typeset
+from seqlaw.paper.report.typeset import typeset_html
 from seqlaw.paper.report.verdicts import headline, verdicts
 
 if TYPE_CHECKING:
@@ -45,13 +45,9 @@ class Picture:
 
 
 def environment() -> Environment:
-    """The templates of this folder, with the filter `typeset` for text and for blocks of text."""
+    """The templates of this folder, with the filter `typeset`."""
     from jinja2 import Environment, PackageLoader
     from markupsafe import Markup
-
-    def as_html(text: str) -> Markup:
-        plain = text.unescape() if isinstance(text, Markup) else text  # a block comes escaped
-        return Markup(typeset(" ".join(plain.split())))
 
     found = Environment(
         loader=PackageLoader("seqlaw.paper.report", ""),
@@ -60,57 +56,46 @@ def environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    found.filters["typeset"] = as_html
+    found.filters["typeset"] = lambda html: Markup(typeset_html(html))
     return found
 
 
 def page(result: Reproduction, figure: bytes) -> str:
-    """The page, with its pictures inside."""
-    return environment().get_template("page.html.j2").render(**_content(result), figure=Picture(figure))
-
-
-def _content(result: Reproduction) -> dict[str, Any]:
-    """What the template shows; None in place of a section that has nothing to show."""
+    """The page, with its pictures inside; a section is left out where it has nothing to show."""
     agree, differ = verdicts(result)
-    return {
-        "result": result,
-        "role": role(result.rung),
-        "gamma": GAMMA,
-        "headline": headline(result),
-        "teachers": tables.teachers(result.panels),
-        "sizes": tables.sizes(result.panels, result.rung),
-        "slopes": tables.slopes(result),
-        "ratios": tables.ratios(result.agreement),
-        "guides": {
-            f"Regime {regime}, {QUANTITIES[quantity]}": formula
-            for (regime, quantity), formula in FORMULAS.items()
-        },
-        "verdicts": {"Agrees": agree, "Differs, or needs care": differ},
-        "named": tables.named(result.panels),
-        "unnamed": tables.unnamed(result),
-        "colophon": tables.colophon(result),
-        **_beyond(result),
-    }
-
-
-def _beyond(result: Reproduction) -> dict[str, Any]:
-    """The sections that go beyond the paper's panels."""
     views = checks.longer_or_more()
     noise = checks.noise_checks(result.rows, result.series)
-    schedules = checks.schedule_curves(result.panels)
+    curves = checks.schedule_curves(result.panels)
     terms = checks.term_checks(result.rows, result.panels)
     common = checks.common_tests(result.panels)
-    return {
-        "tokens": checks.TOKENS,
-        "student": checks.LONGER,
-        "longer": _shown(tables.longer(views), figures.draw_tradeoffs(views)),
-        "noise": _shown(tables.noise(noise), figures.draw_noise(noise)) if noise else None,
-        "schedules": _shown(tables.schedules(schedules), figures.draw_schedules(schedules))
-        if schedules
-        else None,
-        "terms": tables.terms(terms) if terms else None,
-        "common": tables.common(common) if common else None,
-    }
+    return (
+        environment()
+        .get_template("page.html.j2")
+        .render(
+            result=result,
+            role=role(result.rung),
+            letters=[f"({panel.name})" for panel in result.panels],
+            headline=headline(result),
+            gamma=GAMMA,
+            teachers=tables.teachers(result.panels),
+            sizes=tables.sizes(result.panels, result.rung),
+            figure=Picture(figure),
+            slopes=tables.slopes(result),
+            ratios=tables.ratios(result.agreement),
+            guides={f"Regime {name}, {QUANTITIES[kind]}": text for (name, kind), text in FORMULAS.items()},
+            verdicts={"Agrees": agree, "Differs, or needs care": differ},
+            named=tables.named(result.panels),
+            unnamed=tables.unnamed(result),
+            tokens=checks.TOKENS,
+            student=checks.LONGER,
+            longer=_shown(tables.longer(views), figures.draw_tradeoffs(views)),
+            noise=_shown(tables.noise(noise), figures.draw_noise(noise)) if noise else None,
+            schedules=_shown(tables.schedules(curves), figures.draw_schedules(curves)) if curves else None,
+            terms=tables.terms(terms) if terms else None,
+            common=tables.common(common) if common else None,
+            colophon=tables.colophon(result),
+        )
+    )
 
 
 def _shown(table: tables.Table, figure: Figure) -> dict[str, Any]:

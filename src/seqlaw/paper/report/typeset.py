@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from html import escape
+from html import escape, unescape
 
 _GREEK = {"alpha": "α", "theta": "θ", "rho": "ρ", "gamma": "γ", "kappa": "κ", "xi": "ξ", "beta": "β"}
 _SIGNS = {"<=": "≤", ">=": "≥", ">~": "≳", "<~": "≲", "||": "‖"} | _GREEK
@@ -35,6 +35,14 @@ def typeset(text: str) -> str:
     for pattern, by in _STEPS:
         text = pattern.sub(by, text)
     return text
+
+
+def typeset_html(html: str) -> str:
+    """HTML whose text, but not its tags, is typeset."""
+    return "".join(
+        part if part.startswith("<") or part.isspace() else typeset(unescape(re.sub(r"\s+", " ", part)))
+        for part in re.split(r"(<[^>]*>)", html)
+    )
 
 
 def span(low: float, high: float) -> str:
