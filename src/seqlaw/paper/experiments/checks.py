@@ -16,7 +16,7 @@ from seqlaw.model.checks import Array
 from seqlaw.model.schedule import WSD, BlockDecay, Schedule
 from seqlaw.model.setting import Setting
 from seqlaw.paper.experiments.curves import Row, slope_of
-from seqlaw.paper.experiments.panels import GAMMA, TEACHERS, Panel, Series
+from seqlaw.paper.experiments.panels import GAMMA, TEACHERS, Panel
 from seqlaw.paper.experiments.rungs import role
 from seqlaw.paper.experiments.slopes import Measured
 from seqlaw.planning.tradeoff import Tradeoff, tradeoff
@@ -122,7 +122,6 @@ class ScheduleCurve:
     """A series in R under another schedule."""
 
     panel: Panel
-    series: Series
     name: str
     x: Array
     """The horizons R of the block schedule, which the other schedules are matched to."""
@@ -161,7 +160,6 @@ def schedule_curves(panels: Sequence[Panel]) -> list[ScheduleCurve]:
                 curves.append(
                     ScheduleCurve(
                         panel=panel,
-                        series=series,
                         name=name,
                         x=np.array(series.x),
                         y=np.array([getattr(risk, series.quantity) for risk in risks]),
@@ -176,9 +174,8 @@ class TermCheck:
     """The mean risk at the reference point of a variance panel: its terms, their sum, and the risk itself."""
 
     panel: Panel
-    terms: dict[str, float]
-    total: float
-    loss: float
+    means: dict[str, float]
+    """By column: the terms, `total` for their sum and `loss` for the risk."""
     worst: float
     """The largest |sum - risk| over the reducible risk, on all data sets and points of the panel."""
     cross_share: float
@@ -194,16 +191,14 @@ def term_checks(rows: Sequence[Row], panels: Sequence[Panel]) -> list[TermCheck]
             continue
         place = panel.settings.index(panel.reference)
         here = [row for row in mine if row["point"] == place]
+        means = {name: float(np.mean([row[name] for row in here])) for name in (*TERMS, "total", "loss")}
+        shares = [abs(row["cross"]) / np.sqrt(row["bias"] * row["variance"]) for row in mine]
         checks.append(
             TermCheck(
                 panel=panel,
-                terms={name: float(np.mean([row[name] for row in here])) for name in TERMS},
-                total=float(np.mean([row["total"] for row in here])),
-                loss=float(np.mean([row["loss"] for row in here])),
+                means=means,
                 worst=max(abs(row["loss"] - row["total"]) / row["reducible"] for row in mine),
-                cross_share=float(
-                    np.mean([abs(row["cross"]) / np.sqrt(row["bias"] * row["variance"]) for row in mine])
-                ),
+                cross_share=float(np.mean(shares)),
             )
         )
     return checks
@@ -214,7 +209,6 @@ class CommonTest:
     """The slope of a series in P, by the length of the test sequences; "own" is the paper's."""
 
     panel: Panel
-    series: Series
     slopes: dict[str, float]
 
 
@@ -228,7 +222,7 @@ def common_tests(panels: Sequence[Panel]) -> list[CommonTest]:
                 risks = equivalent_risks([replace(s, eval_length=length) for s in series.settings])
                 y = [getattr(risk, series.quantity) for risk in risks]
                 slopes["own" if length is None else str(length)] = slope_of(series.x, y)
-            found.append(CommonTest(panel=panel, series=series, slopes=slopes))
+            found.append(CommonTest(panel=panel, slopes=slopes))
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -138,14 +138,8 @@ def measure(
 
 def _together(parts: Sequence[Summary], tasks: int) -> Summary:
     """Several runs as one of `tasks` tasks."""
-    return Summary(
-        tasks=tasks,
-        done=sum(part.done for part in parts),
-        skipped=sum(part.skipped for part in parts),
-        failed=sum(part.failed for part in parts),
-        seconds=sum(part.seconds for part in parts),
-        others=parts[0].others,
-    )
+    sums = {name: sum(getattr(part, name) for part in parts) for name in ("done", "skipped", "failed")}
+    return replace(parts[0], tasks=tasks, seconds=sum(part.seconds for part in parts), **sums)
 
 
 COLUMNS = {

@@ -63,7 +63,7 @@ class SlopeRow:
     replicate_spread: float | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Agreement:
     """Ratios of measured to guide along a series, next to the paper's."""
 
@@ -135,15 +135,8 @@ def agreement(series: Sequence[Measured]) -> dict[str, Agreement]:
         key = one.curve.series.key
         if key[0] == "II":
             name, ratio = f"{key[1]}_{key[2]}", one.guide.ratio
-            mean, low, high = PRINTED_RATIOS[name]
-            ratios[name] = Agreement(
-                mean=float(ratio.mean()),
-                low=float(ratio.min()),
-                high=float(ratio.max()),
-                paper_mean=mean,
-                paper_low=low,
-                paper_high=high,
-            )
+            here = float(ratio.mean()), float(ratio.min()), float(ratio.max())
+            ratios[name] = Agreement(*here, *PRINTED_RATIOS[name])
     return ratios
 
 

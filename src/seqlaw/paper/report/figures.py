@@ -94,33 +94,16 @@ def _panel(axes: Axes, panel: Panel, series: Sequence[Measured]) -> None:
     together = panel.reference is not None
     for k, one in enumerate(series):
         colour, x, y = _colour(panel, k), one.relative_x, one.curve.y
-        slopes = f"{one.curve.slope:.3f}", f"{one.guide.slope:.3f}"
-        label = "slope {}".format(*slopes)
-        if together:
-            label = f"${one.curve.series.against}$: {slopes[0]} (guide {slopes[1]})"
-        axes.errorbar(
-            x,
-            y,
-            yerr=_bars(y, one.curve.error),
-            color=colour,
-            marker=MARKERS[k],
-            markersize=5.2 if k == 1 else 3.2,  # N and P lie on each other in Regime I: both must be seen
-            markerfacecolor="white" if k == 1 else colour,
-            linewidth=1.3,
-            elinewidth=0.9,
-            capsize=2,
-            label=_minus(label),
-            zorder=2.2 if k == 1 else 2.4,
-        )
-        axes.plot(
-            x,
-            one.guide.y,
-            color=GUIDE,
-            linestyle=DASHES,
-            linewidth=0.9,
-            label=None if together else _minus(f"guide {slopes[1]}"),
-            zorder=2.6,  # above the measurement, which it often lies on
-        )
+        slope, guide = f"{one.curve.slope:.3f}", f"guide {one.guide.slope:.3f}"
+        label = f"${one.curve.series.against}$: {slope} ({guide})" if together else f"slope {slope}"
+        look: dict[str, Any] = {"color": colour, "marker": MARKERS[k], "markersize": 3.2, "zorder": 2.4}
+        if k == 1:  # N and P lie on each other in Regime I: both must be seen
+            look |= {"markersize": 5.2, "markerfacecolor": "white", "zorder": 2.2}
+        bars = {"yerr": _bars(y, one.curve.error), "elinewidth": 0.9, "capsize": 2}
+        axes.errorbar(x, y, **bars, **look, linewidth=1.3, label=_minus(label))
+        look = {"color": GUIDE, "linestyle": DASHES, "linewidth": 0.9}
+        # Above the measurement, which it often lies on.
+        axes.plot(x, one.guide.y, **look, label=None if together else _minus(guide), zorder=2.6)
     against = series[0].curve.series.against
     label = relative_label(panel) if together else LABELS[against]
     _frame(axes, label, LABELS[panel.quantity], panel.title)
@@ -151,6 +134,11 @@ def _finish(axes: Axes, x: str, y: str, title: str, *, legend: bool = True) -> N
     axes.tick_params(which="both", labelsize=FONT - 1)
     if legend:
         axes.legend(frameon=False, fontsize=FONT - 1, labelspacing=0.25)
+
+
+def _look(k: int) -> dict[str, Any]:
+    """The line of the k-th series of a picture."""
+    return {"color": SERIES[k], "marker": MARKERS[k], "markersize": 3.4}
 
 
 def _relative_ticks(axes: Axes) -> None:
@@ -216,14 +204,11 @@ def draw_tradeoffs(views: Mapping[str, Tradeoff]) -> Figure:
     for place, (regime, view) in zip(axes.flat, views.items(), strict=True):
         for k, tested in enumerate(view.best):
             curve = view.curve(tested)
-            own = "tested at its own length (the paper)"
-            label, style = (
-                (own, "-") if tested == OWN else (f"tested at length {int(tested):,}", (0, (4, 1.5)))
-            )
+            own = tested == OWN
+            label = "tested at its own length (the paper)" if own else f"tested at length {int(tested):,}"
             x, y = [row.P for row in curve], [row.reducible for row in curve]
-            place.plot(x, y, color=SERIES[k], marker=MARKERS[k], markersize=3.4, linestyle=style, label=label)
-        title = f"Regime {regime}: {view.tokens:,} tokens"
-        _finish(place, "trajectory length $P$", "reducible risk", title)
+            place.plot(x, y, **_look(k), linestyle="-" if own else (0, (4, 1.5)), label=label)
+        _finish(place, LABELS["P"], "reducible risk", f"Regime {regime}: {view.tokens:,} tokens")
     return figure
 
 
@@ -234,18 +219,11 @@ def draw_schedules(curves: Sequence[ScheduleCurve]) -> Figure:
     for place, name in zip(axes.flat, names, strict=True):
         mine = [curve for curve in curves if curve.panel.name == name]
         for k, one in enumerate(mine):
-            hollow = "white" if k == 2 else SERIES[k]  # it lies on the first
-            place.plot(
-                one.x,
-                one.y,
-                color=SERIES[k],
-                marker=MARKERS[k],
-                markersize=(3.4, 3.4, 5.6)[k],
-                markerfacecolor=hollow,
-                linestyle=("-", "-", "none")[k],
-                label=_minus(f"{one.name}: {one.slope:.3f}"),
-                zorder=2 - 0.1 * k,
-            )
+            look = _look(k)
+            if k == 2:  # it lies on the first
+                look |= {"markersize": 5.6, "markerfacecolor": "white", "linestyle": "none"}
+            label = _minus(f"{one.name}: {one.slope:.3f}")
+            place.plot(one.x, one.y, **look, label=label, zorder=2 - 0.1 * k)
         panel = mine[0].panel
         _finish(place, "horizon $R$ of block decay", LABELS[panel.quantity], panel.title)
         if one.x[-1] < 10 * one.x[0]:
@@ -257,32 +235,23 @@ def draw_noise(checks: Sequence[NoiseCheck]) -> Figure:
     """Sampled variance over the exact rung and over the paper's guide, of the same sketches."""
     names = list(dict.fromkeys(check.measured.panel.name for check in checks))
     figure, axes = _panel_grid(1, len(names), width=4.3, height=3.0, below=0.3)
+    dashed: dict[str, Any] = {"linestyle": (0, (4, 2)), "linewidth": 0.9}
     for place, name in zip(axes.flat, names, strict=True):
         mine = [check for check in checks if check.measured.panel.name == name]
         place.axhline(1, color="0.6", linewidth=0.8)
         for k, check in enumerate(mine):
             x, against = check.measured.relative_x, check.measured.curve.series.against
-            place.errorbar(
-                x,
-                check.over_exact.mean(axis=0),
-                yerr=check.error,
-                color=SERIES[k],
-                marker=MARKERS[k],
-                markersize=3.4,
-                capsize=2,
-                linewidth=1.2,
-                elinewidth=0.7,
-                label=f"over the exact rung, along ${against}$",
-            )
-            guide = check.over_finite_filter.mean(axis=0)
-            place.plot(x, guide, color=SERIES[k], linestyle=(0, (4, 2)), linewidth=0.9)
+            y, label = check.over_exact.mean(axis=0), f"over the exact rung, along ${against}$"
+            look = _look(k) | {"capsize": 2, "linewidth": 1.2, "elinewidth": 0.7}
+            place.errorbar(x, y, yerr=check.error, **look, label=label)
+            place.plot(x, check.over_finite_filter.mean(axis=0), color=SERIES[k], **dashed)
         panel = mine[0].measured.panel
         _finish(place, relative_label(panel), "sampled variance / prediction", panel.title, legend=False)
         place.set_yscale("linear")
         _relative_ticks(place)
     handles, labels = axes.flat[0].get_legend_handles_labels()
     labels.append("dashed: over the paper's guide")
-    handles.append(axes.flat[0].plot([], [], color="0.2", linestyle=(0, (4, 2)), linewidth=0.9)[0])
+    handles.append(axes.flat[0].plot([], [], color="0.2", **dashed)[0])
     figure.legend(handles, labels, loc="lower center", ncols=4, frameon=False, fontsize=FONT - 1)
     return figure
 

@@ -16,12 +16,17 @@ HEADER = ("Regime", "Quantity", "Slope", "± se", "Guide", "Paper", "Paper's gui
 NAMES = {"approx": "Approx", "bias": "Bias", "variance": "Var"}
 
 
+def slope_text(row: SlopeRow) -> str:
+    """The slope with the digits that repeating the experiment leaves alone."""
+    return f"{row.slope:.{3 if row.spread > 0.001 else 4}f}"
+
+
 def cells(row: SlopeRow) -> list[str]:
     """A row as the table prints it."""
     return [
         row.regime,
         f"{NAMES[row.quantity]} vs. {row.against}",
-        f"{row.slope:.3f}" if row.spread > 0.001 else f"{row.slope:.4f}",
+        slope_text(row),
         "–" if row.slope_se is None else f"{row.slope_se:.2g}",
         f"{row.guide:.3f}",
         f"{row.paper_slope:.3f}",

@@ -68,33 +68,30 @@ def page(result: Reproduction, figure: bytes) -> str:
     curves = checks.schedule_curves(result.panels)
     terms = checks.term_checks(result.rows, result.panels)
     common = checks.common_tests(result.panels)
-    return (
-        environment()
-        .get_template("page.html.j2")
-        .render(
-            result=result,
-            role=role(result.rung),
-            letters=[f"({panel.name})" for panel in result.panels],
-            headline=headline(result),
-            gamma=GAMMA,
-            teachers=tables.teachers(result.panels),
-            sizes=tables.sizes(result.panels, result.rung),
-            figure=Picture(figure),
-            slopes=tables.slopes(result),
-            ratios=tables.ratios(result.agreement),
-            guides={f"Regime {name}, {QUANTITIES[kind]}": text for (name, kind), text in FORMULAS.items()},
-            verdicts={"Agrees": agree, "Differs, or needs care": differ},
-            named=tables.named(result.panels),
-            unnamed=tables.unnamed(result),
-            tokens=checks.TOKENS,
-            student=checks.LONGER,
-            longer=_shown(tables.longer(views), figures.draw_tradeoffs(views)),
-            noise=_shown(tables.noise(noise), figures.draw_noise(noise)) if noise else None,
-            schedules=_shown(tables.schedules(curves), figures.draw_schedules(curves)) if curves else None,
-            terms=tables.terms(terms) if terms else None,
-            common=tables.common(common) if common else None,
-            colophon=tables.colophon(result),
-        )
+    template = environment().get_template("page.html.j2")
+    return template.render(
+        result=result,
+        role=role(result.rung),
+        letters=[f"({panel.name})" for panel in result.panels],
+        headline=headline(result),
+        gamma=GAMMA,
+        teachers=tables.teachers(result.panels),
+        sizes=tables.sizes(result.panels, result.rung),
+        figure=Picture(figure),
+        slopes=tables.slopes(result),
+        ratios=tables.ratios(result.agreement),
+        guides={f"Regime {name}, {QUANTITIES[kind]}": text for (name, kind), text in FORMULAS.items()},
+        verdicts={"Agrees": agree, "Differs, or needs care": differ},
+        named=tables.named(result.panels),
+        unnamed=tables.unnamed(result),
+        tokens=checks.TOKENS,
+        student=checks.LONGER,
+        longer=_shown(tables.longer(views), figures.draw_tradeoffs(views)),
+        noise=_shown(tables.noise(noise), figures.draw_noise(noise)) if noise else None,
+        schedules=_shown(tables.schedules(curves), figures.draw_schedules(curves)) if curves else None,
+        terms=tables.terms(terms) if terms else None,
+        common=tables.common(common) if common else None,
+        colophon=tables.colophon(result),
     )
 
 

@@ -180,7 +180,7 @@ def schedules(curves: Sequence[ScheduleCurve]) -> Table:
         ratio = curve.y / block[curve.panel.name].y
         body.append(
             [
-                f"({curve.panel.name}) {QUANTITIES[curve.series.quantity]}",
+                f"({curve.panel.name}) {QUANTITIES[curve.panel.quantity]}",
                 curve.name,
                 f"{curve.sum_over_R:.2f} R",
                 f"{curve.slope:.3f}",
@@ -194,9 +194,9 @@ def schedules(curves: Sequence[ScheduleCurve]) -> Table:
 def terms(checks: Sequence[TermCheck]) -> Table:
     """The risk from the weights next to the sum of its terms."""
     body = [
-        *([name, *(f"{check.terms[name]:.4g}" for check in checks)] for name in TERMS),
-        ["sum of the five", *(f"{check.total:.10g}" for check in checks)],
-        ["risk of the trained B_L", *(f"{check.loss:.10g}" for check in checks)],
+        *([name, *(f"{check.means[name]:.4g}" for check in checks)] for name in TERMS),
+        ["sum of the five", *(f"{check.means['total']:.10g}" for check in checks)],
+        ["risk of the trained B_L", *(f"{check.means['loss']:.10g}" for check in checks)],
         ["largest gap over the reducible risk", *(f"{check.worst:.1e}" for check in checks)],
         ["mean |cross| / √(bias · variance)", *(f"{check.cross_share:.2f}" for check in checks)],
     ]
@@ -206,7 +206,7 @@ def terms(checks: Sequence[TermCheck]) -> Table:
 def common(tests: Sequence[CommonTest]) -> Table:
     """The slopes in P when every student faces the same test."""
     body = [
-        [f"({test.panel.name}) {QUANTITIES[test.series.quantity]} against P"]
+        [f"({test.panel.name}) {QUANTITIES[test.panel.quantity]} against P"]
         + [f"{slope + 0:.3f}".replace("-0.000", "0.000") for slope in test.slopes.values()]
         for test in tests
     ]

@@ -10,7 +10,7 @@ from seqlaw.paper.experiments.panels import Panel
 from seqlaw.paper.experiments.reproduction import Reproduction
 from seqlaw.paper.experiments.rungs import role
 from seqlaw.paper.experiments.slopes import Agreement, SlopeRow, z_score
-from seqlaw.paper.report.formats import NAMES, ratio_cells
+from seqlaw.paper.report.formats import NAMES, ratio_cells, slope_text
 
 FAR = 2.0
 """Standard deviations beyond which a slope is said to differ."""
@@ -68,12 +68,8 @@ def _name(row: SlopeRow) -> str:
     return f"{NAMES[row.quantity]} against {row.against}, Regime {row.regime}"
 
 
-def _slope(row: SlopeRow) -> str:
-    return f"{row.slope:.{3 if row.spread > 0.001 else 4}f}"
-
-
 def _beside_paper(row: SlopeRow) -> str:
-    text = f"{_name(row)}: {_slope(row)}, paper {row.paper_slope:.3f} (z = {row.z:+.1f})."
+    text = f"{_name(row)}: {slope_text(row)}, paper {row.paper_slope:.3f} (z = {row.z:+.1f})."
     if abs(row.z or 0.0) > FAR:
         text += f" Repeating the experiment moves this slope by {row.spread:g} only. No cause is known"
         tiny = abs(row.slope - row.paper_slope) < 0.001
@@ -97,7 +93,9 @@ def _beside_guide(row: SlopeRow, smooth: float) -> list[str]:
             f"The guide {_WHY[row.regime, row.quantity]}; without any sampling the slope is {smooth:.3f}, so "
             "the gap is not noise."
         )
-    return [f"{_name(row)}: the measured slope {_slope(row)} is not the guide's {row.guide:.3f}{too}. {why}"]
+    return [
+        f"{_name(row)}: the measured slope {slope_text(row)} is not the guide's {row.guide:.3f}{too}. {why}"
+    ]
 
 
 def _ratios(result: Reproduction) -> tuple[list[str], list[str]]:
