@@ -29,16 +29,8 @@ LONGER: dict[str, Any] = {"M": 128, "d": 1024, "schedule": BlockDecay(gamma=GAMM
 """The student of "longer or more", in both regimes."""
 COMMON = (4, 48, 4096)
 """The common test lengths of the panels in P: their shortest and longest, and a long one."""
-
-
-SPREADS = {
-    ("I", "N"): 0.13,
-    ("I", "P"): 0.13,
-    ("I", "R"): 0.26,
-    ("II", "N"): 0.11,
-    ("II", "P"): 0.13,
-    ("II", "R"): 0.15,
-}
+SPREADS = {("I", "N"): 0.13, ("I", "P"): 0.13, ("I", "R"): 0.26}
+SPREADS |= {("II", "N"): 0.11, ("II", "P"): 0.13, ("II", "R"): 0.15}
 """(regime, against) → the standard deviation, over many data sets, of the ratio of sampled to exact variance
 averaged over the points of the sweep, to two digits (150 data sets on the smaller grid of Regime I, 240 on
 the full one of Regime II). The few of one run do not show it well: six of Regime I gave 0.04 along R."""
@@ -86,35 +78,27 @@ def noise_checks(rows: Sequence[Row], series: Sequence[Measured]) -> list[NoiseC
 
     Data set by data set, so that what the sketch gives cancels and only the noise of the data is left.
     """
-    checks = []
-    for one in series:
-        rung = role(one.curve.rung)
-        if one.panel.quantity != "variance" or not rung.repetitions:
-            continue
-        here = [row for row in rows if row["panel"] == one.panel.name]
-        exact = {_place(row): row for row in here if row["rung"] == rung.expectation}
-        data: dict[tuple[int, int, int], dict[int, Row]] = {}
-        for row in here:
-            if row["rung"] == rung.name:
-                data.setdefault((row["seed"], row["sketch"], row["repetition"]), {})[row["point"]] = row
-        points = [one.panel.settings.index(setting) for setting in one.curve.series.settings]
-        mine = [[found[point] for point in points] for found in data.values()]
-        checks.append(
-            NoiseCheck(
-                measured=one,
-                over_exact=_over(mine, exact, "variance"),
-                over_finite_filter=_over(mine, exact, "finite_filter_variance"),
-            )
-        )
-    return checks
+    drawn = [one for one in series if role(one.curve.rung).repetitions and one.panel.quantity == "variance"]
+    return [_noise_check(rows, one) for one in drawn]
 
 
-def _over(data: list[list[Row]], exact: dict[tuple[int, int, int], Row], column: str) -> Array:
-    return np.array([[row["variance"] / exact[_place(row)][column] for row in one] for one in data])
+def _noise_check(rows: Sequence[Row], one: Measured) -> NoiseCheck:
+    rung, mean = one.curve.rung, role(one.curve.rung).expectation
+    here = {_place(row): row for row in rows if row["panel"] == one.panel.name}
+    sets = dict.fromkeys(place[1:4] for place in here if place[0] == rung)
+    points = [one.panel.settings.index(setting) for setting in one.curve.series.settings]
+
+    def over(column: str) -> Array:
+        lines = [[(here[rung, i, j, k, p], here[mean, i, j, 0, p]) for p in points] for i, j, k in sets]
+        return np.array([[row["variance"] / exact[column] for row, exact in line] for line in lines])
+
+    return NoiseCheck(
+        measured=one, over_exact=over("variance"), over_finite_filter=over("finite_filter_variance")
+    )
 
 
-def _place(row: Row) -> tuple[int, int, int]:
-    return row["seed"], row["sketch"], row["point"]
+def _place(row: Row) -> tuple[str, int, int, int, int]:
+    return row["rung"], row["seed"], row["sketch"], row.get("repetition", 0), row["point"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -204,16 +188,8 @@ def term_checks(rows: Sequence[Row], panels: Sequence[Panel]) -> list[TermCheck]
     return checks
 
 
-@dataclass(frozen=True, kw_only=True)
-class CommonTest:
-    """The slope of a series in P, by the length of the test sequences; "own" is the paper's."""
-
-    panel: Panel
-    slopes: dict[str, float]
-
-
-def common_tests(panels: Sequence[Panel]) -> list[CommonTest]:
-    """Every series in P again with the test length held fixed (equivalent rung)."""
+def common_tests(panels: Sequence[Panel]) -> list[tuple[Panel, dict[str, float]]]:
+    """The slope of every series in P by the length of the test; "own" is the paper's (equivalent rung)."""
     found = []
     for panel in panels:
         for series in (series for series in panel.series if series.against == "P"):
@@ -222,7 +198,7 @@ def common_tests(panels: Sequence[Panel]) -> list[CommonTest]:
                 risks = equivalent_risks([replace(s, eval_length=length) for s in series.settings])
                 y = [getattr(risk, series.quantity) for risk in risks]
                 slopes["own" if length is None else str(length)] = slope_of(series.x, y)
-            found.append(CommonTest(panel=panel, slopes=slopes))
+            found.append((panel, slopes))
     return found
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from seqlaw.lab.engine import Notice
 from seqlaw.lab.errors import EngineError
@@ -160,23 +159,14 @@ _UNUSED = {"a": ("N", "schedule", "gamma", "L", "R", "bias"), "b": ("N",)}
 _UNUSED |= {"d": _UNUSED["a"], "e": _UNUSED["b"]}
 
 
-def tidy(rows: Iterable[Row]) -> list[dict[str, Any]]:
-    """Rows with one set of columns; what plays no part in a panel is left empty."""
-    return [
-        {
-            name: None
-            if row["rung"] == POPULATION and name in _UNUSED[row["panel"]]
-            else row.get(name, 0 if name == "repetition" else None)
-            for name in COLUMNS
-        }
-        for row in rows
-    ]
-
-
 def write_rows(rows: Iterable[Row], path: Path) -> None:
-    """One measurement a row, as Parquet."""
+    """One measurement a row, as Parquet; what plays no part in a panel is left empty."""
     import pyarrow
     from pyarrow.parquet import write_table
 
+    tidy = []
+    for row in rows:
+        unused = _UNUSED[row["panel"]] if row["rung"] == POPULATION else ()
+        tidy.append({"repetition": 0} | row | dict.fromkeys(unused))
     schema = pyarrow.schema(list(COLUMNS.items()))
-    write_table(pyarrow.Table.from_pylist(tidy(rows), schema=schema), path)
+    write_table(pyarrow.Table.from_pylist(tidy, schema=schema), path)

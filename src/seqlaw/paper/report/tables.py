@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from seqlaw.model.setting import Setting
-from seqlaw.paper.experiments.checks import COMMON, CommonTest, NoiseCheck, ScheduleCurve, TermCheck
+from seqlaw.paper.experiments.checks import COMMON, NoiseCheck, ScheduleCurve, TermCheck
 from seqlaw.paper.experiments.conditions import named_conditions
 from seqlaw.paper.experiments.panels import QUANTITIES, TEACHERS, Panel, size
 from seqlaw.paper.experiments.reproduction import Reproduction
@@ -203,12 +203,12 @@ def terms(checks: Sequence[TermCheck]) -> Table:
     return Table(["", *(check.panel.title for check in checks)], body, rules={len(TERMS)})
 
 
-def common(tests: Sequence[CommonTest]) -> Table:
+def common(tests: Sequence[tuple[Panel, dict[str, float]]]) -> Table:
     """The slopes in P when every student faces the same test."""
     body = [
-        [f"({test.panel.name}) {QUANTITIES[test.panel.quantity]} against P"]
-        + [f"{slope + 0:.3f}".replace("-0.000", "0.000") for slope in test.slopes.values()]
-        for test in tests
+        [f"({panel.name}) {QUANTITIES[panel.quantity]} against P"]
+        + [f"{slope:.3f}".replace("-0.000", "0.000") for slope in slopes.values()]
+        for panel, slopes in tests
     ]
     return Table(["Series", "own length (paper)", *(f"at {length:,}" for length in COMMON)], body)
 
