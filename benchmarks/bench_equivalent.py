@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_limits
 from timing import best_times, report
 
 from seqlaw import PRESETS, WSD, Setting, curve, equivalent_risk, equivalent_risks, exact_rows, sampled_rows
-from seqlaw.paper.panels import paper_panels
+from seqlaw.paper.experiments.panels import paper_panels
 
 
 def point(M: int, d: float) -> Setting:

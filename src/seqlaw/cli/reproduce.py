@@ -44,8 +44,8 @@ def reproduce(
 
     Example: seqlaw reproduce --out results/paper
     """
+    from seqlaw.paper.report.formats import NAMES, cells, ratio_cells
     from seqlaw.paper.reproduce import reproduce as run
-    from seqlaw.paper.table import NAMES, cells, ratio_cells
 
     letters = panels.replace(",", "").replace(" ", "")
     with work_bar() as bar:

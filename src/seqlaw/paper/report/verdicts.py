@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from seqlaw.paper.beyond import SPREADS
-from seqlaw.paper.curves import source
-from seqlaw.paper.panels import Panel
-from seqlaw.paper.table import NAMES, Agreement, SlopeRow, ratio_cells, z_score
-
-if TYPE_CHECKING:
-    from seqlaw.paper.reproduce import Reproduction
+from seqlaw.paper.experiments.checks import SPREADS
+from seqlaw.paper.experiments.panels import Panel
+from seqlaw.paper.experiments.reproduction import Reproduction
+from seqlaw.paper.experiments.rungs import role
+from seqlaw.paper.experiments.slopes import Agreement, SlopeRow, z_score
+from seqlaw.paper.report.formats import NAMES, ratio_cells, slope_text
 
 FAR = 2.0
 """Standard deviations beyond which a slope is said to differ."""
@@ -29,9 +27,23 @@ _WHY = {
 """Why a guide may miss a slope even without noise: "the guide …"."""
 
 
+def headline(result: Reproduction) -> str:
+    """How many slopes are the paper's."""
+    judged = [abs(row.z) for row in result.slopes if row.z is not None]
+    if not judged:
+        return "On the smaller grid the slopes are not comparable with the paper's to the last digits."
+    near, beyond = sum(z <= FAR for z in judged), sum(z > 3 for z in judged)
+    rest = "all" if not beyond else f"all but {beyond}"
+    return (
+        f"{near} of {len(judged)} slopes are as close to the paper's as chance lets two runs of one "
+        f"experiment be: within two standard deviations (|z| ≤ 2 in the table of slopes); {rest} lie within "
+        "three."
+    )
+
+
 def verdicts(result: Reproduction) -> tuple[list[str], list[str]]:
     """What agrees; what differs or needs care. A smaller grid has other slopes, and is not compared."""
-    smooth = {one.curve.series.key: one.curve.slope for one in result.equivalent}
+    smooth = {one.curve.series.key: one.curve.slope for one in result.smooth}
     agree: list[str] = []
     differ: list[str] = []
     if result.quick:
@@ -56,12 +68,8 @@ def _name(row: SlopeRow) -> str:
     return f"{NAMES[row.quantity]} against {row.against}, Regime {row.regime}"
 
 
-def _slope(row: SlopeRow) -> str:
-    return f"{row.slope:.{3 if row.spread > 0.001 else 4}f}"
-
-
 def _beside_paper(row: SlopeRow) -> str:
-    text = f"{_name(row)}: {_slope(row)}, paper {row.paper_slope:.3f} (z = {row.z:+.1f})."
+    text = f"{_name(row)}: {slope_text(row)}, paper {row.paper_slope:.3f} (z = {row.z:+.1f})."
     if abs(row.z or 0.0) > FAR:
         text += f" Repeating the experiment moves this slope by {row.spread:g} only. No cause is known"
         tiny = abs(row.slope - row.paper_slope) < 0.001
@@ -85,7 +93,9 @@ def _beside_guide(row: SlopeRow, smooth: float) -> list[str]:
             f"The guide {_WHY[row.regime, row.quantity]}; without any sampling the slope is {smooth:.3f}, so "
             "the gap is not noise."
         )
-    return [f"{_name(row)}: the measured slope {_slope(row)} is not the guide's {row.guide:.3f}{too}. {why}"]
+    return [
+        f"{_name(row)}: the measured slope {slope_text(row)} is not the guide's {row.guide:.3f}{too}. {why}"
+    ]
 
 
 def _ratios(result: Reproduction) -> tuple[list[str], list[str]]:
@@ -94,7 +104,7 @@ def _ratios(result: Reproduction) -> tuple[list[str], list[str]]:
     apart: list[str] = []
     cells = ratio_cells(result.agreement)
     for (name, one), (title, here, paper) in zip(result.agreement.items(), cells, strict=True):
-        if one.low <= one.paper_high and one.paper_low <= one.high:
+        if one.overlaps:
             same.append(title)
             continue
         text = f"Measured over guide, {title}, Regime II: {here}, paper {paper}; the ranges do not overlap."
@@ -111,7 +121,7 @@ def _as_a_whole(one: Agreement, against: str, panels: Sequence[Panel], rung: str
     panel = next(p for p in panels if (p.regime, p.quantity) == ("II", "variance"))
     sets = panel.sketches * panel.repetitions
     error = SPREADS["II", against] / math.sqrt(sets)
-    runs = 2 if source(rung, "variance") == "sampled" else 1
+    runs = 2 if role(rung).noisy else 1
     z = abs(one.mean - one.paper_mean) / (math.sqrt(runs) * error)
     return (
         f" All points of a sweep share {sets} data sets, so that a curve lies high or low as a whole, by "

@@ -15,9 +15,10 @@ import numpy as np
 from seqlaw.model.checks import Array
 from seqlaw.model.schedule import WSD, BlockDecay, Schedule
 from seqlaw.model.setting import Setting
-from seqlaw.paper.curves import Row, slope_of
-from seqlaw.paper.panels import GAMMA, TEACHERS, Panel, Series
-from seqlaw.paper.table import Measured
+from seqlaw.paper.experiments.curves import Row, slope_of
+from seqlaw.paper.experiments.panels import GAMMA, TEACHERS, Panel
+from seqlaw.paper.experiments.rungs import role
+from seqlaw.paper.experiments.slopes import Measured
 from seqlaw.planning.tradeoff import Tradeoff, tradeoff
 from seqlaw.rungs.equivalent import equivalent_risks
 from seqlaw.rungs.terms import TERMS
@@ -28,16 +29,8 @@ LONGER: dict[str, Any] = {"M": 128, "d": 1024, "schedule": BlockDecay(gamma=GAMM
 """The student of "longer or more", in both regimes."""
 COMMON = (4, 48, 4096)
 """The common test lengths of the panels in P: their shortest and longest, and a long one."""
-
-
-SPREADS = {
-    ("I", "N"): 0.13,
-    ("I", "P"): 0.13,
-    ("I", "R"): 0.26,
-    ("II", "N"): 0.11,
-    ("II", "P"): 0.13,
-    ("II", "R"): 0.15,
-}
+SPREADS = {("I", "N"): 0.13, ("I", "P"): 0.13, ("I", "R"): 0.26}
+SPREADS |= {("II", "N"): 0.11, ("II", "P"): 0.13, ("II", "R"): 0.15}
 """(regime, against) → the standard deviation, over many data sets, of the ratio of sampled to exact variance
 averaged over the points of the sweep, to two digits (150 data sets on the smaller grid of Regime I, 240 on
 the full one of Regime II). The few of one run do not show it well: six of Regime I gave 0.04 along R."""
@@ -85,34 +78,27 @@ def noise_checks(rows: Sequence[Row], series: Sequence[Measured]) -> list[NoiseC
 
     Data set by data set, so that what the sketch gives cancels and only the noise of the data is left.
     """
-    exact = {_place(row): row for row in rows if row["rung"] == "exact"}
-    data: dict[str, dict[tuple[int, int, int], dict[int, Row]]] = {}
-    for row in rows:
-        if row["rung"] == "sampled":
-            sets = data.setdefault(row["panel"], {})
-            sets.setdefault((row["seed"], row["sketch"], row["repetition"]), {})[row["point"]] = row
-    checks = []
-    for one in series:
-        if one.exact is not None:
-            place = {setting: index for index, setting in enumerate(one.panel.settings)}
-            points = [place[setting] for setting in one.curve.series.settings]
-            mine = [[found[point] for point in points] for found in data[one.panel.name].values()]
-            checks.append(
-                NoiseCheck(
-                    measured=one,
-                    over_exact=_over(mine, exact, "variance"),
-                    over_finite_filter=_over(mine, exact, "finite_filter_variance"),
-                )
-            )
-    return checks
+    drawn = [one for one in series if role(one.curve.rung).repetitions and one.panel.quantity == "variance"]
+    return [_noise_check(rows, one) for one in drawn]
 
 
-def _over(data: list[list[Row]], exact: dict[tuple[str, int, int, int], Row], column: str) -> Array:
-    return np.array([[row["variance"] / exact[_place(row)][column] for row in one] for one in data])
+def _noise_check(rows: Sequence[Row], one: Measured) -> NoiseCheck:
+    rung, mean = one.curve.rung, role(one.curve.rung).expectation
+    here = {_place(row): row for row in rows if row["panel"] == one.panel.name}
+    sets = dict.fromkeys(place[1:4] for place in here if place[0] == rung)
+    points = [one.panel.settings.index(setting) for setting in one.curve.series.settings]
+
+    def over(column: str) -> Array:
+        lines = [[(here[rung, i, j, k, p], here[mean, i, j, 0, p]) for p in points] for i, j, k in sets]
+        return np.array([[row["variance"] / exact[column] for row, exact in line] for line in lines])
+
+    return NoiseCheck(
+        measured=one, over_exact=over("variance"), over_finite_filter=over("finite_filter_variance")
+    )
 
 
-def _place(row: Row) -> tuple[str, int, int, int]:
-    return row["panel"], row["seed"], row["sketch"], row["point"]
+def _place(row: Row) -> tuple[str, int, int, int, int]:
+    return row["rung"], row["seed"], row["sketch"], row.get("repetition", 0), row["point"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -120,7 +106,6 @@ class ScheduleCurve:
     """A series in R under another schedule."""
 
     panel: Panel
-    series: Series
     name: str
     x: Array
     """The horizons R of the block schedule, which the other schedules are matched to."""
@@ -159,7 +144,6 @@ def schedule_curves(panels: Sequence[Panel]) -> list[ScheduleCurve]:
                 curves.append(
                     ScheduleCurve(
                         panel=panel,
-                        series=series,
                         name=name,
                         x=np.array(series.x),
                         y=np.array([getattr(risk, series.quantity) for risk in risks]),
@@ -174,9 +158,8 @@ class TermCheck:
     """The mean risk at the reference point of a variance panel: its terms, their sum, and the risk itself."""
 
     panel: Panel
-    terms: dict[str, float]
-    total: float
-    loss: float
+    means: dict[str, float]
+    """By column: the terms, `total` for their sum and `loss` for the risk."""
     worst: float
     """The largest |sum - risk| over the reducible risk, on all data sets and points of the panel."""
     cross_share: float
@@ -187,37 +170,26 @@ def term_checks(rows: Sequence[Row], panels: Sequence[Panel]) -> list[TermCheck]
     """L_M(B_L) of the trained B_L against the sum of its five terms, on the sampled data sets."""
     checks = []
     for panel in panels:
-        mine = [row for row in rows if row["panel"] == panel.name and row["rung"] == "sampled"]
+        mine = [row for row in rows if row["panel"] == panel.name and role(row["rung"]).repetitions]
         if not mine or panel.reference not in panel.settings:
             continue
         place = panel.settings.index(panel.reference)
         here = [row for row in mine if row["point"] == place]
+        means = {name: float(np.mean([row[name] for row in here])) for name in (*TERMS, "total", "loss")}
+        shares = [abs(row["cross"]) / np.sqrt(row["bias"] * row["variance"]) for row in mine]
         checks.append(
             TermCheck(
                 panel=panel,
-                terms={name: float(np.mean([row[name] for row in here])) for name in TERMS},
-                total=float(np.mean([row["total"] for row in here])),
-                loss=float(np.mean([row["loss"] for row in here])),
+                means=means,
                 worst=max(abs(row["loss"] - row["total"]) / row["reducible"] for row in mine),
-                cross_share=float(
-                    np.mean([abs(row["cross"]) / np.sqrt(row["bias"] * row["variance"]) for row in mine])
-                ),
+                cross_share=float(np.mean(shares)),
             )
         )
     return checks
 
 
-@dataclass(frozen=True, kw_only=True)
-class CommonTest:
-    """The slope of a series in P, by the length of the test sequences; "own" is the paper's."""
-
-    panel: Panel
-    series: Series
-    slopes: dict[str, float]
-
-
-def common_tests(panels: Sequence[Panel]) -> list[CommonTest]:
-    """Every series in P again with the test length held fixed (equivalent rung)."""
+def common_tests(panels: Sequence[Panel]) -> list[tuple[Panel, dict[str, float]]]:
+    """The slope of every series in P by the length of the test; "own" is the paper's (equivalent rung)."""
     found = []
     for panel in panels:
         for series in (series for series in panel.series if series.against == "P"):
@@ -226,7 +198,7 @@ def common_tests(panels: Sequence[Panel]) -> list[CommonTest]:
                 risks = equivalent_risks([replace(s, eval_length=length) for s in series.settings])
                 y = [getattr(risk, series.quantity) for risk in risks]
                 slopes["own" if length is None else str(length)] = slope_of(series.x, y)
-            found.append(CommonTest(panel=panel, series=series, slopes=slopes))
+            found.append((panel, slopes))
     return found
 
 

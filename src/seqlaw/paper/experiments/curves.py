@@ -11,7 +11,8 @@ import numpy as np
 from seqlaw.fit import fit_power_law
 from seqlaw.model.checks import Array
 from seqlaw.model.randomness import generator
-from seqlaw.paper.panels import Panel, Series
+from seqlaw.paper.experiments.panels import Panel, Series
+from seqlaw.paper.experiments.rungs import role
 
 Row = dict[str, Any]
 RESAMPLES = 4000
@@ -71,16 +72,10 @@ def slope_of(x: Sequence[float] | Array, y: Sequence[float] | Array) -> float:
     return fit_power_law(np.asarray(x), np.asarray(y)).slope
 
 
-def source(rung: str, quantity: str) -> str:
-    """Which rows give a quantity on a rung: approximation and bias are averages over sketches and need no
-    data, on the sampled and the exact rung alike."""
-    return rung if rung == "equivalent" or quantity == "variance" else "population"
-
-
 def curve(rows: Iterable[Row], panel: Panel, series: Series, rung: str, column: str | None = None) -> Curve:
     """A series as measured on a rung (`column` defaults to its quantity)."""
     name = series.quantity if column is None else column
-    wanted = source(rung, series.quantity)
+    wanted = role(rung).rows(series.quantity)
     points = {setting: index for index, setting in enumerate(panel.settings)}
     places = {points[setting]: place for place, setting in enumerate(series.settings)}
     values: dict[tuple[int, int], list[float]] = {}

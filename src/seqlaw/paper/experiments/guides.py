@@ -14,8 +14,8 @@ import numpy as np
 from seqlaw.model.checks import Array
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import Teacher
-from seqlaw.paper.curves import Curve, slope_of
-from seqlaw.paper.panels import TEACHERS, Series
+from seqlaw.paper.experiments.curves import Curve, slope_of
+from seqlaw.paper.experiments.panels import TEACHERS, Series
 from seqlaw.rungs.rates import approx_guide, bias_guide
 
 POWERS: dict[tuple[str, str], Callable[[Teacher], float]] = {
