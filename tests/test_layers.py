@@ -21,14 +21,14 @@ ALLOWED = {
     "planning": {"model", "rungs"},
     "spectrum": {"model", "rungs"},
     "fit": {"model"},
-    "measuring": {"model", "fit"},
-    "advice": {"model", "rungs", "planning", "fit", "measuring"},
+    "sequences": {"model", "rungs", "planning"},
     "lab": {"model"},
     "spec": {"model"},
+    "plot": {"model"},
+    "answers": {"model", "rungs", "planning", "spectrum", "fit", "sequences", "spec", "plot", "lab.errors"},
     "sweeping": {"lab", "rungs", "model", "spec"},
     "sweep": {"sweeping"},  # 0.1's name of it
-    "plot": {"model", "rungs", "planning", "spectrum", "fit", "measuring"},
-    "paper": {"model", "rungs", "planning", "fit", "measuring", "advice", "lab", "sweeping", "plot"},
+    "paper": {"model", "rungs", "planning", "fit", "lab", "sweeping", "plot", "answers"},
     "cli": {
         "model",
         "rungs",

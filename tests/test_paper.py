@@ -469,7 +469,7 @@ def test_bad_input_is_one_line(
 
 
 def test_replicates_give_a_spread(tmp_path: Path) -> None:
-    result, _, _ = reproduce(tmp_path, rung="exact", panels=["f"], quick=True, replicate=3)
+    result = reproduce(tmp_path, rung="exact", panels=["f"], quick=True, replicate=3)
     works = [plan(result.panels, ["exact"], folder=tmp_path, seed=seed) for seed in (0, 1, 2)]
     assert [work.left for work in works] == [0, 0, 0]
     again = [

@@ -425,7 +425,8 @@ def test_budgets_that_allow_nothing_are_refused():
 def test_a_plan_can_be_confirmed_by_sampling():
     answer = plan(TWO, Budget(compute=1e9, tokens=3000), d=64, confirm=True)
     assert answer.confirmation is not None
-    sampled, error = answer.confirmation.reducible, answer.confirmation.standard_error["reducible"]
+    seen = answer.confirmation.risk
+    sampled, error = seen.reducible, seen.standard_error["reducible"]
     # Few sketches of a narrow student: the equivalent's own error is of order 1/M.
     best = answer.finite.best
     assert sampled == pytest.approx(best.reducible, abs=5 * error + 3 / best.M * best.reducible)

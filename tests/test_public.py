@@ -137,7 +137,7 @@ def test_one_point_and_a_curve_take_the_options_of_risks():
     how = {"rung": "sampled", "sketches": 2, "repetitions": 3, "seed": 5}
     [alone] = seqlaw.risks([setting], **how)
     assert seqlaw.risk(setting, **how) == alone
-    assert seqlaw.curve(setting, "N", [64], **how) == [alone]
+    assert list(seqlaw.curve(setting, "N", [64], **how)) == [alone]
     for function in (seqlaw.risk, seqlaw.curve):
         own = inspect.signature(function).parameters
         assert {name: (own[name].default, own[name].annotation) for name in options} == options

@@ -26,6 +26,7 @@ from seqlaw.model.sketch import (
     sketched_problems,
 )
 from seqlaw.model.teacher import PRESETS, Modes, Teacher, full_state_loss
+from seqlaw.paper.reproduce import reproduce
 from seqlaw.planning.budget import Allocation, Budget
 from seqlaw.planning.corollary import corollary
 from seqlaw.planning.finite import FinitePlan
@@ -96,6 +97,7 @@ __all__ = [
     "position_moments",
     "program",
     "rates",
+    "reproduce",
     "risk",
     "risks",
     "sample_moments",

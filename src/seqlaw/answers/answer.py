@@ -81,7 +81,7 @@ class Answer(ABC):
 
     def to_frame(self) -> pd.DataFrame:
         """The rows as a DataFrame."""
-        from seqlaw.lab.errors import library
+        from seqlaw.model.checks import library
 
         frame: pd.DataFrame = library("pandas").DataFrame.from_records(list(self.tidy_rows()))
         return frame

@@ -16,12 +16,12 @@ from seqlaw.cli.options import Jobs, Json, jobs_or_all
 from seqlaw.cli.output import print_flags, print_json, print_table, print_text
 from seqlaw.cli.progress import work_bar
 from seqlaw.fit import fit_power_law
-from seqlaw.lab.errors import LabError, library
+from seqlaw.lab.errors import LabError
 from seqlaw.lab.progress import duration
 from seqlaw.lab.run import Summary
 from seqlaw.lab.table import Table
 from seqlaw.lab.table import export as export_table
-from seqlaw.model.checks import InputError, real
+from seqlaw.model.checks import InputError, library, real
 from seqlaw.model.flags import Flag, flag
 from seqlaw.sweeping.cost import Estimate
 from seqlaw.sweeping.file import OWN, load_sweep

@@ -19,11 +19,12 @@ from collections.abc import Callable, Iterator, Sequence
 from multiprocessing import resource_tracker
 from typing import Any, TypeAlias
 
-from seqlaw.lab.errors import EngineError, library
+from seqlaw.lab.errors import EngineError
 from seqlaw.lab.grid import Task
 from seqlaw.lab.software import function_path
 from seqlaw.lab.store import Outcome
 from seqlaw.lab.work import Function, Job, attempt, facts, one_blas_thread, run_group
+from seqlaw.model.checks import library
 
 Client: TypeAlias = Any  # of distributed, which is not typed, and imported only where it is needed
 Future: TypeAlias = Any

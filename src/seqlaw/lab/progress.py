@@ -71,11 +71,6 @@ class WorkBar:
         kept = self._summary.done + self._summary.skipped + self._summary.failed
         return f"stopped: {kept} of {self._summary.tasks} tasks kept; the same command goes on"
 
-    @property
-    def others(self) -> dict[str, int]:
-        """What the folder holds of other software."""
-        return {} if self._summary is None else self._summary.others
-
     def left(self) -> str:
         """The time left, for people."""
         since = time.monotonic() - self._start - self._elapsed

@@ -12,6 +12,7 @@ import ast
 import functools
 import hashlib
 import importlib.util
+import os
 import site
 import struct
 import sys
@@ -106,9 +107,12 @@ def require_unchanged() -> None:
 
 
 def _compiled_from_another(module: ModuleType, path: Path) -> bool:
-    """Whether the compiled file that came with the import is of another source than the one there now."""
+    """Whether the compiled file that came with the import is of another source than the one there now.
+
+    Nobody knows where compiled files are not written: an old one may lie there.
+    """
     cached = getattr(module, "__cached__", None)
-    if cached is None or not Path(cached).exists():
+    if cached is None or sys.dont_write_bytecode or not os.access(cached, os.W_OK):
         return False
     head = Path(cached).read_bytes()[:16]
     if len(head) < 16 or head[4:8] != b"\0\0\0\0":  # checked by hash, not by time

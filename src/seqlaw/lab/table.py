@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from seqlaw.lab.errors import StoreError, library
+from seqlaw.lab.errors import StoreError
 from seqlaw.lab.grid import Task
 from seqlaw.lab.software import fingerprint, named_modules, software_of
 from seqlaw.lab.store import Record, Standing, read, standing
+from seqlaw.model.checks import library
 
 if TYPE_CHECKING:
     import pandas as pd

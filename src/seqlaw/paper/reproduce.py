@@ -5,21 +5,24 @@ from __future__ import annotations
 import importlib.util
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from pathlib import Path
 
 from seqlaw.lab.engine import Notice
 from seqlaw.lab.run import Progress
-from seqlaw.model.checks import InputError, MissingLibrary, needs, whole
+from seqlaw.model.checks import MissingLibrary, needs, whole
+from seqlaw.paper.answer import Reproduction
 from seqlaw.paper.experiments.conditions import conditions
 from seqlaw.paper.experiments.panels import paper_panels, quick_panels, select
-from seqlaw.paper.experiments.reproduction import Reproduction
+from seqlaw.paper.experiments.reproduction import Reproduction as Record
 from seqlaw.paper.experiments.run import measure, plan, write_rows
 from seqlaw.paper.experiments.rungs import SMOOTH
 from seqlaw.paper.experiments.slopes import agreement, clipping_rate, measured, slope_table
 from seqlaw.paper.report import formats
 from seqlaw.paper.report.figures import draw_panels, save_all
 from seqlaw.paper.report.page import page
-from seqlaw.rungs.ask import RUNGS
+from seqlaw.rungs.ask import rung_name, rung_of
+from seqlaw.rungs.rung import Rung
 
 _LIBRARIES = (
     ("matplotlib", "the figure", "plot"),
@@ -31,19 +34,19 @@ _LIBRARIES = (
 def reproduce(
     out: Path | str,
     *,
-    rung: str = "sampled",
+    rung: str | Rung = "sampled",
     panels: Sequence[str] | None = None,
     quick: bool = False,
     replicate: int = 1,
-    overlay: Sequence[str] = (),
+    overlay: Sequence[str | Rung] = (),
     seed: int = 0,
     jobs: int = 1,
     announce: Callable[[float], None] = lambda seconds: None,
     progress: Progress = lambda summary, share: None,
     step: Notice = lambda text: None,
     notice: Notice = lambda line: None,
-) -> tuple[Reproduction, list[Path], float]:
-    """Reproduce the paper's experiments in the folder `out`; returns the result, its files and the seconds.
+) -> Reproduction:
+    """Reproduce the paper's experiments in the folder `out`: the numbers, and the files that hold them.
 
     `rung` replaces the sampled trajectories by their expectation (`exact`) or also the sketches by theirs
     (`equivalent`); `overlay` draws further rungs into the figure. `replicate` K runs the whole experiment
@@ -52,38 +55,39 @@ def reproduce(
     comes after them.
     """
     start = time.monotonic()
-    for name, value in (("rung", rung), *(("overlay", other) for other in overlay)):
-        if value not in RUNGS:
-            raise InputError(name, f"must be one of {', '.join(RUNGS)}", value)
+    name = rung_name(rung_of(rung))
+    over = [rung_name(rung_of(other, field="overlay")) for other in overlay]
     seed, replicate, folder = whole("seed", seed, least=0), whole("replicate", replicate), Path(out)
     chosen = select(quick_panels() if quick else paper_panels(), panels)
     jobs = whole("jobs", jobs)
     _require_libraries()
-    rungs = list(dict.fromkeys([rung, *overlay, SMOOTH]))
+    rungs = list(dict.fromkeys([name, *over, SMOOTH]))
     works = [plan(chosen, rungs, folder=folder, seed=seed)]
-    works += [plan(chosen, [rung], folder=folder, seed=seed + k) for k in range(1, replicate)]
+    works += [plan(chosen, [name], folder=folder, seed=seed + k) for k in range(1, replicate)]
     announce(sum(work.left / work.workers(jobs) for work in works))
-    found = measure(works, folder=folder, jobs=jobs, progress=progress, notice=notice)
+    found, others = measure(works, folder=folder, jobs=jobs, progress=progress, notice=notice)
     step("drawing the figure, writing the report")
-    series = {name: measured(found[0], chosen, name) for name in rungs}
-    again = [series[rung], *(measured(rows, chosen, rung) for rows in found[1:])]
+    series = {one: measured(found[0], chosen, one) for one in rungs}
+    again = [series[name], *(measured(rows, chosen, name) for rows in found[1:])]
     rows = [row for rows in found for row in rows]
-    result = Reproduction(
-        rung=rung,
+    result = Record(
+        rung=name,
         seed=seed,
         quick=quick,
         panels=chosen,
-        series=series[rung],
+        series=series[name],
         smooth=series[SMOOTH],
-        overlays=[series[name] for name in rungs if name in overlay and name != rung],
-        slopes=slope_table(series[rung], seed=seed, quick=quick, replicates=again),
-        agreement=agreement(series[rung]),
+        overlays=[series[one] for one in rungs if one in over and one != name],
+        slopes=slope_table(series[name], seed=seed, quick=quick, replicates=again),
+        agreement=agreement(series[name]),
         clipping=clipping_rate(rows),
         conditions=conditions(chosen),
         replicates=replicate,
         rows=rows,
     )
-    return result, _write(result, folder), time.monotonic() - start
+    files = _write(result, folder)
+    record = {f.name: getattr(result, f.name) for f in fields(Record)}
+    return Reproduction(**record, out=folder, files=files, seconds=time.monotonic() - start, others=others)
 
 
 def _require_libraries() -> None:
@@ -93,7 +97,7 @@ def _require_libraries() -> None:
             raise MissingLibrary(f"{file} {needs(name, extra)}")
 
 
-def _write(result: Reproduction, folder: Path) -> list[Path]:
+def _write(result: Record, folder: Path) -> list[Path]:
     """All output files; none holds a time or a name of the machine."""
     paths = save_all(draw_panels(result.series, result.overlays), folder, "figure")
     texts = {

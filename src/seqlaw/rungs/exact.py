@@ -12,13 +12,14 @@ from typing import ClassVar
 import numpy as np
 
 from seqlaw.model.assumptions import setting_flags
+from seqlaw.model.checks import InputError
 from seqlaw.model.descent import Spectrum
 from seqlaw.model.flags import flag
 from seqlaw.model.schedule import Schedule, as_schedule
 from seqlaw.model.setting import Setting
 from seqlaw.model.sketch import Problem, gaussian_sketch, sketched_problem, weighted_square
 from seqlaw.rungs.rows import Row, columns, families, indices, summarise, with_sums
-from seqlaw.rungs.rung import Cost, Draws, Progress, Rung, sketch_memory
+from seqlaw.rungs.rung import BLOCK, Cost, Draws, Progress, Rung, sketch_memory
 from seqlaw.rungs.score import Score, score
 from seqlaw.rungs.terms import Risk, frozen_filter_flags
 from seqlaw.rungs.threads import one_thread
@@ -93,7 +94,12 @@ class Exact(Rung):
     draws: ClassVar[tuple[str, ...]] = ("sketches",)
     population: ClassVar[bool] = True
     expectation: ClassVar[str] = "exact"
-    solid: ClassVar[str] = "exact rung, mean over sketches"
+    opening: ClassVar[str] = (
+        "No trajectory was sampled: variances are expectations in closed form for each sketch."
+    )
+    solid: ClassVar[str] = "Solid: averaged over the sketches, and in closed form over the trajectories."
+    key: ClassVar[str] = "exact rung, mean over sketches"
+    dashes: ClassVar[tuple[int, tuple[float, ...]]] = (0, (9, 2.5))
 
     def risks(
         self, settings: Sequence[Setting], draws: Draws, *, progress: Progress | None = None
@@ -112,6 +118,26 @@ class Exact(Rung):
             seconds += draws.count("sketches") * (passes + 5e-4 * len(family))
             memory = max(memory, sketch_memory(M, d, len(family)))
         return Cost(seconds=seconds, memory=memory)
+
+
+class Population(Rung):
+    """Approximation and bias given sketches, without data: rows of the experiments, not a rung to ask for."""
+
+    name: ClassVar[str] = "population"
+    draws: ClassVar[tuple[str, ...]] = ("sketches",)
+
+    def risks(
+        self, settings: Sequence[Setting], draws: Draws, *, progress: Progress | None = None
+    ) -> list[Risk]:
+        raise InputError("rung", "has no risk without data", self.name)
+
+    def rows(self, settings: Sequence[Setting], draws: Draws) -> list[Row]:
+        return population_rows(settings, sketches=draws.sketches, seed=draws.seed)
+
+    def cost(self, settings: Sequence[Setting], draws: Draws) -> Cost:
+        problems = {(one.M, one.P): float(one.d or 0) for one in settings}
+        each = (0.001 + 2e-10 * M**2 * (d + M) for (M, _), d in problems.items())
+        return Cost(seconds=draws.count("sketches") * sum(each), memory=BLOCK)
 
 
 @one_thread()

@@ -79,8 +79,14 @@ class Rung(ABC):
     """Whether approximation and bias are averages over sketches that need no data."""
     expectation: ClassVar[str] = "equivalent"
     """The rung that has its expectation over the data: where the finite-filter guide comes from."""
+    opening: ClassVar[str] = ""
+    """A sentence about all numbers of a page; made from the name where empty, as those below."""
     solid: ClassVar[str] = ""
-    """What its curve is, in the key of a figure; made from the name where empty."""
+    """What a solid line of it is, in a caption …"""
+    key: ClassVar[str] = ""
+    """… and in the key of a figure."""
+    dashes: ClassVar[tuple[int, tuple[float, ...]]] = (0, (2, 1, 2, 3))
+    """Of its line where it is laid over another rung's figure (matplotlib's offset and pattern)."""
 
     @abstractmethod
     def risks(
@@ -97,7 +103,7 @@ class Rung(ABC):
         return [
             {"rung": self.name, "point": point, "sketch": 0, **columns(setting)}
             | with_sums({name: getattr(risk, name) for name in TERMS})
-            | {name: risk.diagnostics.get(name, math.nan) for name in ("finite_filter_variance", "clipped")}
+            | {name: risk.diagnostics.get(name, 0.0) for name in ("finite_filter_variance", "clipped")}
             for point, (setting, risk) in enumerate(zip(settings, self.risks(settings, draws), strict=True))
         ]
 

@@ -52,5 +52,5 @@ def setting_of(task: Task) -> Setting:
     teacher = Teacher(**{f.name: task[f.name] for f in fields(Teacher)})
     kind: Any = schedule_kind(task["schedule"])
     schedule: Schedule = kind(**{f.name: task[column(f.name)] for f in fields(kind)})
-    sizes = {name: task.get(name) for name in ("M", "N", "P", "d", "eval_length", "batch", "lengths")}
+    sizes: Any = {name: task.get(name) for name in ("M", "N", "P", "d", "eval_length", "batch", "lengths")}
     return Setting(teacher=teacher, schedule=schedule, **sizes)

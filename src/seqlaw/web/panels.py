@@ -75,8 +75,8 @@ def _copies(folder: str, how: dict[str, Any]) -> dict[str, str]:
     return {
         "command": shlex.join(["seqlaw", "reproduce", "--out", folder, *options]),
         "python": (
-            "from seqlaw.paper.reproduce import reproduce\n\n"
-            f"result, files, seconds = reproduce({folder!r}, {given})\n"
+            "from seqlaw import reproduce\n\n"
+            f"result = reproduce({folder!r}, {given})\n"
             "for row in result.slopes:\n"
             "    print(row.regime, row.quantity, row.against, row.slope)\n"
         ),

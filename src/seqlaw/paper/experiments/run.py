@@ -16,10 +16,9 @@ from seqlaw.model.setting import Setting
 from seqlaw.paper.experiments.curves import Row
 from seqlaw.paper.experiments.panels import Panel
 from seqlaw.paper.experiments.rungs import POPULATION, Role, role
-from seqlaw.paper.experiments.task import panel_rows
+from seqlaw.paper.experiments.task import draws, panel_rows, rung
 from seqlaw.rungs.terms import TERMS
-from seqlaw.sweeping.codec import task_of
-from seqlaw.sweeping.cost import seconds as rung_seconds
+from seqlaw.sweeping.codec import setting_of, task_of
 
 ALONE = 10.0
 """Seconds of estimated work below which worker processes cost more than they save."""
@@ -36,12 +35,12 @@ def tasks(panels: Iterable[Panel], rungs: Iterable[str]) -> list[Task]:
     ]
 
 
-def _of_panel(panel: Panel, rung: Role) -> list[Task]:
+def _of_panel(panel: Panel, role: Role) -> list[Task]:
     """A task for each sketch and data set that the rung draws."""
-    tasks: list[Task] = [{"panel": panel.name, "rung": rung.name} | _packed(panel.settings)]
-    if rung.sketches:
+    tasks: list[Task] = [{"panel": panel.name, "rung": role.name} | _packed(panel.settings)]
+    if role.sketches:
         tasks = [task | {"sketch": sketch} for task in tasks for sketch in range(panel.sketches)]
-    if rung.repetitions:
+    if role.repetitions:
         tasks = [task | {"repetition": k} for task in tasks for k in range(panel.repetitions)]
     return tasks
 
@@ -55,14 +54,8 @@ def _packed(settings: Sequence[Setting]) -> Task:
 
 def seconds(task: Task) -> float:
     """About how long a task takes on one core."""
-    points = [task | point for point in task["points"]]
-    if task["rung"] == POPULATION:
-        problems = {(point["M"], point["P"]): point["d"] for point in points}
-        return float(sum(0.001 + 2e-10 * M**2 * (d + M) for (M, _), d in problems.items()))
-    # The points of an equivalent task may differ in M, which its cost does not depend on.
-    cost = rung_seconds(points[0] | {"points": points, "sketches": 1, "repetitions": 1})
-    # A data set is one chain between any two neighbouring N.
-    return cost * (len({point["N"] for point in points}) if role(task["rung"]).repetitions else 1)
+    settings = [setting_of(task | point) for point in task["points"]]
+    return rung(task).cost(settings, draws(task, 0)).seconds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +76,8 @@ class Work:
 def plan(panels: Sequence[Panel], rungs: Sequence[str], *, folder: Path, seed: int) -> Work:
     """The tasks of the panels, each once, and what is left of them; nothing runs."""
     wanted = {key(task, seed): task for task in tasks(panels, rungs)}
-    done, _ = recorded(folder, dict.fromkeys(wanted, software(panel_rows)))
+    planned = {name: software(panel_rows, task) for name, task in wanted.items()}
+    done, _ = recorded(folder, planned)
     left = sum(seconds(task) for name, task in wanted.items() if name not in done)
     return Work(seed=seed, tasks=wanted, left=left)
 
@@ -95,8 +89,10 @@ def measure(
     jobs: int = 1,
     progress: Progress = lambda summary, share: None,
     notice: Notice = lambda line: None,
-) -> list[list[Row]]:
+) -> tuple[list[list[Row]], dict[str, int]]:
     """Run what `folder` has no record of; for each work the rows of all its tasks, in a fixed order.
+
+    And how many tasks other code has recorded there.
 
     `progress` is of all of it. What failed before is tried again; a task that fails now ends it with its
     reason.
@@ -124,15 +120,16 @@ def measure(
         ended.append(summary)
         if summary.failed:
             break
-    own, wanted = software(panel_rows), {name for work in works for name in work.tasks}
-    records = {one.key: one for one in read(folder) if one.version == own and one.key in wanted}
+    wanted = {name: software(panel_rows, task) for work in works for name, task in work.tasks.items()}
+    records = {one.key: one for one in read(folder) if wanted.get(one.key) == one.version}
     for one in records.values():
         if one.rows is None:
             raise EngineError(f"panel ({one.task['panel']}), {one.task['rung']}: {one.error}")
-    return [
+    rows = [
         [row | {"seed": work.seed} for name in work.tasks for row in records[name].rows or ()]
         for work in works
     ]
+    return rows, ended[0].others
 
 
 def _together(parts: Sequence[Summary], tasks: int) -> Summary:

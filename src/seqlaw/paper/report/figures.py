@@ -45,26 +45,33 @@ def draw_panels(series: Sequence[Measured], overlays: Sequence[Sequence[Measured
     for empty in axes.flat[len(panels) :]:
         empty.set_axis_off()
     for panel, place in zip(panels, axes.flat, strict=False):
-        _panel(place, panel, [one for one in series if one.panel is panel])
-        for overlay in overlays:
-            for k, one in enumerate(o for o in overlay if o.panel.name == panel.name):
-                colour, dashes = _colour(panel, k), role(one.curve.rung).dashes
-                place.plot(one.relative_x, one.curve.y, color=colour, linestyle=dashes, linewidth=1, zorder=1)
-        entries = sorted(
-            zip(*place.get_legend_handles_labels(), strict=True),
-            key=lambda entry: entry[1].startswith("guide"),
-        )
-        place.legend(
-            *zip(*entries, strict=True),
-            frameon=False,
-            fontsize=FONT - 0.5,
-            handlelength=2.4,
-            labelspacing=0.25,
-            borderaxespad=0.2,
-            loc="lower left" if panel.reference is None else "upper right",
-        )
+        draw_panel(place, panel, series, overlays)
     _key(figure, series[0].curve.rung, [overlay[0].curve.rung for overlay in overlays])
     return figure
+
+
+def draw_panel(
+    place: Axes, panel: Panel, series: Sequence[Measured], overlays: Sequence[Sequence[Measured]] = ()
+) -> None:
+    """One panel with its legend."""
+    _panel(place, panel, [one for one in series if one.panel is panel])
+    for overlay in overlays:
+        for k, one in enumerate(o for o in overlay if o.panel.name == panel.name):
+            colour, dashes = _colour(panel, k), role(one.curve.rung).dashes
+            place.plot(one.relative_x, one.curve.y, color=colour, linestyle=dashes, linewidth=1, zorder=1)
+    entries = sorted(
+        zip(*place.get_legend_handles_labels(), strict=True),
+        key=lambda entry: entry[1].startswith("guide"),
+    )
+    place.legend(
+        *zip(*entries, strict=True),
+        frameon=False,
+        fontsize=FONT - 0.5,
+        handlelength=2.4,
+        labelspacing=0.25,
+        borderaxespad=0.2,
+        loc="lower left" if panel.reference is None else "upper right",
+    )
 
 
 def _panel_grid(
