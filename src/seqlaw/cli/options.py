@@ -17,7 +17,7 @@ from seqlaw.model.checks import InputError, whole
 from seqlaw.model.schedule import GAMMA, STEPS, Schedule
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import MODES, Modes, Teacher
-from seqlaw.rungs.threads import cores
+from seqlaw.model.threads import cores
 from seqlaw.spec import load_teacher, make_schedule
 
 OPTIONS = {

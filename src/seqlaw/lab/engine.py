@@ -23,8 +23,9 @@ from seqlaw.lab.errors import EngineError
 from seqlaw.lab.grid import Task
 from seqlaw.lab.software import function_path
 from seqlaw.lab.store import Outcome
-from seqlaw.lab.work import Function, Job, attempt, facts, one_blas_thread, run_group
+from seqlaw.lab.work import Function, Job, attempt, facts, run_group
 from seqlaw.model.checks import library
+from seqlaw.model.threads import one_thread
 
 Client: TypeAlias = Any  # of distributed, which is not typed, and imported only where it is needed
 Future: TypeAlias = Any
@@ -46,7 +47,7 @@ def in_process(function: Function, jobs: Sequence[Job], seed: int) -> Iterator[l
     batch: list[Outcome] = []
     last = time.monotonic()
     try:
-        with one_blas_thread():
+        with one_thread():
             for job in jobs:
                 batch.append(attempt(function, job, seed, machine))
                 if time.monotonic() - last > GROUP_SECONDS or len(batch) >= LARGEST_GROUP:

@@ -16,6 +16,7 @@ from typing import Any
 from seqlaw.lab.grid import Task, canonical, compact
 from seqlaw.lab.software import function_path, software
 from seqlaw.lab.store import Outcome
+from seqlaw.model.threads import one_thread
 
 Function = Callable[[Task, int], list[dict[str, Any]]]
 """A task and a seed to tidy rows; importable or picklable, and a pure function of both."""
@@ -52,15 +53,8 @@ def attempt(function: Function, job: Job, seed: int, machine: str) -> Outcome:
 def run_group(function: Function, jobs: Sequence[Job], seed: int) -> list[Outcome]:
     """Run a group of tasks one after the other."""
     machine = facts()
-    with one_blas_thread():
+    with one_thread():
         return [attempt(function, job, seed, machine) for job in jobs]
-
-
-def one_blas_thread() -> Any:
-    """Bits depend on the number of BLAS threads, and more of them than cores cost far more than they give."""
-    from threadpoolctl import threadpool_limits
-
-    return threadpool_limits(limits=1)
 
 
 @functools.cache

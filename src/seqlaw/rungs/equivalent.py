@@ -23,12 +23,12 @@ from seqlaw.model.checks import Array, InputError
 from seqlaw.model.flags import flag
 from seqlaw.model.schedule import Schedule
 from seqlaw.model.setting import Setting
+from seqlaw.model.threads import one_thread
 from seqlaw.rungs.resolvent import Contours, contours, is_long, real_kappa, spectral_edge
 from seqlaw.rungs.rung import BLOCK, Cost, Draws, Progress, Rung
 from seqlaw.rungs.score import lag_sums_at
 from seqlaw.rungs.spectral_sum import Rule, sum_rule
 from seqlaw.rungs.terms import Risk, frozen_filter_flags
-from seqlaw.rungs.threads import one_thread
 
 _LEAST_TRAINING = 1e-4
 """Σγ‖G‖ below which (1-ψ)², of order its square, drowns in the contour's 1e-13."""

@@ -18,11 +18,11 @@ from seqlaw.model.flags import flag
 from seqlaw.model.schedule import Schedule, as_schedule
 from seqlaw.model.setting import Setting
 from seqlaw.model.sketch import Problem, gaussian_sketch, sketched_problem, weighted_square
+from seqlaw.model.threads import one_thread
 from seqlaw.rungs.rows import Row, columns, families, indices, summarise, with_sums
 from seqlaw.rungs.rung import BLOCK, Cost, Draws, Progress, Rung, sketch_memory
 from seqlaw.rungs.score import Score, score
 from seqlaw.rungs.terms import Risk, frozen_filter_flags
-from seqlaw.rungs.threads import one_thread
 
 DIAGNOSTICS = ("finite_filter_variance", "score_low", "score_high", "clipped", "tokens_per_dimension")
 

@@ -20,11 +20,11 @@ from seqlaw.model.flags import flag
 from seqlaw.model.schedule import Schedule, as_schedule
 from seqlaw.model.setting import Setting
 from seqlaw.model.sketch import Problem, gaussian_sketch, sketched_problem, weighted_square
+from seqlaw.model.threads import in_order, one_thread
 from seqlaw.rungs.moments import Method, cheaper_method, direct_cost, gram_cost, nested_moments
 from seqlaw.rungs.rows import Row, columns, families, indices, summarise, with_sums
 from seqlaw.rungs.rung import Cost, Draws, Progress, Rung, sketch_memory
 from seqlaw.rungs.terms import TERMS, Risk
-from seqlaw.rungs.threads import in_order, one_thread
 
 DIAGNOSTICS = ("clipped", "covariance_event")
 

@@ -19,7 +19,7 @@ from starlette.exceptions import HTTPException
 import seqlaw
 from seqlaw.model.checks import InputError
 from seqlaw.model.teacher import PRESETS
-from seqlaw.rungs.threads import cores
+from seqlaw.model.threads import cores
 from seqlaw.spec import explain
 from seqlaw.web.guard import Guard, problem
 from seqlaw.web.pool import Busy, Job, Jobs, OutOfTime, Pool

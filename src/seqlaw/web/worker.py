@@ -61,7 +61,7 @@ def main() -> None:
         sink.write(pack(message))
         sink.flush()
 
-    from seqlaw.rungs.threads import one_thread
+    from seqlaw.model.threads import one_thread
     from seqlaw.web import views  # noqa: F401  # load the numerics before the first question
 
     with one_thread():

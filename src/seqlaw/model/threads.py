@@ -19,7 +19,8 @@ Result = TypeVar("Result")
 def one_thread() -> Iterator[None]:
     """A context, or as `@one_thread()` a decorator, in which BLAS and LAPACK use one thread.
 
-    Sums then come in one order, so stored numbers do not depend on a machine's cores.
+    Sums then come in one order, so stored numbers do not depend on a machine's cores, and several workers do
+    not ask for more threads than there are cores, which costs far more than it gives.
     """
     with threadpool_limits(limits=1, user_api="blas"):
         yield
