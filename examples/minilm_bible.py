@@ -18,8 +18,8 @@ from pathlib import Path
 
 import numpy as np
 
-from seqlaw.advice.held_out import held_out
-from seqlaw.measuring.measure import measure
+from seqlaw.sequences.held_out import held_out
+from seqlaw.sequences.measure import measure
 
 LAYERS = (0, 3, 6)
 STATES = 64

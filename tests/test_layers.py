@@ -21,22 +21,22 @@ ALLOWED = {
     "planning": {"model", "rungs"},
     "spectrum": {"model", "rungs"},
     "fit": {"model"},
-    "measuring": {"model", "fit"},
-    "advice": {"model", "rungs", "planning", "fit", "measuring"},
+    "sequences": {"model", "rungs", "planning"},
     "lab": {"model"},
     "spec": {"model"},
     "sweeping": {"lab", "rungs", "model", "spec"},
     "sweep": {"sweeping"},  # 0.1's name of it
-    "plot": {"model", "rungs", "planning", "spectrum", "fit", "measuring"},
-    "paper": {"model", "rungs", "planning", "fit", "measuring", "advice", "lab", "sweeping", "plot"},
+    "plot": {"model", "rungs", "planning", "spectrum", "fit"},
+    "answers": {"model", "rungs", "planning", "sequences", "spectrum", "fit", "spec", "plot", "lab"},
+    "paper": {"model", "rungs", "planning", "fit", "lab", "sweeping", "plot", "answers"},
     "cli": {
         "model",
         "rungs",
         "planning",
         "spectrum",
         "fit",
-        "measuring",
-        "advice",
+        "sequences",
+        "answers",
         "lab",
         "spec",
         "sweeping",
@@ -44,7 +44,7 @@ ALLOWED = {
         "paper",
         "web",
     },
-    "web": {"model", "rungs", "planning", "spectrum", "fit", "measuring", "advice", "spec", "paper"},
+    "web": {"model", "rungs", "planning", "spectrum", "fit", "answers", "spec", "paper"},
 }
 
 

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 from seqlaw import PRESETS, InputError, Modes, Setting, Teacher, gaussian_sketch, plot
-from seqlaw.advice.advise import advise
-from seqlaw.advice.held_out import held_out
+from seqlaw.sequences.advise import advise
+from seqlaw.sequences.held_out import held_out
 from seqlaw.cli import main
-from seqlaw.measuring.measure import measure
-from seqlaw.measuring.powerlaw import (
+from seqlaw.sequences.measure import measure
+from seqlaw.sequences.powerlaw import (
     correct_covariance,
     correct_transition,
     fit_line,
@@ -25,10 +25,10 @@ from seqlaw.measuring.powerlaw import (
     samples_of_transition,
     windows,
 )
-from seqlaw.measuring.saving import save_teacher
-from seqlaw.measuring.source import batches, open_source
-from seqlaw.measuring.spectra import spectra
-from seqlaw.measuring.tally import tally
+from seqlaw.sequences.saving import save_teacher
+from seqlaw.sequences.source import batches, open_source
+from seqlaw.sequences.spectra import spectra
+from seqlaw.sequences.tally import tally
 from seqlaw.model.schedule import WSD
 from seqlaw.rungs.ask import risk
 from seqlaw.rungs.trajectories import trajectories

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from seqlaw.measuring.measure import Measurement
+    from seqlaw.sequences.measure import Measurement
     from seqlaw.model.setting import Setting
     from seqlaw.planning.plan import Plan
     from seqlaw.planning.tradeoff import Tradeoff
@@ -246,7 +246,7 @@ def draw_spectra(measurement: Measurement, path: str | Path) -> None:
     """
     import numpy as np
 
-    from seqlaw.measuring.exponents import LAWS
+    from seqlaw.sequences.exponents import LAWS
 
     check_path(path)
     figure, axes = new_figure(11, 3.6, columns=3)

@@ -1,7 +1,7 @@
 """The public names, each imported from where it lives; `seqlaw` loads them when the first is asked for."""
 
-from seqlaw.advice.advise import Advice, advise
-from seqlaw.advice.held_out import HeldOut, held_out
+from seqlaw.sequences.advise import Advice, advise
+from seqlaw.sequences.held_out import HeldOut, held_out
 from seqlaw.answers.curve import Curve, curve
 from seqlaw.answers.plan import Plan, plan
 from seqlaw.answers.rates import Rates, rates
@@ -9,8 +9,8 @@ from seqlaw.answers.risk import Risk, risk, risks
 from seqlaw.answers.spectrum import AveragedSpectrum, averaged_spectrum
 from seqlaw.answers.tradeoff import Tradeoff, tradeoff
 from seqlaw.fit import PowerFit, fit_power_law
-from seqlaw.measuring.measure import Estimate, Measurement, measure
-from seqlaw.measuring.saving import save_teacher
+from seqlaw.sequences.measure import Estimate, Measurement, measure
+from seqlaw.sequences.saving import save_teacher
 from seqlaw.model.assumptions import setting_flags, teacher_flags
 from seqlaw.model.checks import InputError
 from seqlaw.model.descent import Moments, Spectrum, descend

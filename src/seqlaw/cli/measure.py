@@ -7,16 +7,16 @@ from typing import Annotated, Any
 
 import typer
 
-from seqlaw.advice.advise import advise
-from seqlaw.advice.held_out import HeldOut, held_out
+from seqlaw.sequences.advise import advise
+from seqlaw.sequences.held_out import HeldOut, held_out
 from seqlaw.cli.options import Json, Plot, Seed, size
 from seqlaw.cli.output import print_flags, print_json, print_table, print_text
-from seqlaw.measuring.exponents import LAWS
-from seqlaw.measuring.measure import LEVEL, Measurement
-from seqlaw.measuring.measure import measure as measure_sequences
-from seqlaw.measuring.saving import check_teacher_path
-from seqlaw.measuring.saving import save_teacher as save
-from seqlaw.measuring.verdict import LOOKS, data_words, regime_words
+from seqlaw.sequences.exponents import LAWS
+from seqlaw.sequences.measure import LEVEL, Measurement
+from seqlaw.sequences.measure import measure as measure_sequences
+from seqlaw.sequences.saving import check_teacher_path
+from seqlaw.sequences.saving import save_teacher as save
+from seqlaw.sequences.verdict import LOOKS, data_words, regime_words
 from seqlaw.model.amount import amount
 from seqlaw.model.checks import InputError, positive
 from seqlaw.model.schedule import GAMMA, STEPS, WSD

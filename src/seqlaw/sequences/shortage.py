@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 
-from seqlaw.measuring.exponents import LAWS, LEAST_GROUPS, Fit
-from seqlaw.measuring.powerlaw import LEAST_POINTS, samples_of_covariance, samples_of_transition
-from seqlaw.measuring.spectra import Spectra
-from seqlaw.measuring.tally import Tally
-from seqlaw.measuring.verdict import TOKENS, Finding
+from seqlaw.sequences.exponents import LAWS, LEAST_GROUPS, Fit
+from seqlaw.sequences.powerlaw import LEAST_POINTS, samples_of_covariance, samples_of_transition
+from seqlaw.sequences.spectra import Spectra
+from seqlaw.sequences.tally import Tally
+from seqlaw.sequences.verdict import TOKENS, Finding
 from seqlaw.model.amount import amount
 from seqlaw.model.checks import Array
 

@@ -7,8 +7,8 @@ import os
 from dataclasses import fields
 from pathlib import Path
 
-from seqlaw.measuring.measure import LEVEL, Measurement
-from seqlaw.measuring.verdict import LOOKS, data_words, refusal, regime_words
+from seqlaw.sequences.measure import LEVEL, Measurement
+from seqlaw.sequences.verdict import LOOKS, data_words, refusal, regime_words
 from seqlaw.model.checks import InputError
 from seqlaw.model.teacher import Teacher
 

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from seqlaw.measuring.exponents import LAWS, Fit, fit
-from seqlaw.measuring.findings import findings
-from seqlaw.measuring.source import batches, open_source
-from seqlaw.measuring.spectra import Spectra, spectra
-from seqlaw.measuring.tally import Tally, tally
-from seqlaw.measuring.verdict import Check, Finding, checks, has_dynamics, is_reliable
+from seqlaw.sequences.exponents import LAWS, Fit, fit
+from seqlaw.sequences.findings import findings
+from seqlaw.sequences.source import batches, open_source
+from seqlaw.sequences.spectra import Spectra, spectra
+from seqlaw.sequences.tally import Tally, tally
+from seqlaw.sequences.verdict import Check, Finding, checks, has_dynamics, is_reliable
 from seqlaw.model.checks import Array, whole
 from seqlaw.model.teacher import Modes, Teacher
 

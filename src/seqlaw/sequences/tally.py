@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from seqlaw.measuring.source import Batch, group_count
+from seqlaw.sequences.source import Batch, group_count
 from seqlaw.model.checks import Array, InputError
 
 

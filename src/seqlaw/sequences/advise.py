@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from seqlaw.answers.plan import Plan, finite_notes, plan
-from seqlaw.measuring.measure import Measurement
-from seqlaw.measuring.verdict import HARMLESS, refusal
+from seqlaw.sequences.measure import Measurement
+from seqlaw.sequences.verdict import HARMLESS, refusal
 from seqlaw.model.amount import amount
 from seqlaw.model.checks import InputError, positive, whole
 from seqlaw.model.schedule import Schedule, as_schedule

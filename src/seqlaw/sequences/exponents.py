@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from seqlaw.measuring.powerlaw import LEAST_POINTS, Line, Window, fit_line, windows
-from seqlaw.measuring.projection import Projected, project
-from seqlaw.measuring.spectra import Alignment, Spectra
+from seqlaw.sequences.powerlaw import LEAST_POINTS, Line, Window, fit_line, windows
+from seqlaw.sequences.projection import Projected, project
+from seqlaw.sequences.spectra import Alignment, Spectra
 from seqlaw.model.checks import Array
 from seqlaw.model.randomness import generator
 from seqlaw.model.teacher import Teacher

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from seqlaw.measuring.measure import Measurement, measured
-from seqlaw.measuring.source import batches, open_source
-from seqlaw.measuring.tally import tally
+from seqlaw.sequences.measure import Measurement, measured
+from seqlaw.sequences.source import batches, open_source
+from seqlaw.sequences.tally import tally
 from seqlaw.model.amount import amount
 from seqlaw.model.checks import Array, InputError, real, whole
 from seqlaw.model.descent import Spectrum

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from seqlaw.measuring.exponents import ASYMMETRY, Fit
-from seqlaw.measuring.spectra import Spectra
-from seqlaw.measuring.tally import Tally
+from seqlaw.sequences.exponents import ASYMMETRY, Fit
+from seqlaw.sequences.spectra import Spectra
+from seqlaw.sequences.tally import Tally
 from seqlaw.model.amount import amount
 
 LEAST_PROBABILITY = 0.9

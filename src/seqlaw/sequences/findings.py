@@ -6,12 +6,12 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from seqlaw.measuring.exponents import LAWS, Fit
-from seqlaw.measuring.powerlaw import LEAST_POINTS
-from seqlaw.measuring.shortage import about, short
-from seqlaw.measuring.spectra import Spectra
-from seqlaw.measuring.tally import Tally
-from seqlaw.measuring.verdict import (
+from seqlaw.sequences.exponents import LAWS, Fit
+from seqlaw.sequences.powerlaw import LEAST_POINTS
+from seqlaw.sequences.shortage import about, short
+from seqlaw.sequences.spectra import Spectra
+from seqlaw.sequences.tally import Tally
+from seqlaw.sequences.verdict import (
     LEAST_ORDER,
     LEAST_R,
     NOISE_EDGE,
