@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from seqlaw.measuring.measure import Measurement
     from seqlaw.model.setting import Setting
     from seqlaw.planning.plan import Plan
     from seqlaw.planning.tradeoff import Tradeoff
@@ -228,59 +227,4 @@ def draw_plan(answer: Plan, path: str | Path) -> None:
         f"Regime {answer.regime}, tested at {tested}: M={best.M:,}  N={best.N:,}  P={best.P:,}  L={best.L:,}",
         fontsize="medium",
     )
-    save(figure, path)
-
-
-_TITLES = {
-    "innovation": "innovation (residual covariance)",
-    "initial": "initial (first states)",
-    "transition": "transition (symmetrised, whitened)",
-}
-_SYMBOLS = {"alpha": "α", "theta": "θ", "r": "r"}
-
-
-def draw_spectra(measurement: Measurement, path: str | Path) -> None:
-    """Sorted eigenvalues against their index: measured (light), corrected, and the line fitted to these.
-
-    Where the features look like a projection, the law of what lies behind it is a second, dashed line.
-    """
-    import numpy as np
-
-    from seqlaw.measuring.exponents import LAWS
-
-    check_path(path)
-    figure, axes = new_figure(11, 3.6, columns=3)
-    for k, (name, (exponent, scale)) in enumerate(LAWS.items()):
-        panel, spectrum = axes[0][k], measurement.spectra.named(name)
-        j = np.arange(1, spectrum.raw.size + 1)
-        if spectrum.raw[0] <= 0:  # one sequence, or one first state for all
-            panel.set_title(_TITLES[name], fontsize="medium")
-            panel.set_axis_off()
-            panel.text(0.5, 0.5, "no such spectrum in these data", ha="center", transform=panel.transAxes)
-            continue
-        for values, alpha, label in ((spectrum.raw, 0.3, "measured"), (spectrum.values, 1.0, "corrected")):
-            shown = (values > 1e-10 * spectrum.raw[0]) & ((j <= spectrum.trusted) | (label == "measured"))
-            panel.plot(
-                j[shown], values[shown], MARKERS[k], color=SERIES[k], alpha=alpha, markersize=2.5, label=label
-            )
-        law, height = getattr(measurement, exponent), getattr(measurement, scale)
-        title = _TITLES[name]
-        if law.value is not None:
-            x = np.array(measurement.window[exponent], dtype=float)
-            slope, level = measurement.fitted[exponent]
-            panel.plot(x, level * x**-slope, color="#000000", linewidth=1.4, label="fitted")
-            if law.value != slope:
-                taken = "half a projection" if measurement.seen == "unknown" else "projection"
-                panel.plot(
-                    x,
-                    height.value * x**-law.value,
-                    color="#000000",
-                    linewidth=1.2,
-                    linestyle="--",
-                    label=f"latent law ({taken} taken off)",
-                )
-            interval = "" if law.low is None else f" [{law.low:.2f}, {law.high:.2f}]"
-            title += f"\n{_SYMBOLS[exponent]} = {law.value:.2f}{interval}"
-        tidy(panel, "index j", "eigenvalue", title)
-        panel.legend(frameon=False, fontsize=7, loc="lower left")  # a falling spectrum leaves that empty
     save(figure, path)

@@ -1,16 +1,15 @@
 """The public names, each imported from where it lives; `seqlaw` loads them when the first is asked for."""
 
-from seqlaw.advice.advise import Advice, advise
-from seqlaw.advice.held_out import HeldOut, held_out
+from seqlaw.answers.advice import Advice, advise
 from seqlaw.answers.curve import Curve, curve
+from seqlaw.answers.held_out import HeldOut, held_out
+from seqlaw.answers.measurement import Measurement, measure, save_teacher
 from seqlaw.answers.plan import Plan, plan
 from seqlaw.answers.rates import Rates, rates
 from seqlaw.answers.risk import Risk, risk, risks
 from seqlaw.answers.spectrum import AveragedSpectrum, averaged_spectrum
 from seqlaw.answers.tradeoff import Tradeoff, tradeoff
 from seqlaw.fit import PowerFit, fit_power_law
-from seqlaw.measuring.measure import Estimate, Measurement, measure
-from seqlaw.measuring.saving import save_teacher
 from seqlaw.model.assumptions import setting_flags, teacher_flags
 from seqlaw.model.checks import InputError
 from seqlaw.model.descent import Moments, Spectrum, descend
@@ -38,6 +37,7 @@ from seqlaw.rungs.moments import moments_of, nested_moments, sample_moments
 from seqlaw.rungs.sampled import covariance_event, sampled_risk, sampled_risks, sampled_rows, sampled_terms
 from seqlaw.rungs.score import score
 from seqlaw.rungs.trajectories import trajectories, trajectory_chunks
+from seqlaw.sequences.exponents import Estimate
 from seqlaw.sweeping.run import export, load, sweep
 
 __all__ = [

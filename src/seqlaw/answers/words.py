@@ -75,6 +75,12 @@ def _broken(flag: Flag, side: Side) -> str:
         "theta": "theta > 1, got {got:g}",
         "smoothing": "theta >= alpha - 2r = {least:g}, got {got:g}",
         "R": "R >~ 1, got R = {got:g}",
+        # What measured exponents were found to be.
+        "alpha <= 1": "alpha > 1, got {got:.3g}",
+        "theta <= 1": "theta > 1, got {got:.3g}",
+        "theta < alpha - 2r": "theta >= alpha - 2r",
+        **dict.fromkeys(("r <= 0", "2r >= 1"), "0 < 2r < 1, got r = {got:.3g}"),
+        "r next to 0": "r > 0, got r = {got:.2g}: all transitions are nearly the same",
     }
     return "needs " + needs[numbers["of"]].format(**numbers)
 

@@ -1,4 +1,4 @@
-"""Three power laws with intervals: window choice, bootstrap over sequences and the projection's own error.
+"""Three power laws with intervals, and the regime: windows, bootstrap over sequences, the projection's error.
 
 One draw resamples the groups of sequences, picks a window, takes off the bias of a random projection (where
 the features look like one) and adds that projection's scatter and any scatter that is left unexplained.
@@ -6,19 +6,23 @@ the features look like one) and adds that projection's scatter and any scatter t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from seqlaw.measuring.powerlaw import LEAST_POINTS, Line, Window, fit_line, windows
-from seqlaw.measuring.projection import Projected, project
-from seqlaw.measuring.spectra import Alignment, Spectra
 from seqlaw.model.checks import Array
 from seqlaw.model.randomness import generator
 from seqlaw.model.teacher import Teacher
+from seqlaw.sequences.powerlaw import LEAST_POINTS, Line, Window, fit_line, windows
+from seqlaw.sequences.projection import Projected, project
+from seqlaw.sequences.spectra import Alignment, Spectra
 
 LAWS = {"innovation": ("alpha", "c_xi"), "initial": ("theta", "c_0"), "transition": ("r", "rho")}
 """Spectrum → the names of its exponent and its scale."""
+LEVEL = 0.9
+"""Of every interval."""
 DRAWS = 1000
 _CLEAR = 6.0  # standard errors by which a projection must be visible before its absence means anything
 ASYMMETRY = 0.1
@@ -27,6 +31,8 @@ _SPREAD = 4.0  # off-diagonal transition over that of a random projection
 _CORRECTION = 0.25  # relative uncertainty of the finite-sample correction, which is first order
 LEAST_GROUPS = 4
 """Groups of sequences below which a bootstrap says nothing."""
+LEAST_PROBABILITY = 0.9
+"""Of the regime."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -195,3 +201,66 @@ def _laws(
             scales=np.exp(draws[:, 1]) if enough else np.empty(0),
         )
     return laws
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """A number and its 90 % interval; None where the data do not give it."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+def estimates(fitted: Fit) -> dict[str, Estimate]:
+    """The six numbers of a teacher, by name."""
+    out = {}
+    for name, (exponent, scale) in LAWS.items():
+        law = fitted.laws.get(name)
+        if law is None:
+            out[exponent] = out[scale] = Estimate(value=None, low=None, high=None)
+        else:
+            out[exponent] = _estimate(law.exponent, law.exponents)
+            out[scale] = _estimate(law.scale, law.scales)
+    return out
+
+
+def _estimate(value: float, draws: Array) -> Estimate:
+    if draws.size == 0:
+        return Estimate(value=value, low=None, high=None)
+    low, high = np.quantile(draws, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]).tolist()
+    return Estimate(value=value, low=min(low, value), high=max(high, value))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Regime:
+    """ "I", "II", "outside" or "unknown", and the share of the bootstrap draws that fall there.
+
+    Name and probabilities compare exponents. Only where `applies` is True do they speak of the theorem.
+    """
+
+    name: str
+    probability: float | None
+    probabilities: Mapping[str, float] = field(default_factory=dict)
+    """Of "I", "II" and "outside"; empty where nothing could be drawn."""
+    applies: bool = False
+    """Whether there is a regime to name and no assumption of the theorem fails."""
+    fails: tuple[str, ...] = ()
+    """The assumptions that fail, such as "alpha <= 1"."""
+
+    @property
+    def undecided(self) -> bool:
+        """Whether the draws do not settle on one regime."""
+        return self.probability is not None and self.probability < LEAST_PROBABILITY
+
+
+def regime(fitted: Fit) -> Regime:
+    """The regime of most draws of (α, θ, r)."""
+    if set(fitted.laws) != set(LAWS) or fitted.laws["innovation"].exponents.size == 0:
+        return Regime(name="unknown", probability=None)
+    alpha, theta, r = (fitted.laws[name].exponents for name in ("innovation", "initial", "transition"))
+    first, outside = theta >= alpha, theta < alpha - 2 * np.maximum(r, 0.0)
+    inside = float(first.mean()), float(outside.mean())
+    shares = {"I": inside[0], "II": 1 - math.fsum(inside), "outside": inside[1]}
+    name = max(shares, key=lambda key: shares[key])
+    return Regime(name=name, probability=shares[name], probabilities=shares)

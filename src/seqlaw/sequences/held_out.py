@@ -13,12 +13,9 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from seqlaw.measuring.measure import Measurement, measured
-from seqlaw.measuring.source import batches, open_source
-from seqlaw.measuring.tally import tally
-from seqlaw.model.amount import amount
 from seqlaw.model.checks import Array, InputError, real, whole
 from seqlaw.model.descent import Spectrum
+from seqlaw.model.flags import Flag
 from seqlaw.model.randomness import generator
 from seqlaw.model.schedule import WSD, Schedule
 from seqlaw.model.sketch import Problem, sketched_problem
@@ -26,6 +23,9 @@ from seqlaw.model.teacher import Modes
 from seqlaw.rungs.exact import exact_variance, learned_dimensions, population_bias
 from seqlaw.rungs.score import score
 from seqlaw.rungs.terms import frozen_filter_flags
+from seqlaw.sequences.measure import Measurement, measured
+from seqlaw.sequences.source import batches, open_source
+from seqlaw.sequences.tally import tally
 
 _LEAST_TRAINING = 16  # sequences
 _LARGEST_STEP = 0.4  # γ‖G‖, so that the safeguard stays out of the comparison
@@ -64,7 +64,9 @@ class HeldOut:
     """Standard error of a held-out loss over the test sequences, common to all rows."""
     measurement: Measurement
     """Of the training sequences alone."""
-    flags: tuple[str, ...]
+    repetitions: int
+    share: float
+    flags: tuple[Flag, ...]
     """Where the prediction itself is not to be trusted: too few tokens for a frozen filter."""
 
     @property
@@ -79,19 +81,6 @@ class HeldOut:
     def M(self) -> int:
         """The student's width: it sees every feature."""
         return self.measurement.D
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """The best lengths, why so few tokens are used, and what the comparison is good for."""
-        P, N = self.rows[0].P, self.rows[0].N
-        return (
-            f"Best length: {amount(self.best[0])} measured, {amount(self.best[1])} predicted.",
-            f"Only {amount(self.tokens)} of the {amount(self.available)} training tokens are used, since "
-            f"every row has as many: at P = {amount(P)} they take {amount(N)} sequences, half of those not "
-            "held out.",
-            "The check says how well the measured spectra predict the loss of this student at so few tokens. "
-            "It is no advice for another width or more tokens, which can favour another length.",
-        )
 
     @property
     def agreement(self) -> float:
@@ -114,12 +103,7 @@ def held_out(
     share: float = 0.2,
     seed: int = 0,
 ) -> HeldOut:
-    """Train at several (N, P) with equal tokens, test at one length on held-out sequences, compare.
-
-    `share` of the sequences (spread evenly over the file) is held out. Lengths count transitions and
-    default to powers of two up to the longest; the tokens are what half the training sequences give at the
-    shortest length.
-    """
+    """The record behind `seqlaw.held_out`, which says what the arguments are."""
     source = open_source(X)
     if not hasattr(source, "shape"):
         raise InputError("X", "must be an array N x P x D for the held-out check", type(source).__name__)
@@ -173,6 +157,8 @@ def held_out(
         null=null,
         test_se=float(losses[0].std(ddof=1) / np.sqrt(len(test))) if len(test) > 1 else 0.0,
         measurement=measurement,
+        repetitions=repetitions,
+        share=share,
         flags=tuple(frozen_filter_flags(fewest)),
     )
 

@@ -4,50 +4,43 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from seqlaw.measuring.exponents import LAWS, Fit, fit
-from seqlaw.measuring.findings import findings
-from seqlaw.measuring.source import batches, open_source
-from seqlaw.measuring.spectra import Spectra, spectra
-from seqlaw.measuring.tally import Tally, tally
-from seqlaw.measuring.verdict import Check, Finding, checks, has_dynamics, is_reliable
 from seqlaw.model.checks import Array, whole
+from seqlaw.model.flags import Flag
 from seqlaw.model.teacher import Modes, Teacher
+from seqlaw.sequences.exponents import ASYMMETRY, LAWS, Estimate, Fit, Regime, estimates, fit, regime
+from seqlaw.sequences.findings import (
+    LEAST_ORDER,
+    LEAST_R,
+    NOISE_EDGE,
+    ORDER_Z,
+    TOKENS,
+    UNIT_ROOT,
+    failing,
+    findings,
+    has_dynamics,
+    is_reliable,
+    signal,
+)
+from seqlaw.sequences.source import batches, open_source
+from seqlaw.sequences.spectra import Spectra, spectra
+from seqlaw.sequences.tally import Tally, tally
 
-LEVEL = 0.9
-"""Of every interval."""
 _LARGEST_TRANSITION = 0.999
 
 
 @dataclass(frozen=True, kw_only=True)
-class Estimate:
-    """A number and its 90 % interval; None where the data do not give it."""
-
-    value: float | None
-    low: float | None
-    high: float | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Regime:
-    """ "I", "II", "outside" or "unknown", and the share of the bootstrap draws that fall there.
-
-    Name and probabilities compare exponents. Only where `applies` is True do they speak of the theorem.
-    """
+class Check:
+    """One diagnostic: its figure, and whether it is as the theory needs it (None: nothing is needed)."""
 
     name: str
-    probability: float | None
-    probabilities: Mapping[str, float] = field(default_factory=dict)
-    """Of "I", "II" and "outside"; empty where nothing could be drawn."""
-    applies: bool = False
-    """Whether there is a regime to name and no assumption of the theorem fails."""
-    fails: tuple[str, ...] = ()
-    """The assumptions that fail, such as "alpha <= 1"."""
+    value: float | None
+    holds: bool | None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -78,13 +71,14 @@ class Measurement:
     """Whether the features look like a random projection of the state: "direct", "projected", "unknown" or,
     where covariance and transition share too few directions for both, "neither"."""
     checks: tuple[Check, ...]
-    findings: tuple[Finding, ...]
-    """The flags as records: what each does to the theorem and to a prediction, and what would help."""
-    flags: tuple[str, ...]
+    flags: tuple[Flag, ...]
+    """What `findings` says of each code: whether it is harmless, fails the theorem or voids a prediction."""
     reliable: bool
     spectra: Spectra
     mean: Array
     """The mean state, which was taken away (zero without centring)."""
+    centre: bool
+    seed: int
 
     @property
     def teacher(self) -> Teacher | None:
@@ -123,11 +117,7 @@ class Measurement:
 
 
 def measure(X: Any, *, centre: bool = True, seed: int = 0) -> Measurement:
-    """The exponents of sequences: an array N × P × D, a .npy, .npz or .zarr file, or an iterable of P_i × D.
-
-    One pass, a few megabytes at a time; memory is a few D × D matrices for each of at most 32 groups of
-    sequences, which the bootstrap resamples.
-    """
+    """The record behind `seqlaw.measure`, which says what X may be."""
     seed = whole("seed", seed, least=0)
     with threadpool_limits(limits=1, user_api="blas"):
         return measured(tally(batches(open_source(X)), centre=centre), seed=seed)
@@ -139,61 +129,50 @@ def measured(moments: Tally, *, seed: int = 0) -> Measurement:
     dynamics = has_dynamics(moments, found)
     length = max(1, round(moments.n / moments.N))
     fitted = fit(found, D=found.rank, P=length, seed=seed, dynamics=dynamics)
-    numbers = _estimates(fitted)
-    regime = _regime(fitted, dynamics)
-    warnings = findings(moments, found, fitted, numbers, regime, dynamics)
-    fails = tuple(dict.fromkeys(finding.fails for finding in warnings if finding.fails))
-    regime = replace(regime, fails=fails, applies=regime.name in ("I", "II") and not fails)
+    numbers, drawn = estimates(fitted), regime(fitted)
+    flags = findings(moments, found, fitted, numbers, drawn, dynamics)
+    fails = failing(flags)
     laws = {LAWS[name][0]: law for name, law in fitted.laws.items()}
     return Measurement(
         N=moments.N,
         P=(moments.shortest, moments.longest),
         D=moments.D,
         **numbers,
-        regime=regime,
+        regime=replace(drawn, fails=fails, applies=drawn.name in ("I", "II") and not fails),
         window={name: law.window for name, law in laws.items()},
         r2={name: law.r2 for name, law in laws.items()},
         band={name: law.band for name, law in laws.items()},
         fitted={name: law.fitted for name, law in laws.items()},
         seen=fitted.seen,
-        checks=checks(moments, found, fitted),
-        findings=warnings,
-        flags=tuple(finding.flag for finding in warnings),
-        reliable=is_reliable(warnings),
+        checks=tuple(_checks(moments, found, fitted)),
+        flags=flags,
+        reliable=is_reliable(flags),
         spectra=found,
         mean=moments.mean,
+        centre=moments.centred,
+        seed=seed,
     )
 
 
-def _estimates(fitted: Fit) -> dict[str, Any]:
-    out: dict[str, Estimate] = {}
-    for name, (exponent, scale) in LAWS.items():
-        law = fitted.laws.get(name)
-        if law is None:
-            out[exponent] = out[scale] = Estimate(value=None, low=None, high=None)
-        else:
-            out[exponent] = _estimate(law.exponent, law.exponents)
-            out[scale] = _estimate(law.scale, law.scales)
-    return out
-
-
-def _estimate(value: float, draws: Array) -> Estimate:
-    if draws.size == 0:
-        return Estimate(value=value, low=None, high=None)
-    low, high = np.quantile(draws, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]).tolist()
-    return Estimate(value=value, low=min(low, value), high=max(high, value))
-
-
-def _regime(fitted: Fit, dynamics: bool) -> Regime:
-    """The regime of most draws of (α, θ, r)."""
-    if not dynamics or set(fitted.laws) != set(LAWS):
-        return Regime(name="unknown", probability=None)
-    alpha, theta, r = (fitted.laws[name] for name in ("innovation", "initial", "transition"))
-    if alpha.exponents.size == 0:
-        return Regime(name="unknown", probability=None)
-    first = theta.exponents >= alpha.exponents
-    outside = theta.exponents < alpha.exponents - 2 * np.maximum(r.exponents, 0.0)
-    inside = float(first.mean()), float(outside.mean())
-    shares = {"I": inside[0], "II": 1 - math.fsum(inside), "outside": inside[1]}
-    name = max(shares, key=lambda key: shares[key])
-    return Regime(name=name, probability=shares[name], probabilities=shares)
+def _checks(moments: Tally, found: Spectra, fitted: Fit) -> list[Check]:
+    """The diagnostics behind the flags; those of the transition only where there is one."""
+    a, z, law = found.alignment, found.order_z, fitted.laws.get("transition")
+    commutes = {"direct": True, "projected": None, "unknown": None, "neither": False}[fitted.seen]
+    table: list[tuple[str, float, bool | None]] = [
+        ("time-order", z, None if math.isnan(z) else abs(z) > ORDER_Z),
+        ("signal", signal(found), signal(found) > NOISE_EDGE),
+        ("explained", found.explained, None),
+        ("symmetry", a.asymmetry, a.asymmetry <= ASYMMETRY),
+        ("commuting", a.off_diagonal, commutes),
+        ("initial-alignment", a.initial, None),
+        ("order", a.order, a.order > LEAST_ORDER),
+        ("tokens", moments.n / moments.D, moments.n >= TOKENS * moments.D),
+    ]
+    if law is not None:
+        largest = float(found.transition.values[0])
+        table.append(("stable", largest, largest < UNIT_ROOT))
+        table.append(("decay", law.exponent, LEAST_R <= law.exponent < 0.5))
+    return [
+        Check(name=name, value=None if math.isnan(value) else value, holds=holds)
+        for name, value, holds in table
+    ]

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import eigh
 
-from seqlaw.measuring.powerlaw import Corrected, correct_covariance, correct_transition
-from seqlaw.measuring.tally import Tally
 from seqlaw.model.checks import Array, InputError
+from seqlaw.sequences.powerlaw import Corrected, correct_covariance, correct_transition
+from seqlaw.sequences.tally import Tally
 
 LEAST_DIRECTIONS = 2
 

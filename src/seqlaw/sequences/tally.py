@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from seqlaw.measuring.source import Batch, group_count
 from seqlaw.model.checks import Array, InputError
+from seqlaw.sequences.source import Batch, group_count
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
