@@ -10,20 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seqlaw import (
-    PRESETS,
-    WSD,
-    BlockDecay,
-    Constant,
-    Cosine,
-    InputError,
-    Modes,
-    Setting,
-    Teacher,
-    gaussian_sketch,
-    sketched_problem,
-)
+from seqlaw import PRESETS, WSD, BlockDecay, Constant, Cosine, InputError, Modes, Setting, Teacher
 from seqlaw.answers.words import sentences
+from seqlaw.model import gaussian_sketch, sketched_problem
 from seqlaw.rungs import equivalent
 from seqlaw.rungs.ask import along
 from seqlaw.rungs.equivalent import equivalent_risk, equivalent_risks, population

@@ -9,17 +9,8 @@ import mpmath
 import numpy as np
 import pytest
 
-from seqlaw import (
-    PRESETS,
-    WSD,
-    BlockDecay,
-    Constant,
-    InputError,
-    Modes,
-    Setting,
-    gaussian_sketch,
-    sketched_problem,
-)
+from seqlaw import PRESETS, WSD, BlockDecay, Constant, InputError, Modes, Setting
+from seqlaw.model import gaussian_sketch, sketched_problem
 from seqlaw.rungs.exact import (
     exact_risk,
     exact_risks,

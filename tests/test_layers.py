@@ -27,7 +27,7 @@ ALLOWED = {
     "answers": {"model", "rungs", "planning", "sequences", "spectrum", "fit", "files"},
     "sweeping": {"lab", "rungs", "model", "files"},
     "sweep": {"sweeping"},  # 0.1's name of it
-    "paper": {"model", "rungs", "fit", "lab", "sweeping", "answers"},
+    "paper": {"model", "rungs", "planning", "fit", "lab", "sweeping", "answers"},
     "cli": {"model", "rungs", "planning", "answers", "lab", "files", "sweeping", "paper", "web"},
     "web": {"model", "rungs", "planning", "answers", "files", "paper", "fit"},
 }

@@ -12,23 +12,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from seqlaw import (
-    PRESETS,
-    InputError,
-    Modes,
-    Setting,
-    Teacher,
-    advise,
-    gaussian_sketch,
-    held_out,
-    measure,
-    risk,
-    save_teacher,
-)
+from seqlaw import PRESETS, InputError, Modes, Setting, Teacher, advise, held_out, measure, risk, save_teacher
+from seqlaw.answers.style import new_figure
 from seqlaw.answers.words import sentence, sentences
 from seqlaw.cli import main
+from seqlaw.files import load_teacher
+from seqlaw.model import gaussian_sketch
 from seqlaw.model.schedule import WSD
-from seqlaw.plot import new_figure
 from seqlaw.rungs.trajectories import trajectories
 from seqlaw.sequences.findings import VOID
 from seqlaw.sequences.powerlaw import (
@@ -42,7 +32,6 @@ from seqlaw.sequences.powerlaw import (
 from seqlaw.sequences.source import batches, open_source
 from seqlaw.sequences.spectra import spectra
 from seqlaw.sequences.tally import tally
-from seqlaw.spec import load_teacher
 
 NUMBERS = ("alpha", "theta", "r", "rho", "c_xi", "c_0")
 EXPONENTS = ("alpha", "theta", "r")

@@ -12,8 +12,12 @@ import numpy as np
 import pytest
 
 import seqlaw
+import seqlaw.model
 from seqlaw import PRESETS, WSD, BlockDecay, Budget, Explicit, InputError, Modes, Setting
+from seqlaw.model import descend
 from seqlaw.model.schedule import SCHEDULES
+from seqlaw.planning.corollary import corollary
+from seqlaw.planning.program import program
 
 SOURCE = Path(seqlaw.__file__).parent.parent
 SIZES = {"M": 8, "N": 64, "P": 4, "d": 32}
@@ -31,9 +35,9 @@ def test_a_presets_name_is_a_teacher_wherever_one_is_taken(name):
     assert named == given
     assert named.teacher is teacher
     assert replace(given, teacher="regime1").teacher is PRESETS["regime1"]
-    assert seqlaw.teacher_flags(name) == seqlaw.teacher_flags(teacher)
-    assert seqlaw.corollary(name, 0.5) == seqlaw.corollary(teacher, 0.5)
-    assert seqlaw.program(name, 0.5, "free") == seqlaw.program(teacher, 0.5, "free")
+    assert seqlaw.model.teacher_flags(name) == seqlaw.model.teacher_flags(teacher)
+    assert corollary(name, 0.5) == corollary(teacher, 0.5)
+    assert program(name, 0.5, "free") == program(teacher, 0.5, "free")
     plans = [seqlaw.plan(one, SMALL, d=32) for one in (name, teacher)]
     assert plans[0] == plans[1]
     assert plans[0].regime == teacher.regime
@@ -50,7 +54,7 @@ def test_a_schedules_name_is_a_schedule_with_the_defaults_of_the_commands(name):
         "regime2", SMALL, d=32, schedule=schedule
     )
     G, C = np.diag([0.5, 0.1]), np.eye(2)
-    np.testing.assert_array_equal(seqlaw.descend(G, C, name)[0], seqlaw.descend(G, C, schedule)[0])
+    np.testing.assert_array_equal(descend(G, C, name)[0], descend(G, C, schedule)[0])
 
 
 @pytest.mark.parametrize("wrong", ["regime3", None, 1.8, {"alpha": 1.8}, "teacher.toml"])
@@ -59,9 +63,9 @@ def test_another_teacher_is_refused_at_once(wrong):
     for field, call in (
         ("Setting.teacher", lambda: Setting(teacher=wrong, schedule="wsd", **SIZES)),
         ("teacher", lambda: seqlaw.plan(wrong, SMALL)),
-        ("teacher", lambda: seqlaw.corollary(wrong, 0.5)),
-        ("teacher", lambda: seqlaw.program(wrong, 0.5, "free")),
-        ("teacher", lambda: seqlaw.teacher_flags(wrong)),
+        ("teacher", lambda: corollary(wrong, 0.5)),
+        ("teacher", lambda: program(wrong, 0.5, "free")),
+        ("teacher", lambda: seqlaw.model.teacher_flags(wrong)),
     ):
         with pytest.raises(InputError, match=f"^{field} {rule}$"):
             call()
@@ -74,7 +78,7 @@ def test_another_schedule_is_refused_at_once(wrong):
     with pytest.raises(InputError, match=f"^Setting.schedule {rule}$"):
         Setting(teacher="regime1", schedule=wrong, **SIZES)
     with pytest.raises(InputError, match=f"^schedule {rule}$"):
-        seqlaw.descend(np.eye(2), np.eye(2), wrong)
+        descend(np.eye(2), np.eye(2), wrong)
     if wrong is not None:  # a plan's own default
         with pytest.raises(InputError, match=f"^schedule {rule}$"):
             seqlaw.plan("regime1", SMALL, schedule=wrong)
@@ -91,14 +95,17 @@ def test_a_setting_keeps_what_is_not_a_name():
 
 def test_arrays_have_neither_corollary_nor_program():
     modes = Modes(a=[0.5], sigma_xi=[1.0], sigma_0=[1.0])
-    for call in (lambda: seqlaw.corollary(modes, 0.5), lambda: seqlaw.program(modes, 0.5, "free")):
+    for call in (
+        lambda: corollary(modes, 0.5),
+        lambda: program(modes, 0.5, "free"),
+    ):
         with pytest.raises(InputError, match=r"^teacher must be a power law"):
             call()
 
 
 def test_an_unknown_program_is_refused():
     with pytest.raises(InputError, match=r"^setting must be one of paper, proved, free, got 'fre'$"):
-        seqlaw.program("regime1", 0.5, "fre")
+        program("regime1", 0.5, "fre")
 
 
 FUNCTIONS = [name for name in seqlaw.__all__ if inspect.isfunction(getattr(seqlaw, name))]

@@ -8,20 +8,8 @@ import math
 import numpy as np
 import pytest
 
-from seqlaw import (
-    PRESETS,
-    WSD,
-    BlockDecay,
-    Constant,
-    Cosine,
-    Explicit,
-    InputError,
-    Moments,
-    Setting,
-    descend,
-    gaussian_sketch,
-    sketched_problem,
-)
+from seqlaw import PRESETS, WSD, BlockDecay, Constant, Cosine, Explicit, InputError, Setting
+from seqlaw.model import Moments, descend, gaussian_sketch, sketched_problem
 from seqlaw.rungs.exact import exact_rows
 from seqlaw.rungs.moments import sample_moments
 from seqlaw.rungs.sampled import (

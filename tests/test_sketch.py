@@ -3,20 +3,9 @@ import pytest
 from scipy.linalg import lstsq
 
 from oracles import dense_moments, position_covariances
-from seqlaw import (
-    PRESETS,
-    BlockDecay,
-    InputError,
-    Modes,
-    Setting,
-    SingularProblem,
-    gaussian_sketch,
-    position_moments,
-    setting_flags,
-    sketched_problem,
-    sketched_problems,
-)
+from seqlaw import PRESETS, BlockDecay, InputError, Modes, Setting, SingularProblem
 from seqlaw.answers.words import sentences
+from seqlaw.model import gaussian_sketch, position_moments, setting_flags, sketched_problem, sketched_problems
 from seqlaw.rungs.exact import population_bias
 
 

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from scipy.linalg import solve_discrete_lyapunov
 
 from oracles import averaged_exact, position_covariances
-from seqlaw import PRESETS, InputError, Modes, Teacher, full_state_loss, teacher_flags
+from seqlaw import PRESETS, InputError, Modes, Teacher
 from seqlaw.answers.words import sentences
+from seqlaw.model import full_state_loss, teacher_flags
 
 EPS = np.finfo(float).eps
 

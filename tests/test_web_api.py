@@ -24,10 +24,10 @@ from hypothesis import strategies as st
 import seqlaw
 from seqlaw.cli import explore, main
 from seqlaw.cli.options import modes_or_default
+from seqlaw.files import read
 from seqlaw.model.checks import InputError, MissingLibrary
 from seqlaw.model.schedule import GAMMA, STEPS
 from seqlaw.planning.budget import Budget
-from seqlaw.spec import read
 from seqlaw.web import copying, guard, panels, pool, schema
 from web_server import QUESTION, TEACHER, environment, explorer, load
 

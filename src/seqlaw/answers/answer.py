@@ -13,11 +13,11 @@ import numpy as np
 import seqlaw
 from seqlaw.answers.blocks import Block, Flagged
 from seqlaw.answers.render import as_html, as_text
+from seqlaw.answers.style import new_figure, save
 from seqlaw.answers.words import Side, sentences
+from seqlaw.files import plain
 from seqlaw.model.checks import InputError, MissingLibrary, needs
 from seqlaw.model.flags import Flag
-from seqlaw.plot import new_figure, save
-from seqlaw.spec import plain
 
 if TYPE_CHECKING:
     import pandas as pd

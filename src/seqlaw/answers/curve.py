@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, overload
 from seqlaw.answers.answer import Answer
 from seqlaw.answers.blocks import Block, Sentence, Table
 from seqlaw.answers.risk import Risk, risks
+from seqlaw.answers.style import COLOURS, MARKERS, tidy
 from seqlaw.answers.words import Side, describe_teacher, regime_words, sizes_words, tested_words
 from seqlaw.fit import fit_power_law
 from seqlaw.model.flags import Flag, merge_flags
 from seqlaw.model.setting import Setting
-from seqlaw.plot import COLOURS, MARKERS, tidy
 from seqlaw.rungs import ask
 from seqlaw.rungs.rows import columns, with_sums
 from seqlaw.rungs.rung import Progress, Rung

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from seqlaw.answers.answer import Answer
 from seqlaw.answers.blocks import Block, Sentence, Table
 from seqlaw.answers.measurement import Measurement, answered
+from seqlaw.answers.style import MARKERS, SERIES, few_ticks, tidy
 from seqlaw.answers.words import Side
 from seqlaw.model.amount import amount
 from seqlaw.model.flags import Flag
-from seqlaw.plot import MARKERS, SERIES, few_ticks, tidy
 from seqlaw.sequences import held_out as records
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ import numpy as np
 from seqlaw.answers.answer import Answer
 from seqlaw.answers.blocks import Block, Sentence, Table
 from seqlaw.answers.findings import CHECKS, LOOKS, data_words, regime_words, why_void
+from seqlaw.answers.style import MARKERS, SERIES, tidy
 from seqlaw.answers.words import Side, sentences
 from seqlaw.model.checks import InputError
 from seqlaw.model.flags import Flag
-from seqlaw.plot import MARKERS, SERIES, tidy
 from seqlaw.sequences import measure as records
 from seqlaw.sequences.exponents import LAWS, LEVEL
 from seqlaw.sequences.findings import void

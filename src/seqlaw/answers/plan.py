@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from seqlaw.answers.answer import Answer
 from seqlaw.answers.blocks import Block, Note, Sentence, Table
 from seqlaw.answers.risk import parameters
+from seqlaw.answers.style import SERIES, share_range, tidy
 from seqlaw.answers.words import Side, describe_teacher, tested_words
 from seqlaw.model.amount import amount
 from seqlaw.model.assumptions import teacher_flags
@@ -22,7 +23,6 @@ from seqlaw.planning.budget import Allocation, Budget
 from seqlaw.planning.corollary import SIZES, Exponents
 from seqlaw.planning.finite import FinitePlan
 from seqlaw.planning.program import SETTINGS, Program
-from seqlaw.plot import SERIES, share_range, tidy
 from seqlaw.rungs.rows import with_sums
 from seqlaw.rungs.rung import Progress
 from seqlaw.rungs.terms import SUMS, TERMS

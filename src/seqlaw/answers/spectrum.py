@@ -12,12 +12,12 @@ import numpy as np
 from seqlaw.answers.answer import Answer
 from seqlaw.answers.blocks import Block, Sentence, Table
 from seqlaw.answers.risk import parameters
+from seqlaw.answers.style import COLOURS, tidy
 from seqlaw.answers.words import Side, describe_teacher
 from seqlaw.model.assumptions import setting_flags
 from seqlaw.model.flags import Flag
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import Modes
-from seqlaw.plot import COLOURS, tidy
 from seqlaw.rungs.equivalent import equivalent_risk
 from seqlaw.rungs.rates import rates
 from seqlaw.spectrum import FARTHEST

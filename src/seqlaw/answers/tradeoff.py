@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from seqlaw.answers.answer import Answer
 from seqlaw.answers.blocks import Block, Sentence, Table
 from seqlaw.answers.risk import parameters
+from seqlaw.answers.style import MARKERS, SERIES, share_range, tidy
 from seqlaw.answers.words import Side, describe_teacher, regime_words
 from seqlaw.model.amount import amount
 from seqlaw.model.flags import Flag, merge_flags
@@ -16,7 +17,6 @@ from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import PRESETS
 from seqlaw.planning import tradeoff as splits
 from seqlaw.planning.tradeoff import OWN
-from seqlaw.plot import MARKERS, SERIES, share_range, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,11 +11,11 @@ from seqlaw.answers.advice import Advised, advise
 from seqlaw.answers.held_out import held_out
 from seqlaw.answers.measurement import measure as measure_sequences
 from seqlaw.answers.measurement import save_teacher as save
+from seqlaw.answers.style import check_path
 from seqlaw.cli.options import Json, Plot, Seed, size
 from seqlaw.cli.output import show
 from seqlaw.model.checks import InputError, positive
 from seqlaw.model.schedule import GAMMA, STEPS, WSD
-from seqlaw.plot import check_path
 from seqlaw.sequences.saving import check_teacher_path
 
 

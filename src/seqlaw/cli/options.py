@@ -13,12 +13,12 @@ from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
+from seqlaw.files import load_teacher, make_schedule
 from seqlaw.model.checks import InputError, whole
 from seqlaw.model.schedule import GAMMA, STEPS, Schedule
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import MODES, Modes, Teacher
 from seqlaw.model.threads import cores
-from seqlaw.spec import load_teacher, make_schedule
 
 OPTIONS = {
     "M": "-M/--width",

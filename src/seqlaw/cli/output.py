@@ -13,8 +13,8 @@ from seqlaw.answers.answer import Answer, record
 from seqlaw.answers.blocks import Block, Flagged, Sentence, Table
 from seqlaw.answers.render import as_text
 from seqlaw.answers.words import sentences
+from seqlaw.files import plain
 from seqlaw.model.flags import Flag
-from seqlaw.spec import plain
 
 
 def show(answer: Answer, *, as_json: bool) -> None:

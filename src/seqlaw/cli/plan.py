@@ -9,12 +9,12 @@ from typing import Annotated
 import typer
 
 from seqlaw.answers.plan import plan as make_plan
+from seqlaw.answers.style import check_path
 from seqlaw.cli.options import Json, KindOptions, Plot, Seed, TeacherOptions, jobs_or_all, size, takes
 from seqlaw.cli.output import progress_bar, show
 from seqlaw.model.checks import InputError, positive
 from seqlaw.planning.budget import Budget
 from seqlaw.planning.plan import FLOPS_PER_UNIT
-from seqlaw.plot import check_path
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

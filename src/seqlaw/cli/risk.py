@@ -8,11 +8,11 @@ import typer
 
 from seqlaw.answers import curve as curves
 from seqlaw.answers import risk as points
+from seqlaw.answers.style import check_path
 from seqlaw.cli.options import Jobs, Json, Plot, Seed, SettingOptions, jobs_or_all, size, takes
 from seqlaw.cli.output import progress_bar, show
 from seqlaw.model.checks import InputError, real
 from seqlaw.model.setting import Setting
-from seqlaw.plot import check_path
 from seqlaw.rungs import ask
 from seqlaw.rungs.rung import AXES
 

@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from seqlaw.answers.spectrum import averaged_spectrum
+from seqlaw.answers.style import check_path
 from seqlaw.cli.options import Json, Plot, SettingOptions, size, takes
 from seqlaw.cli.output import show
-from seqlaw.plot import check_path
 
 
 @takes(SettingOptions)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from seqlaw.answers.style import check_path, new_figure, save
 from seqlaw.answers.tradeoff import Tradeoff
 from seqlaw.answers.tradeoff import tradeoff as split_tokens
 from seqlaw.cli.options import (
@@ -26,7 +27,6 @@ from seqlaw.model.checks import InputError, positive, whole
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import LONGEST
 from seqlaw.planning.tradeoff import split_lengths
-from seqlaw.plot import check_path, new_figure, save
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -56,7 +56,7 @@ class Constant(Schedule):
     def total(self) -> float:
         return self.gamma * self.L
 
-    def _log_residual(self, s: NDArray[Any]) -> NDArray[Any]:
+    def log_psi(self, s: NDArray[Any]) -> NDArray[Any]:
         return np.asarray(self.L * log1p(-self.gamma * s))
 
 
@@ -86,7 +86,7 @@ class Cosine(Schedule):
     def total(self) -> float:
         return self.gamma * (self.L + 1) / 2
 
-    def _log_residual(self, s: NDArray[Any]) -> NDArray[Any]:
+    def log_psi(self, s: NDArray[Any]) -> NDArray[Any]:
         return sum_logs(self._power_sums, self.gamma * s)
 
 
@@ -154,7 +154,7 @@ class WSD(Schedule):
         ramp, flat, fall = self.warmup_end, self.stable_end - self.warmup_end, self.L - self.stable_end
         return self.gamma * ((ramp + 1) / 2 + flat + (1 - 1 / self.L) / math.expm1(math.log(self.L) / fall))
 
-    def _log_residual(self, s: NDArray[Any]) -> NDArray[Any]:
+    def log_psi(self, s: NDArray[Any]) -> NDArray[Any]:
         return sum_logs(self._power_sums, self.gamma * s)
 
 
@@ -196,7 +196,7 @@ class BlockDecay(Schedule):
     def horizon(self) -> float:
         return self.gamma * self.L_eff
 
-    def _log_residual(self, s: NDArray[Any]) -> NDArray[Any]:
+    def log_psi(self, s: NDArray[Any]) -> NDArray[Any]:
         total = np.zeros_like(s)
         for size, length in zip(*self._blocks(), strict=True):
             total = total + length * log1p(-size * s)
@@ -256,10 +256,10 @@ class Explicit(Schedule):
     def horizon(self) -> float:
         return self.total
 
-    def _scaled(self, gamma: float) -> Self:
+    def scaled(self, gamma: float) -> Self:
         return replace(self, sizes=self.sizes * (gamma / self.gamma))
 
-    def _log_residual(self, s: NDArray[Any]) -> NDArray[Any]:
+    def log_psi(self, s: NDArray[Any]) -> NDArray[Any]:
         sizes, counts = np.unique(self.sizes, return_counts=True)
         total = np.zeros_like(s)
         rows = max(1, 2**20 // max(1, s.size))  # a block of a million logarithms at a time

@@ -197,7 +197,7 @@ class Modes:
 
 
 def as_teacher(field: str, value: object) -> Teacher | Modes:
-    """A teacher as it is, or the preset of that name (files: `seqlaw.spec.load_teacher`); else an error."""
+    """A teacher as it is, or the preset of that name (files: `seqlaw.files.load_teacher`); else an error."""
     if isinstance(value, (Teacher, Modes)):
         return value
     if isinstance(value, str) and value in PRESETS:

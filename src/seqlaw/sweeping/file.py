@@ -11,13 +11,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from seqlaw.files import load_teacher, load_toml, make_schedule, read
 from seqlaw.lab.grid import Task, axis, combine
 from seqlaw.model.checks import InputError, positive, real, whole
 from seqlaw.model.extension import IMPORT_PATH
 from seqlaw.model.schedule import Schedule
 from seqlaw.model.teacher import LONGEST, PRESETS, Teacher
 from seqlaw.rungs.ask import rung_name, rung_of
-from seqlaw.spec import load_teacher, load_toml, make_schedule, read
 from seqlaw.sweeping.codec import LATER, schedule_columns
 
 _STRICT = {"extra": "forbid"}  # to pydantic, which reads the dataclasses: an unknown field is an error

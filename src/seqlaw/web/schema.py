@@ -12,13 +12,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, WithJsonSchema
 
+from seqlaw.files import make_schedule
 from seqlaw.model.checks import InputError, whole
 from seqlaw.model.schedule import GAMMA, STEPS, Schedule
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import Teacher
 from seqlaw.planning.budget import Budget
 from seqlaw.rungs.ask import spaced
-from seqlaw.spec import make_schedule
 
 LARGEST = 1e15
 """The largest size: whole numbers up to it are exact in JSON."""

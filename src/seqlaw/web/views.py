@@ -15,6 +15,7 @@ from seqlaw.answers.risk import Risk, answered
 from seqlaw.answers.spectrum import averaged_spectrum, or_none
 from seqlaw.answers.tradeoff import tradeoff
 from seqlaw.answers.words import REMARKS, sentence, words_alone
+from seqlaw.files import plain
 from seqlaw.model.assumptions import setting_flags
 from seqlaw.model.checks import InputError
 from seqlaw.model.flags import Flag
@@ -27,7 +28,6 @@ from seqlaw.rungs.rates import approx_guide, bias_guide, guide_cutoff
 from seqlaw.rungs.rows import columns, with_sums
 from seqlaw.rungs.rung import Draws
 from seqlaw.rungs.terms import TERMS
-from seqlaw.spec import plain
 from seqlaw.web.copying import copy_curve, copy_plan, copy_spectrum, copy_tradeoff
 from seqlaw.web.panels import panels
 from seqlaw.web.schema import SAMPLED, SAMPLED_RUNG, CurveBody, PlanBody, Question, SampledBody, TradeoffBody

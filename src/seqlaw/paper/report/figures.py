@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from seqlaw.answers.style import COLOURS, MARKERS, SERIES, few_ticks, new_figure, save, tidy
 from seqlaw.model.checks import Array
 from seqlaw.paper.experiments.checks import NoiseCheck, ScheduleCurve
 from seqlaw.paper.experiments.panels import Panel, size
 from seqlaw.paper.experiments.rungs import role
 from seqlaw.paper.experiments.slopes import Measured
 from seqlaw.planning.tradeoff import OWN, Tradeoff
-from seqlaw.plot import COLOURS, MARKERS, SERIES, few_ticks, new_figure, save, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
