@@ -28,7 +28,19 @@ ALLOWED = {
     "sweeping": {"lab", "rungs", "model", "files"},
     "sweep": {"sweeping"},  # 0.1's name of it
     "paper": {"model", "rungs", "planning", "fit", "lab", "sweeping", "answers"},
-    "cli": {"model", "rungs", "planning", "answers", "lab", "files", "sweeping", "paper", "web"},
+    "cli": {
+        "model",
+        "rungs",
+        "planning",
+        "sequences",
+        "fit",
+        "answers",
+        "lab",
+        "files",
+        "sweeping",
+        "paper",
+        "web",
+    },
     "web": {"model", "rungs", "planning", "answers", "files", "paper", "fit"},
 }
 

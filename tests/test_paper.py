@@ -27,17 +27,19 @@ from seqlaw.lab.store import FILE, read
 from seqlaw.model.checks import InputError
 from seqlaw.model.schedule import BlockDecay
 from seqlaw.model.sketch import gaussian_sketch
+from seqlaw.model.threads import cores
 from seqlaw.paper.experiments.checks import common_tests, longer_or_more, schedule_curves
 from seqlaw.paper.experiments.curves import Curve, curve
 from seqlaw.paper.experiments.guides import POWERS, two_scale
 from seqlaw.paper.experiments.panels import PRINTED, TEACHERS, Series, paper_panels, quick_panels, select
 from seqlaw.paper.experiments.run import COLUMNS, measure, plan, tasks
-from seqlaw.paper.experiments.rungs import role
+from seqlaw.paper.experiments.rungs import Role, role
 from seqlaw.paper.experiments.slopes import agreement, measured, z_score
 from seqlaw.paper.experiments.task import panel_rows
 from seqlaw.paper.reproduce import reproduce
 from seqlaw.rungs.ask import RUNGS
 from seqlaw.rungs.exact import exact_rows, population_rows
+from seqlaw.rungs.rung import Rung
 from seqlaw.sweeping.codec import setting_of, task_of
 
 ROOT = Path(__file__).parent.parent
@@ -94,13 +96,19 @@ def test_rungs_share_the_tasks_that_need_no_data() -> None:
 
 
 def test_every_rung_has_words_and_an_expectation_that_samples_no_data() -> None:
-    for rung in (*RUNGS, "magic"):
-        one = role(rung)
-        assert one.name == rung
+    class Magic(Rung):
+        name = "magic"
+
+        def risks(self, settings, draws, *, progress=None):
+            raise NotImplementedError
+
+    for one in (*map(role, RUNGS), Role(Magic())):
         assert all((one.opening, one.solid, one.key))
         assert not role(one.expectation).repetitions
-    assert role("magic").needs("bias") == ["magic"]  # a rung that nobody has described
-    assert role("magic").needs("variance") == ["magic", "equivalent"]
+    own = Role(Magic())  # a rung that nobody has described
+    assert own.name.endswith("Magic")
+    assert own.needs("bias") == [own.name]
+    assert own.needs("variance") == [own.name, "equivalent"]
 
 
 def test_a_failed_task_ends_it_with_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,7 +142,7 @@ def test_unknown_panels_are_refused() -> None:
 @pytest.fixture(scope="module")
 def equivalent(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
     panels, folder = list(PANELS.values()), tmp_path_factory.mktemp("eq")
-    [rows] = measure([plan(panels, ["equivalent"], folder=folder, seed=0)], folder=folder)
+    [rows], _ = measure([plan(panels, ["equivalent"], folder=folder, seed=0)], folder=folder)
     return measured(rows, panels, "equivalent")
 
 
@@ -474,7 +482,7 @@ def test_replicates_give_a_spread(tmp_path: Path) -> None:
     assert [work.left for work in works] == [0, 0, 0]
     again = [
         [one.curve.slope for one in measured(rows, result.panels, "exact")]
-        for rows in measure(works, folder=tmp_path)
+        for rows in measure(works, folder=tmp_path)[0]
     ]
     for row, slopes in zip(result.slopes, np.transpose(again), strict=True):
         assert row.replicate_mean == pytest.approx(slopes.mean(), rel=1e-12)
@@ -495,7 +503,7 @@ def test_sampled_slopes_of_three_seeds(tmp_path: Path) -> None:
     """
     panels = list(PANELS.values())
     works = [plan(panels, ["sampled"], folder=tmp_path, seed=seed) for seed in SEEDS]
-    found = measure(works, folder=tmp_path, jobs=len(os.sched_getaffinity(0)))
+    found, _ = measure(works, folder=tmp_path, jobs=cores())
     slopes = [[one.curve.slope for one in measured(rows, panels, "sampled")] for rows in found]
     printed = [one.printed for panel in panels for one in panel.series]
     off = np.array(slopes) - [one.mean for one in printed]

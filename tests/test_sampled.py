@@ -39,7 +39,7 @@ def test_the_five_terms_add_up_on_one_data_set(regime, schedule, factor):
     S = gaussian_sketch(8, 30, seed=1)
     problem = sketched_problem(modes, S, P)
     data = sample_moments(modes, S, 25, P, seed=2)
-    schedule = schedule._scaled(schedule.gamma * factor)
+    schedule = schedule.scaled(schedule.gamma * factor)
     B, _ = descend(data.G, data.C, schedule)
     for length in (P, 1, 40, 10**9):
         test = sketched_problem(modes, S, length)
