@@ -13,7 +13,7 @@ import pytest
 
 import seqlaw
 import seqlaw.model
-from seqlaw import PRESETS, WSD, BlockDecay, Budget, Explicit, InputError, Modes, Setting
+from seqlaw import PRESETS, WSD, BlockDecay, Budget, Constant, Explicit, InputError, Modes, Setting
 from seqlaw.model import descend
 from seqlaw.model.schedule import SCHEDULES
 from seqlaw.planning.corollary import corollary
@@ -224,3 +224,47 @@ def test_ctrl_c_while_libraries_load_is_silent(tmp_path, entry, library):
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: seqlaw.risk("regime2"), "setting must be a Setting"),
+        (lambda: seqlaw.rates("regime2"), "setting must be a Setting"),
+        (lambda: seqlaw.averaged_spectrum("regime2"), "setting must be a Setting"),
+        (lambda: seqlaw.tradeoff("regime2", 100), "setting must be a Setting"),
+        (lambda: seqlaw.curve("regime2", "P", [2, 4]), "setting must be a Setting"),
+        (lambda: seqlaw.plan("regime1", {"compute": 1}), "budget must be a Budget"),
+        (lambda: seqlaw.trajectories("regime1", 3, 3), "modes must be Modes"),
+        (lambda: seqlaw.sweep({}, "out", progress=3), "progress must be True, False or a function"),
+        (
+            lambda: Setting(teacher="regime2", schedule="seqlaw:Explicit", **SIZES),
+            "Setting.schedule must name a",
+        ),
+        (lambda: Setting(teacher="regime2", schedule="wsd", batch=3, **SIZES), "batch must be None"),
+    ],
+)
+def test_what_is_not_taken_is_refused_at_the_door(call, words):
+    with pytest.raises(InputError, match=f"^{words}"):
+        call()
+
+
+def test_names_of_0_1_still_work_with_a_word_where_they_are():
+    from seqlaw.public import MOVED
+
+    for name, place in MOVED.items():
+        with pytest.warns(DeprecationWarning, match=f"seqlaw.{name} is now {place}.{name}"):
+            assert getattr(seqlaw, name) is getattr(sys.modules[place], name)
+    assert 35 <= len(seqlaw.__all__) <= 50
+    with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
+        getattr(seqlaw, "nonsense")  # noqa: B009  # as a user would write it
+
+
+def test_a_schedule_of_0_1_still_works_with_a_word_what_to_call_it():
+    with pytest.warns(DeprecationWarning, match="Old._log_residual is now log_psi"):
+
+        class Old(Constant):
+            def _log_residual(self, s):
+                return 2 * super().log_psi(s)
+
+    assert Old(gamma=0.1, L=5).log_residual(0.5) == 2 * Constant(gamma=0.1, L=5).log_residual(0.5)

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from seqlaw.model.checks import InputError
+from seqlaw.model.checks import InputError, library
 from seqlaw.model.filters import speaking_of
 from seqlaw.model.flags import Flag, flag
 from seqlaw.model.schedule import Schedule, build_schedule, kind_name, schedule_kind
@@ -111,6 +111,27 @@ def _modes(data: Mapping[str, Any], path: Path) -> Modes:
     if set(data) != wanted:
         raise InputError(path.name, f"must hold exactly {', '.join(sorted(wanted))}", sorted(data))
     return Modes(**data, name=path.name)
+
+
+def read_table(source: Any, *, field: str = "file") -> Any:
+    """Rows as a DataFrame: a .csv or .parquet file, or a DataFrame as it is."""
+    pd = library("pandas")
+    if isinstance(source, pd.DataFrame):
+        return source
+    path = Path(source)
+    readers = {".parquet": pd.read_parquet, ".csv": pd.read_csv}
+    if path.suffix not in readers:
+        raise InputError(field, "must be a .parquet or .csv file or a sweep's folder", str(source))
+    if path.suffix == ".parquet":
+        library("pyarrow")
+    try:
+        return readers[path.suffix](path)
+    except FileNotFoundError:
+        raise InputError(field, "must exist", str(source)) from None
+    except pd.errors.EmptyDataError:
+        raise InputError(field, "must hold rows", f"the empty {source}") from None
+    except (OSError, ValueError) as error:
+        raise InputError(field, f"must be readable ({str(error).splitlines()[0]})", str(source)) from None
 
 
 def plain(value: Any, name: str, lost: list[Flag]) -> Any:

@@ -13,6 +13,7 @@ from seqlaw.answers.answer import Answer
 from seqlaw.answers.blocks import Block, Sentence, Table
 from seqlaw.answers.findings import CHECKS, LOOKS, data_words, regime_words, why_void
 from seqlaw.answers.style import MARKERS, SERIES, tidy
+from seqlaw.answers.symbols import signs
 from seqlaw.answers.words import Side, sentences
 from seqlaw.model.checks import InputError
 from seqlaw.model.flags import Flag
@@ -31,7 +32,6 @@ _TITLES = {
     "initial": "initial (first states)",
     "transition": "transition (symmetrised, whitened)",
 }
-_SYMBOLS = {"alpha": "α", "theta": "θ", "r": "r"}
 
 
 class Check(records.Check):
@@ -156,7 +156,7 @@ class Measurement(Answer, records.Measurement):
             latent = getattr(self, scale).value * x**-law.value
             place.plot(x, latent, label=f"latent law ({taken} taken off)", **style)
         interval = "" if law.low is None else f" [{law.low:.2f}, {law.high:.2f}]"
-        return f"\n{_SYMBOLS[exponent]} = {law.value:.2f}{interval}"
+        return f"\n{signs(exponent)} = {law.value:.2f}{interval}"
 
 
 def measure(X: Any, *, centre: bool = True, seed: int = 0) -> Measurement:

@@ -15,14 +15,16 @@ from seqlaw.answers.words import number
 from seqlaw.cli.options import Jobs, Json, jobs_or_all
 from seqlaw.cli.output import print_flags, print_json, print_table, print_text
 from seqlaw.cli.progress import work_bar
+from seqlaw.files import read_table
 from seqlaw.fit import fit_power_law
 from seqlaw.lab.errors import LabError
 from seqlaw.lab.progress import duration
 from seqlaw.lab.run import Summary
 from seqlaw.lab.table import Table
 from seqlaw.lab.table import export as export_table
-from seqlaw.model.checks import InputError, library, real
+from seqlaw.model.checks import InputError, real
 from seqlaw.model.flags import Flag, flag
+from seqlaw.rungs.ask import RUNGS
 from seqlaw.sweeping.cost import Estimate
 from seqlaw.sweeping.file import OWN, load_sweep
 from seqlaw.sweeping.run import load
@@ -204,11 +206,13 @@ def fit(
             "level": level,
             "software": software,
         }
-        print_json("fit", inputs, dataclasses.asdict(found), flags)
+        se_is = "curvature" if _certain(rows) else "standard error"
+        print_json("fit", inputs, dataclasses.asdict(found) | {"se_is": se_is}, flags)
         return
+    certain = _certain(rows)
     lines: list[tuple[Any, ...]] = [
-        ("slope", found.slope, f"± {found.se:.2g}"),
-        (f"{level:.0%} interval", found.low, found.high),
+        ("slope", found.slope, f"{'curvature' if certain else '±'} {found.se:.2g}"),
+        (f"{level:.0%} {'range of straight lines' if certain else 'interval'}", found.low, found.high),
         ("scale", found.scale, ""),
     ]
     if offset:
@@ -217,6 +221,12 @@ def fit(
     lines += [("r2", found.r2, ""), ("points", found.n, ""), ("window", *found.window)]
     print_table(lines, title=f"{y} against {x}")
     print_flags(flags)
+
+
+def _certain(rows: Any) -> bool:
+    """Whether nothing was drawn for the rows: what lies beside a line is then no chance but curvature."""
+    rungs = set(rows["rung"]) if "rung" in rows else set()
+    return bool(rungs) and all(rung in RUNGS and not RUNGS[rung].draws for rung in rungs)
 
 
 def _repeated(x: Any, window: tuple[float, float]) -> list[Flag]:
@@ -229,28 +239,14 @@ def _repeated(x: Any, window: tuple[float, float]) -> list[Flag]:
 
 def _table(file: str, software: str | None) -> Any:
     """The rows of a file or a folder, as a DataFrame."""
-    pd = library("pandas")
-    path = Path(file)
-    if path.is_dir():
-        found = load(path, software=software)
+    if Path(file).is_dir():
+        found = load(file, software=software)
         found.require_rows()
         _say_what_is_left(found)
         return found.frame
     if software is not None:
         raise InputError("software", "goes with a sweep's folder, not with a file", software)
-    if path.suffix == ".parquet":
-        library("pyarrow")
-    readers = {".parquet": pd.read_parquet, ".csv": pd.read_csv}
-    if path.suffix not in readers:
-        raise InputError("file", "must be a .parquet or .csv file or a sweep's folder", file)
-    try:
-        return readers[path.suffix](path)
-    except FileNotFoundError:
-        raise InputError("file", "must exist", file) from None
-    except pd.errors.EmptyDataError:
-        raise InputError("file", "must hold rows", f"the empty {file}") from None
-    except (OSError, ValueError) as error:
-        raise InputError("file", f"must be readable ({str(error).splitlines()[0]})", file) from None
+    return read_table(file)
 
 
 def _selected(rows: Any, conditions: list[str]) -> Any:

@@ -90,3 +90,10 @@ class Setting:
         if self.d is None or self.d == math.inf:
             raise InputError("d", "must be finite on this rung (only `equivalent` takes inf)", self.d)
         return self.teacher.modes(int(self.d))
+
+
+def as_setting(field: str, value: object) -> Setting:
+    """A setting as it is; else an error that says what one is."""
+    if isinstance(value, Setting):
+        return value
+    raise InputError(field, "must be a Setting (a teacher, M, N, P, d and a schedule)", value)

@@ -77,6 +77,8 @@ def plan(
 ) -> Plan:
     """The record behind `seqlaw.plan`, which says what the arguments are."""
     teacher, schedule = as_teacher("teacher", teacher), as_schedule("schedule", schedule)
+    if not isinstance(budget, Budget):
+        raise InputError("budget", "must be a Budget(compute=…, tokens=…)", budget)
     if isinstance(schedule, Explicit):
         raise InputError("schedule", "must have a free number of steps", "explicit")
     K = schedule.gamma * budget.compute

@@ -13,7 +13,7 @@ import numpy as np
 
 from seqlaw.model.checks import InputError, positive, whole
 from seqlaw.model.flags import Flag
-from seqlaw.model.setting import Setting
+from seqlaw.model.setting import Setting, as_setting
 from seqlaw.rungs.equivalent import equivalent_risks
 
 OWN = "own"
@@ -69,6 +69,9 @@ def tradeoff(
 
     `setting` gives the teacher, M, d and the schedule; its own N, P and test length do not matter.
     """
+    as_setting("setting", setting)
+    if not isinstance(eval_lengths, Sequence):
+        raise InputError("eval_lengths", "must be a list of lengths", eval_lengths)
     budget = whole("tokens", positive("tokens", tokens), least=2)
     lengths = split_lengths(budget) if lengths is None else [whole("P", P) for P in lengths]
     if not lengths or max(lengths) > budget:

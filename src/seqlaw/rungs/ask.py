@@ -11,7 +11,7 @@ import numpy as np
 
 from seqlaw.model.checks import InputError, whole
 from seqlaw.model.extension import IMPORT_PATH, import_object, path_of
-from seqlaw.model.setting import Setting
+from seqlaw.model.setting import Setting, as_setting
 from seqlaw.rungs.equivalent import Equivalent
 from seqlaw.rungs.exact import Exact
 from seqlaw.rungs.rung import AXES, Draws, Progress, Rung
@@ -52,6 +52,7 @@ def risks(
     """The risk of each setting on a rung, or the first refusal."""
     asked = rung_of(rung)
     for setting in settings:
+        as_setting("setting", setting)
         if (refusal := asked.refuses(setting)) is not None:
             raise refusal
     return asked.risks(settings, Draws() if draws is None else draws, progress=progress)
@@ -78,6 +79,7 @@ def along(setting: Setting, axis: str, values: Sequence[float]) -> list[Setting]
 
     A test length that was chosen stays; one that was not follows P.
     """
+    as_setting("setting", setting)
     if axis not in AXES:
         raise InputError("along", f"must be one of {', '.join(AXES)}", axis)
     if axis == "R":

@@ -174,7 +174,7 @@ def _thin_spectrum(tally: Tally, spectra: Spectra, name: str) -> Flag:
 
 
 def _dynamics(tally: Tally, spectra: Spectra, fitted: Fit, dynamics: bool) -> Iterator[Flag]:
-    largest, a = float(spectra.transition.values[0]), spectra.alignment
+    largest, a = spectra.largest_transition, spectra.alignment
     if not dynamics and tally.longest > 2:
         yield _no_dynamics(tally, spectra)
     if dynamics and largest >= UNIT_ROOT:
@@ -216,15 +216,17 @@ def _fits(fitted: Fit, numbers: Mapping[str, Estimate]) -> Iterator[Flag]:
 
 def _assumptions(numbers: Mapping[str, Estimate], regime: Regime) -> Iterator[Flag]:
     """Here `of` is what was found, where the theorem needs otherwise."""
+    broken = []
     for exponent in ("alpha", "theta"):
         value = numbers[exponent].value
         if value is not None and value <= 1:
-            yield flag("assumption-2", of=f"{exponent} <= 1", got=value)
+            broken.append(flag("assumption-2", of=f"{exponent} <= 1", got=value))
     r = numbers["r"].value
     if r is not None and (r < LEAST_R or 2 * r >= 1):
         of = "r <= 0" if r <= 0 else "2r >= 1" if 2 * r >= 1 else "r next to 0"
-        yield flag("assumption-1", of=of, got=r)
-    if regime.undecided:
+        broken.append(flag("assumption-1", of=of, got=r))
+    yield from broken
+    if regime.undecided and not broken:  # where the theorem fails there is no regime to decide on
         yield flag("uncertain", of="regime", **regime.probabilities)
-    elif regime.name == "outside":
+    elif regime.name == "outside" and not regime.undecided:
         yield flag("assumption-2", of="theta < alpha - 2r")

@@ -169,7 +169,7 @@ def _checks(moments: Tally, found: Spectra, fitted: Fit) -> list[Check]:
         ("tokens", moments.n / moments.D, moments.n >= TOKENS * moments.D),
     ]
     if law is not None:
-        largest = float(found.transition.values[0])
+        largest = found.largest_transition
         table.append(("stable", largest, largest < UNIT_ROOT))
         table.append(("decay", law.exponent, LEAST_R <= law.exponent < 0.5))
     return [

@@ -84,6 +84,12 @@ class Spectra:
     states do not vary."""
     rank: int
 
+    @property
+    def largest_transition(self) -> float:
+        """Corrected where the correction can be trusted: a few sequences push 0.56 to 1.19."""
+        spectrum = self.transition
+        return float((spectrum.values if spectrum.trusted else spectrum.raw)[0])
+
     def named(self, name: str) -> Corrected:
         return {"innovation": self.innovation, "transition": self.transition, "initial": self.initial}[name]
 

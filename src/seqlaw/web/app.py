@@ -17,6 +17,7 @@ from fastapi.responses import FileResponse
 from starlette.exceptions import HTTPException
 
 import seqlaw
+from seqlaw.answers.symbols import SIGNS
 from seqlaw.files import explain
 from seqlaw.model.checks import InputError
 from seqlaw.model.teacher import PRESETS
@@ -131,7 +132,7 @@ def create_app(
     @app.get("/api/start", summary="Presets, limits and version")
     async def start() -> dict[str, Any]:
         presets = {name: asdict(teacher) for name, teacher in PRESETS.items()}
-        return {"version": seqlaw.__version__, "presets": presets, "limits": LIMITS}
+        return {"version": seqlaw.__version__, "presets": presets, "limits": LIMITS, "signs": SIGNS}
 
     @app.post("/api/spectrum", response_model=dict[str, Any], responses=_ERRORS)
     async def spectrum(body: Question, request: Request) -> Response:

@@ -5,11 +5,8 @@ from __future__ import annotations
 import re
 from html import escape, unescape
 
-_GREEK = {"alpha": "α", "theta": "θ", "rho": "ρ", "gamma": "γ", "kappa": "κ", "xi": "ξ", "beta": "β"}
-_SIGNS = {"<=": "≤", ">=": "≥", ">~": "≳", "<~": "≲", "||": "‖"} | _GREEK
-_SIGN = re.compile(
-    "|".join(rf"(?<![A-Za-z]){k}(?![A-Za-z])" if k.isalpha() else re.escape(k) for k in _SIGNS)
-)
+from seqlaw.answers.symbols import signs
+
 _ITALIC = r"<i>\g<0></i>"
 _STEPS = tuple(
     (re.compile(pattern), by)
@@ -31,7 +28,7 @@ _STEPS = tuple(
 
 def typeset(text: str) -> str:
     """`c_0 M^-alpha <= 1.2e-05` with its signs, indices, powers, and sizes in italics."""
-    text = escape(_SIGN.sub(lambda found: _SIGNS[found[0]], text), quote=False)
+    text = escape(signs(text), quote=False)
     for pattern, by in _STEPS:
         text = pattern.sub(by, text)
     return text

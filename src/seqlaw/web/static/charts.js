@@ -22,12 +22,13 @@ const signed = (value) => value.toFixed(3).replace("-", "−");
 // A whole size as a person reads it: 1,000,950.
 export const whole = (value) => (Number.isInteger(value) && Math.abs(value) < 1e15 ? value.toLocaleString("en-US") : number(value, 6));
 
-// The library's plain text as a reader of the paper would write it.
-const SIGNS = [
-  [/>=/g, "≥"], [/<=/g, "≤"], [/>~/g, "≳"], [/\balpha\b/g, "α"], [/\btheta\b/g, "θ"], [/\brho\b/g, "ρ"], [/C_rho\b/g, "C_ρ"],
-  [/\bgamma\b/g, "γ"], [/\bkappa\b/g, "κ"], [/\btau\b/g, "τ"], [/\bsum\(γ\)/g, "Σγ"], [/\|\|/g, "‖"], [/ \* /g, "·"],
-];
-export const pretty = (text) => SIGNS.reduce((out, [from, to]) => out.replace(from, to), text);
+// The library's plain text as a reader of the paper would write it; the table is the library's, sent at the start.
+let signs = [];
+export function setSigns(table) {
+  const whole = ([from, to]) => [/^[a-z]/.test(from) ? new RegExp(`(?<![A-Za-z])${from}(?![A-Za-z])`, "g") : new RegExp(from.replace(/\|/g, "\\|"), "g"), to];
+  signs = [...Object.entries(table).map(whole), [/\bsum\(γ\)/g, "Σγ"], [/ \* /g, "·"]];
+}
+export const pretty = (text) => signs.reduce((out, [from, to]) => out.replace(from, to), text);
 
 function axis(title, type = "log") {
   return {
