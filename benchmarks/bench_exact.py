@@ -6,7 +6,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 from timing import best_times, report
 
-from seqlaw import PRESETS, BlockDecay, Setting, gaussian_sketch, sketched_problem
+from seqlaw import PRESETS, BlockDecay, Setting
+from seqlaw.model import gaussian_sketch, sketched_problem
 from seqlaw.rungs.exact import exact_rows, exact_variance
 from seqlaw.rungs.sampled import sampled_rows
 from seqlaw.rungs.score import lag_sums, score

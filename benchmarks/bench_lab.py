@@ -14,7 +14,7 @@ from timing import report
 
 from seqlaw.lab.grid import key
 from seqlaw.lab.run import run
-from seqlaw.lab.software import software
+from seqlaw.lab.software import function_path, software
 from seqlaw.lab.store import Outcome, Store
 from seqlaw.sweeping.cost import seconds
 from seqlaw.sweeping.file import load_sweep
@@ -46,7 +46,7 @@ def resuming() -> None:
     tasks = load_sweep(tables).tasks
     row = '[{"approx":0.0012345678901234567,"bias":0.0012345678901234567,"variance":0.0012345678901234567}]'
     with tempfile.TemporaryDirectory() as folder:
-        code = {"software": software(risk_rows), "module": risk_rows.__module__}
+        code = {"software": software(risk_rows), "function": function_path(risk_rows)}
         with Store(Path(folder), seed=0, **code) as store:
             store.record(
                 Outcome(key=key(task, 0), **code, task=task, seconds=0.01, machine="{}", rows=row)

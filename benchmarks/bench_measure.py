@@ -34,7 +34,7 @@ def write(path: Path, shape: tuple[int, int, int]) -> None:
 
 
 def run(path: str) -> tuple[float, float, float]:
-    from seqlaw.measuring.measure import measure
+    from seqlaw import measure
 
     start = time.perf_counter()
     measure(path)

@@ -7,7 +7,8 @@ from scipy.linalg import eigh
 from threadpoolctl import threadpool_limits
 from timing import best_times, report
 
-from seqlaw import PRESETS, WSD, gaussian_sketch, sketched_problem
+from seqlaw import PRESETS, WSD
+from seqlaw.model import gaussian_sketch, sketched_problem
 
 
 def filters() -> None:

@@ -10,7 +10,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 from timing import best_times, report
 
-from seqlaw import PRESETS, gaussian_sketch
+from seqlaw import PRESETS
+from seqlaw.model import gaussian_sketch
 from seqlaw.rungs.gram import gram_sums
 from seqlaw.rungs.kernel import NUMPY, Kernel, compiled
 from seqlaw.rungs.moments import cheaper_method, direct_cost, gram_cost, nested_moments, sample_moments

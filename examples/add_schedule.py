@@ -27,7 +27,7 @@ class Linear(Schedule):
     def total(self):
         return self.gamma * (self.L + 1) / 2
 
-    def _log_residual(self, s):
+    def log_psi(self, s):
         return sum_logs(lambda n: ramp_power_sums(self.L, n), self.gamma * s)
 
 

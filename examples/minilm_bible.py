@@ -18,8 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from seqlaw.advice.held_out import held_out
-from seqlaw.measuring.measure import measure
+from seqlaw import held_out, measure
 
 LAYERS = (0, 3, 6)
 STATES = 64
@@ -98,7 +97,7 @@ def report(path: Path) -> None:
     for check in found["whole"].checks:
         print(f"- {check.name} = {check.value:.3g}: {check.words}")
     print("\nFlags:\n")
-    for flag in found["whole"].flags:
+    for flag in found["whole"].to_dict()["flags"]:
         print(f"- {flag}")
     checked = held_out(X)
     print(
@@ -113,7 +112,7 @@ def report(path: Path) -> None:
         )
     print(f"\nBest length: {checked.best[0]} measured, {checked.best[1]} predicted; ", end="")
     print(f"correlation of the two curves {checked.agreement:.2f}.")
-    for flag in checked.flags:
+    for flag in checked.to_dict()["flags"]:
         print(f"\n- {flag}")
 
 

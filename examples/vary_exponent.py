@@ -7,7 +7,7 @@ import dataclasses
 import sys
 
 from seqlaw import PRESETS, WSD, Setting, tradeoff
-from seqlaw.plot import MARKERS, SERIES, new_figure, save, tidy
+from seqlaw.answers.style import MARKERS, SERIES, new_figure, save, tidy
 
 LENGTHS = [2**k for k in range(1, 12)]
 

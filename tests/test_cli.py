@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 
 import seqlaw
+from seqlaw.answers.words import number, sentences
 from seqlaw.cli import main
-from seqlaw.cli.output import merge_flags, number, progress_bar
+from seqlaw.cli.output import progress_bar
 from seqlaw.model.amount import amount
+from seqlaw.model.flags import flag, merge_flags
 
 
 @pytest.fixture
@@ -127,14 +129,19 @@ def test_flags_of_many_points_are_counted_once_a_point(fields):
 
 
 def test_flags_name_their_points():
-    lists = [["a: 1"], [], ["a: 2", "b"], ["a: 3"], ["b"]]
-    assert merge_flags(lists, "P", [2, 4, 8, 16, 32]) == [
-        "a: 1 (at P = 2, 8 to 16: 3 of 5 points)",
-        "b (at P = 8, 32: 2 of 5 points)",
+    def said(lists, values):
+        return sentences(merge_flags(lists, "P", values), "cli")
+
+    a, b = [flag("untrained", trained=k / 10) for k in (1, 2, 3)], flag("length")
+    words = "sum(gamma) * ||G|| = 0.1, the variance is not resolved"
+    length = "length: the paper takes P >= 2, got P = 1"
+    assert said([[a[0]], [], [a[1], b], [a[2]], [b]], [2, 4, 8, 16, 32]) == [
+        f"untrained: {words} (at P = 2, 8 to 16: 3 of 5 points)",
+        f"{length} (at P = 8, 32: 2 of 5 points)",
     ]
     # Two tests of the same lengths: flagged at each length, but not in each test.
-    assert merge_flags([["a"], ["a"], [], ["a"]], "P", [2, 4, 2, 4]) == ["a (at P = 2 to 4: 3 of 4 points)"]
-    assert merge_flags([["a"], ["a"]], "P", [2, 4]) == ["a"]
+    assert said([[b], [b], [], [b]], [2, 4, 2, 4]) == [f"{length} (at P = 2 to 4: 3 of 4 points)"]
+    assert said([[b], [b]], [2, 4]) == [length]
 
 
 def slopes(out):

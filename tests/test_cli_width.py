@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 from seqlaw import PRESETS, trajectories
+from seqlaw.answers.blocks import Note
+from seqlaw.answers.render import WIDTH
 from seqlaw.cli import main
-from seqlaw.cli.output import WIDTH, print_table, print_text
+from seqlaw.cli.output import print_blocks, print_table, print_text
 
 SMALL = "-M 16 -d 64 -N 256 -P 8 -L 500"
 COMMANDS = [
@@ -116,7 +118,7 @@ def test_sentences_fold_to_the_terminal_and_paths_stay_whole(capsys, monkeypatch
     path = "/" + "folder/" * 20
     for columns, widest in (("60", 60), ("300", WIDTH)):
         monkeypatch.setenv("COLUMNS", columns)
-        print_text("one two three " * 20, lead="- ")
+        print_blocks(Note("one two three " * 20))
         lines = capsys.readouterr().out.splitlines()
         assert widest - 6 < max(map(len, lines)) <= widest
         assert all(line.startswith("- " if k == 0 else "  ") for k, line in enumerate(lines))

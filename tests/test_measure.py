@@ -12,12 +12,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from seqlaw import PRESETS, InputError, Modes, Setting, Teacher, gaussian_sketch, plot
-from seqlaw.advice.advise import advise
-from seqlaw.advice.held_out import held_out
+from seqlaw import PRESETS, InputError, Modes, Setting, Teacher, advise, held_out, measure, risk, save_teacher
+from seqlaw.answers.style import new_figure
+from seqlaw.answers.words import sentence, sentences
 from seqlaw.cli import main
-from seqlaw.measuring.measure import measure
-from seqlaw.measuring.powerlaw import (
+from seqlaw.files import load_teacher
+from seqlaw.model import gaussian_sketch
+from seqlaw.model.schedule import WSD
+from seqlaw.rungs.trajectories import trajectories
+from seqlaw.sequences.findings import VOID
+from seqlaw.sequences.powerlaw import (
     correct_covariance,
     correct_transition,
     fit_line,
@@ -25,14 +29,9 @@ from seqlaw.measuring.powerlaw import (
     samples_of_transition,
     windows,
 )
-from seqlaw.measuring.saving import save_teacher
-from seqlaw.measuring.source import batches, open_source
-from seqlaw.measuring.spectra import spectra
-from seqlaw.measuring.tally import tally
-from seqlaw.model.schedule import WSD
-from seqlaw.rungs.ask import risk
-from seqlaw.rungs.trajectories import trajectories
-from seqlaw.spec import load_teacher
+from seqlaw.sequences.source import batches, open_source
+from seqlaw.sequences.spectra import spectra
+from seqlaw.sequences.tally import tally
 
 NUMBERS = ("alpha", "theta", "r", "rho", "c_xi", "c_0")
 EXPONENTS = ("alpha", "theta", "r")
@@ -272,22 +271,21 @@ def test_the_fitted_line_is_least_squares_through_the_eigenvalues(found, sketche
             assert (exponent == getattr(each, name).value) is not projected
 
 
-def drawn(found, path, monkeypatch):
-    """The lines that `draw_spectra` draws with a label, by panel: [(label, x, y)]."""
-    figures = []
-    monkeypatch.setattr(plot, "save", lambda figure, path: figures.append(figure))
-    plot.draw_spectra(found, path)
+def drawn(found):
+    """The lines that `draw` draws with a label, by panel: [(label, x, y)]."""
+    _, grid = new_figure(11, 3.6, columns=3)
+    found.draw(grid[0])
     return [
         {line.get_label(): (line.get_xdata(), line.get_ydata()) for line in axes.get_lines()}
-        for axes in figures[0].axes
+        for axes in grid[0]
     ]
 
 
 @pytest.mark.parametrize("kind", ["found", "sketched"])
-def test_the_plotted_line_goes_through_the_points(kind, request, tmp_path, monkeypatch):
+def test_the_plotted_line_goes_through_the_points(kind, request):
     each = request.getfixturevalue(kind)
     latent = "latent law (projection taken off)"
-    for name, lines in zip(EXPONENTS, drawn(each, tmp_path / "x.png", monkeypatch), strict=True):
+    for name, lines in zip(EXPONENTS, drawn(each), strict=True):
         j, values = lines["corrected"]
         (first, last), (left, right) = each.window[name], np.log(lines["fitted"][1])
         inside = (j >= first) & (j <= last)
@@ -304,7 +302,7 @@ def test_the_plotted_line_goes_through_the_points(kind, request, tmp_path, monke
 
 
 def names(found):
-    return {flag.split(":")[0] for flag in found.flags}
+    return {flag.code for flag in found.flags}
 
 
 def test_shuffled_time_has_no_dynamics(X):
@@ -426,7 +424,7 @@ def test_held_out_says_which_student_and_why_so_few_tokens(X):
 
 
 def test_held_out_says_when_tokens_are_too_few(X):
-    assert held_out(X[:40]).flags[0].startswith("frozen-filter")
+    assert held_out(X[:40]).flags[0].code == "frozen-filter"
 
 
 def test_held_out_needs_enough_sequences(X):
@@ -480,7 +478,8 @@ def test_unreliable_data_get_no_confident_advice():
     found = measure(rotating())
     words = advise(found, tokens=1e5, eval_length=64).words
     assert "does not cover" in words[0]
-    assert "--held-out" in words[0]
+    assert "The held-out check (held_out(X))" in words[0]
+    assert "The held-out check (--held-out)" in next(iter(advise(found).said("cli")))
     assert not any("good to" in sentence or "to within" in sentence for sentence in words)
 
 
@@ -513,10 +512,10 @@ def long_sequences(N):
 
 def test_too_few_sequences_for_one_spectrum_are_not_called_too_few_transitions():
     found = measure(long_sequences(12))
-    (finding,) = (each for each in found.findings if each.void)
-    asked = finding.sequences
+    (flag,) = (each for each in found.flags if each.code in VOID)
+    asked = flag["sequences"]
     (advice,) = advise(found, tokens=1e6).words
-    for words in (advice, finding.flag):
+    for words in (advice, sentence(flag, "python")):
         assert "the initial spectrum" in words
         assert "theta needs 6" in words
         assert "samples are the 12 sequences" in words
@@ -529,7 +528,9 @@ def test_too_few_sequences_for_one_spectrum_are_not_called_too_few_transitions()
 
 def test_a_thin_transition_asks_for_the_sequences_that_its_fit_needs():
     found = measure(states("regime1", D=40, N=12, P=63))
-    (asked,) = (each.sequences for each in found.findings if "transition spectrum" in each.words)
+    (asked,) = (
+        dict(each.numbers)["sequences"] for each in found.flags if ("of", "transition") in each.numbers
+    )
     assert 12 < asked < 48
     assert measure(states("regime1", D=40, N=2 * asked, P=63)).r.value is not None
     spectrum = correct_transition(np.array([0.5, 0.4, 0.1, -0.1, -0.2, -0.3]), np.ones(6), 100)
@@ -538,10 +539,10 @@ def test_a_thin_transition_asks_for_the_sequences_that_its_fit_needs():
 
 def test_a_weak_transition_says_how_many_sequences_it_needs():
     found = measure(states(D=100, N=30, P=31))
-    (finding,) = (each for each in found.findings if each.code == "weak-dynamics")
-    assert f"at least about {finding.sequences} sequences" in advise(found).words[0]
-    assert "weak-dynamics" in names(measure(states(D=100, N=finding.sequences // 2, P=31)))
-    assert "weak-dynamics" not in names(measure(states(D=100, N=2 * finding.sequences, P=31)))
+    (asked,) = (each["sequences"] for each in found.flags if each.code == "weak-dynamics")
+    assert f"at least about {asked} sequences" in advise(found).words[0]
+    assert "weak-dynamics" in names(measure(states(D=100, N=asked // 2, P=31)))
+    assert "weak-dynamics" not in names(measure(states(D=100, N=2 * asked, P=31)))
 
 
 @pytest.mark.parametrize("N", [1, 2, 3])
@@ -567,8 +568,9 @@ def test_a_few_sequences_give_words_and_no_nan(N, kind, tmp_path, capsys):
 def test_one_sequence_does_not_say_that_there_are_no_dynamics(X):
     found = measure(X[:1])
     assert "no-dynamics" not in names(found)
-    (words,) = (flag for flag in found.flags if flag.startswith("weak-dynamics"))
-    assert "cannot be known from one sequence" in words
+    (flag,) = (flag for flag in found.flags if flag.code == "weak-dynamics")
+    assert flag["order_z"] is None
+    assert "cannot be known from one sequence" in sentence(flag, "python")
 
 
 def test_short_sequences_in_between_leave_no_empty_group(X):
@@ -680,7 +682,7 @@ def test_a_random_walk_has_no_decided_regime_and_fails_its_checks(tmp_path, caps
     assert (
         "No regime: the theorem's assumptions fail (unit root, no power law for r, r next to 0); the" in out
     )
-    assert "regime undecided (I 0." in out  # as a flag
+    assert "regime undecided" not in out  # as a flag  # no regime at all: its assumptions fail
     assert "No advice is given" in out
 
 
@@ -769,7 +771,7 @@ def test_a_saved_teacher_carries_the_flags(tmp_path):
     save_teacher(found, tmp_path / "teacher.toml")
     text = (tmp_path / "teacher.toml").read_text()
     assert "NOT reliable" in text
-    assert all(f"# ! {flag}\n" in text for flag in found.flags)
+    assert all(f"# ! {words}\n" in text for words in sentences(found.flags, "python"))
     assert np.array_equal(load_teacher(tmp_path / "teacher.toml").sigma_0, found.modes.sigma_0)
 
 
@@ -813,6 +815,108 @@ def test_a_teacher_that_cannot_be_written_leaves_the_old_one(found, tmp_path, mo
     assert saved.read_text() == "old"
     with pytest.raises(InputError, match="File name too long"):
         save_teacher(found, tmp_path / f"{'x' * 250}.toml")
+
+
+# --- answers show themselves --------------------------------------------------------------------------
+
+
+def command_pages(capsys, path, *options):
+    """What `seqlaw measure` prints, and its JSON."""
+    page = called(capsys, "measure", path, *options)[1]
+    return page, json.loads(called(capsys, "measure", path, *options, "--json")[1])
+
+
+@pytest.mark.parametrize("make", [lambda X: X, lambda X: rotating(), lambda X: X[:1]])
+def test_a_measurement_shows_itself_as_the_command_does(X, make, tmp_path, capsys):
+    pytest.importorskip("pandas")
+    np.save(tmp_path / "x.npy", make(X))
+    page, body = command_pages(capsys, tmp_path / "x.npy")
+    found = measure(tmp_path / "x.npy")
+    text = str(found)
+    tables, flags = text.split("\n! ")[0], text[len(text.split("\n! ")[0]) :]
+    assert page.startswith(tables)
+    assert page.rstrip("\n").endswith(flags)  # the advice stands between
+    told = found.to_dict()
+    assert {name: body[name] for name in told if name != "inputs"} == {
+        name: told[name] for name in told if name != "inputs"
+    }
+    assert [record["code"] for record in body["flag_records"]] == [flag.code for flag in found.flags]
+    assert [words.split(": ")[0] for words in body["flags"]] == [flag.code for flag in found.flags]
+    frame = found.to_frame()
+    assert frame["name"].tolist() == list(NUMBERS)
+    assert frame.loc[0, ["N", "P", "D"]].tolist() == [found.N, found.P[1], found.D]
+    if found.alpha.value is not None:
+        assert frame.loc[0, "value"] == found.alpha.value
+        assert frame.loc[0, "window"] == "{}-{}".format(*found.window["alpha"])
+        assert (frame.loc[0, "r2"], frame.loc[4, "r2"]) == (found.r2["alpha"], found.r2["alpha"])
+    assert "<table>" in found._repr_html_()
+    assert len(found.plot()) == 3
+
+
+def test_every_code_has_words_of_its_own(X):
+    """Not the bare numbers that a code without words is said with."""
+    seen = set()
+    same = X.copy()
+    same[:, 0] = 0.3
+    for x in (X[:1], X[:5], X[:, :2], X[:, :, :4], states(D=256, N=6, P=8), random_walk(), rotating(), same):
+        for flag in measure(x).flags:
+            seen.add(flag.code)
+            bare = ", ".join(f"{name} = {value}" for name, value in flag.numbers)
+            assert sentence(flag, "python") != f"{flag.code}: {bare}"
+    assert set(VOID) - {"no-dynamics"} <= seen
+
+
+def test_advice_shows_itself(found, X, tmp_path, capsys):
+    pytest.importorskip("pandas")
+    advice = advise(found, tokens=1e5, eval_length=64)
+    np.save(tmp_path / "x.npy", X)
+    page, body = command_pages(capsys, tmp_path / "x.npy", "--tokens", 1e5, "--eval-length", 64)
+    assert body["advice"] == list(advice.words)
+    text = str(advice).split("\nnote ")[0]  # the tradeoff's own flags follow
+    assert text in page
+    told = advice.to_dict()
+    assert told["words"] == list(advice.words)
+    assert told["student"]["chosen"] == "quarter"
+    assert [verdict["tested"] for verdict in told["verdicts"]] == ["own", "64"]
+    assert {"cross", "saturated"} <= {record["code"] for record in told["flag_records"]}
+    assert "regime-unknown" not in {record["code"] for record in told["flag_records"]}
+    frame = advice.to_frame()
+    assert len(frame) == len(advice.tradeoff.rows)
+    assert frame["reducible"].tolist() == [row.reducible for row in advice.tradeoff.rows]
+    assert len(advice.plot()) == 2
+    assert "regime II" in advice._repr_html_()
+    rich = advise(found, tokens=1e5, compute=1e9)
+    assert rich.to_dict()["plan"]["finite"]["M"] == rich.plan.finite.best.M == rich.student.M
+
+
+def test_advice_without_tokens_asks_for_them_in_the_readers_language(found):
+    advice = advise(found)
+    assert "(tokens=…)" in str(advice).replace("\n", " ")
+    assert "(--tokens)" in " ".join(advice.said("cli"))
+    assert advice.to_dict()["tradeoff"] is None
+    assert advice.tidy_rows() == []
+    with pytest.raises(InputError, match="no picture"):
+        advice.plot()
+
+
+def test_a_held_out_check_shows_itself(X, tmp_path, capsys):
+    pytest.importorskip("pandas")
+    np.save(tmp_path / "x.npy", X[:40])
+    page, body = command_pages(capsys, tmp_path / "x.npy", "--held-out")
+    checked = held_out(tmp_path / "x.npy")
+    assert str(checked) in page
+    told = checked.to_dict()
+    assert body["held_out"] == {name: told[name] for name in body["held_out"]}
+    assert [record["code"] for record in told["flag_records"]] == ["frozen-filter"]
+    assert told["inputs"]["lengths"] == [row.P for row in checked.rows]
+    frame = checked.to_frame()
+    assert frame["measured"].tolist() == [row.measured for row in checked.rows]
+    assert set(frame["tokens"]) == {checked.tokens}
+    axes = checked.plot()
+    (line,) = (line for line in axes.get_lines() if str(line.get_label()).startswith("predicted"))
+    assert line.get_ydata().tolist() == [row.predicted for row in checked.rows]
+    assert axes.containers[0].has_yerr
+    assert "<table>" in checked._repr_html_()
 
 
 # --- coverage ----------------------------------------------------------------------------------------

@@ -14,7 +14,8 @@ import pytest
 from statsmodels.tsa.vector_ar.util import varsim
 from statsmodels.tsa.vector_ar.var_model import VARProcess
 
-from seqlaw import PRESETS, InputError, Modes, gaussian_sketch, generator, sketched_problem
+from seqlaw import PRESETS, InputError, Modes
+from seqlaw.model import gaussian_sketch, generator, sketched_problem
 from seqlaw.rungs import gram
 from seqlaw.rungs.gram import gram_sums
 from seqlaw.rungs.kernel import NUMPY, compiled

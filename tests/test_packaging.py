@@ -29,8 +29,8 @@ def wheel(tmp_path_factory):
 @pytest.mark.slow
 def test_the_wheel_holds_what_it_needs(wheel):
     names = zipfile.ZipFile(wheel).namelist()
-    for wanted in ("seqlaw/py.typed", "seqlaw/web/static/index.html", "seqlaw/web/static/app.js"):
-        assert wanted in names
+    for wanted in ("py.typed", "web/static/index.html", "web/static/app.js", "paper/report/page.html.j2"):
+        assert f"seqlaw/{wanted}" in names
     assert not any(name.startswith(("tests/", "benchmarks/")) for name in names)
 
 

@@ -21,20 +21,25 @@ import pytest
 
 from conftest import python_path
 from seqlaw.cli import main
+from seqlaw.lab.errors import EngineError
 from seqlaw.lab.software import software
 from seqlaw.lab.store import FILE, read
 from seqlaw.model.checks import InputError
 from seqlaw.model.schedule import BlockDecay
 from seqlaw.model.sketch import gaussian_sketch
-from seqlaw.paper.beyond import common_tests, longer_or_more, schedule_curves
-from seqlaw.paper.curves import Curve, curve
-from seqlaw.paper.guides import POWERS, two_scale
-from seqlaw.paper.panels import PRINTED, TEACHERS, Series, paper_panels, quick_panels, select
+from seqlaw.model.threads import cores
+from seqlaw.paper.experiments.checks import common_tests, longer_or_more, schedule_curves
+from seqlaw.paper.experiments.curves import Curve, curve
+from seqlaw.paper.experiments.guides import POWERS, two_scale
+from seqlaw.paper.experiments.panels import PRINTED, TEACHERS, Series, paper_panels, quick_panels, select
+from seqlaw.paper.experiments.run import COLUMNS, measure, plan, tasks
+from seqlaw.paper.experiments.rungs import Role, role
+from seqlaw.paper.experiments.slopes import agreement, measured, z_score
+from seqlaw.paper.experiments.task import panel_rows
 from seqlaw.paper.reproduce import reproduce
-from seqlaw.paper.run import COLUMNS, measure, tasks
-from seqlaw.paper.table import agreement, measured, z_score
-from seqlaw.paper.task import panel_rows
+from seqlaw.rungs.ask import RUNGS
 from seqlaw.rungs.exact import exact_rows, population_rows
+from seqlaw.rungs.rung import Rung
 from seqlaw.sweeping.codec import setting_of, task_of
 
 ROOT = Path(__file__).parent.parent
@@ -90,6 +95,33 @@ def test_rungs_share_the_tasks_that_need_no_data() -> None:
     assert {task["rung"] for task in both} == {"population", "sampled", "exact"}
 
 
+def test_every_rung_has_words_and_an_expectation_that_samples_no_data() -> None:
+    class Magic(Rung):
+        name = "magic"
+
+        def risks(self, settings, draws, *, progress=None):
+            raise NotImplementedError
+
+    for one in (*map(role, RUNGS), Role(Magic())):
+        assert all((one.opening, one.solid, one.key))
+        assert not role(one.expectation).repetitions
+    own = Role(Magic())  # a rung that nobody has described
+    assert own.name.endswith("Magic")
+    assert own.needs("bias") == [own.name]
+    assert own.needs("variance") == [own.name, "equivalent"]
+
+
+def test_a_failed_task_ends_it_with_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(task: dict[str, Any], seed: int) -> list[dict[str, Any]]:
+        raise ValueError("no such thing")
+
+    monkeypatch.setattr("seqlaw.paper.experiments.run.panel_rows", fail)
+    works = [plan([PANELS["a"]], ["equivalent"], folder=tmp_path, seed=seed) for seed in (0, 1)]
+    with pytest.raises(EngineError, match=r"panel \(a\), equivalent: .*no such thing"):
+        measure(works, folder=tmp_path)
+    assert {record.seed for record in read(tmp_path)} == {0}  # the seeds after it are not run
+
+
 def test_settings_survive_the_way_through_a_task() -> None:
     for panel in PANELS.values():
         for setting in panel.settings:
@@ -109,8 +141,9 @@ def test_unknown_panels_are_refused() -> None:
 
 @pytest.fixture(scope="module")
 def equivalent(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
-    rows, _ = measure(list(PANELS.values()), ["equivalent"], folder=tmp_path_factory.mktemp("eq"), seed=0)
-    return measured(rows, list(PANELS.values()), "equivalent")
+    panels, folder = list(PANELS.values()), tmp_path_factory.mktemp("eq")
+    [rows], _ = measure([plan(panels, ["equivalent"], folder=folder, seed=0)], folder=folder)
+    return measured(rows, panels, "equivalent")
 
 
 EXPECTED = {
@@ -283,7 +316,7 @@ def test_schedules_agree_when_their_steps_sum_to_the_same() -> None:
 
 
 def test_what_the_report_says_about_common_test_lengths() -> None:
-    tests = {(t.panel.name, t.series.quantity): t.slopes for t in common_tests(list(PANELS.values()))}
+    tests = {(p.name, p.quantity): slopes for p, slopes in common_tests(list(PANELS.values()))}
     assert all(abs(tests["d", "approx"][at]) < 1e-9 for at in ("4", "48", "4096"))
     assert all(tests["e", "bias"][at] > 0.5 for at in ("4", "48", "4096"))
     views = longer_or_more()
@@ -373,7 +406,10 @@ def test_interrupted_it_resumes_to_the_same_bytes(
         assert (tmp_path / name).read_bytes() == (finished / name).read_bytes(), name
 
 
-@pytest.mark.parametrize(("missing", "file"), [("pyarrow", "rows.parquet"), ("matplotlib", "the figure")])
+@pytest.mark.parametrize(
+    ("missing", "file"),
+    [("pyarrow", "rows.parquet"), ("matplotlib", "the figure"), ("jinja2", "the report")],
+)
 def test_what_is_not_installed_is_said_before_anything_runs(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -441,11 +477,13 @@ def test_bad_input_is_one_line(
 
 
 def test_replicates_give_a_spread(tmp_path: Path) -> None:
-    result, _, _ = reproduce(tmp_path, rung="exact", panels=["f"], quick=True, replicate=3)
-    again = []
-    for seed in (0, 1, 2):
-        rows, _ = measure(result.panels, ["exact"], folder=tmp_path, seed=seed)
-        again.append([one.curve.slope for one in measured(rows, result.panels, "exact")])
+    result = reproduce(tmp_path, rung="exact", panels=["f"], quick=True, replicate=3)
+    works = [plan(result.panels, ["exact"], folder=tmp_path, seed=seed) for seed in (0, 1, 2)]
+    assert [work.left for work in works] == [0, 0, 0]
+    again = [
+        [one.curve.slope for one in measured(rows, result.panels, "exact")]
+        for rows in measure(works, folder=tmp_path)[0]
+    ]
     for row, slopes in zip(result.slopes, np.transpose(again), strict=True):
         assert row.replicate_mean == pytest.approx(slopes.mean(), rel=1e-12)
         assert row.replicate_spread == pytest.approx(slopes.std(ddof=1), rel=1e-9, abs=1e-15)
@@ -464,11 +502,9 @@ def test_sampled_slopes_of_three_seeds(tmp_path: Path) -> None:
     the means and spreads expected (docs/reproduce.md). The first three of those are run here.
     """
     panels = list(PANELS.values())
-    slopes = []
-    for seed in SEEDS:
-        jobs = len(os.sched_getaffinity(0))
-        rows, _ = measure(panels, ["sampled"], folder=tmp_path, seed=seed, jobs=jobs)
-        slopes.append([one.curve.slope for one in measured(rows, panels, "sampled")])
+    works = [plan(panels, ["sampled"], folder=tmp_path, seed=seed) for seed in SEEDS]
+    found, _ = measure(works, folder=tmp_path, jobs=cores())
+    slopes = [[one.curve.slope for one in measured(rows, panels, "sampled")] for rows in found]
     printed = [one.printed for panel in panels for one in panel.series]
     off = np.array(slopes) - [one.mean for one in printed]
     # The means are known to three or four digits themselves.

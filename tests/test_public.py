@@ -12,8 +12,12 @@ import numpy as np
 import pytest
 
 import seqlaw
-from seqlaw import PRESETS, WSD, BlockDecay, Budget, Explicit, InputError, Modes, Setting
+import seqlaw.model
+from seqlaw import PRESETS, WSD, BlockDecay, Budget, Constant, Explicit, InputError, Modes, Setting
+from seqlaw.model import descend
 from seqlaw.model.schedule import SCHEDULES
+from seqlaw.planning.corollary import corollary
+from seqlaw.planning.program import program
 
 SOURCE = Path(seqlaw.__file__).parent.parent
 SIZES = {"M": 8, "N": 64, "P": 4, "d": 32}
@@ -31,9 +35,9 @@ def test_a_presets_name_is_a_teacher_wherever_one_is_taken(name):
     assert named == given
     assert named.teacher is teacher
     assert replace(given, teacher="regime1").teacher is PRESETS["regime1"]
-    assert seqlaw.teacher_flags(name) == seqlaw.teacher_flags(teacher)
-    assert seqlaw.corollary(name, 0.5) == seqlaw.corollary(teacher, 0.5)
-    assert seqlaw.program(name, 0.5, "free") == seqlaw.program(teacher, 0.5, "free")
+    assert seqlaw.model.teacher_flags(name) == seqlaw.model.teacher_flags(teacher)
+    assert corollary(name, 0.5) == corollary(teacher, 0.5)
+    assert program(name, 0.5, "free") == program(teacher, 0.5, "free")
     plans = [seqlaw.plan(one, SMALL, d=32) for one in (name, teacher)]
     assert plans[0] == plans[1]
     assert plans[0].regime == teacher.regime
@@ -50,7 +54,7 @@ def test_a_schedules_name_is_a_schedule_with_the_defaults_of_the_commands(name):
         "regime2", SMALL, d=32, schedule=schedule
     )
     G, C = np.diag([0.5, 0.1]), np.eye(2)
-    np.testing.assert_array_equal(seqlaw.descend(G, C, name)[0], seqlaw.descend(G, C, schedule)[0])
+    np.testing.assert_array_equal(descend(G, C, name)[0], descend(G, C, schedule)[0])
 
 
 @pytest.mark.parametrize("wrong", ["regime3", None, 1.8, {"alpha": 1.8}, "teacher.toml"])
@@ -59,9 +63,9 @@ def test_another_teacher_is_refused_at_once(wrong):
     for field, call in (
         ("Setting.teacher", lambda: Setting(teacher=wrong, schedule="wsd", **SIZES)),
         ("teacher", lambda: seqlaw.plan(wrong, SMALL)),
-        ("teacher", lambda: seqlaw.corollary(wrong, 0.5)),
-        ("teacher", lambda: seqlaw.program(wrong, 0.5, "free")),
-        ("teacher", lambda: seqlaw.teacher_flags(wrong)),
+        ("teacher", lambda: corollary(wrong, 0.5)),
+        ("teacher", lambda: program(wrong, 0.5, "free")),
+        ("teacher", lambda: seqlaw.model.teacher_flags(wrong)),
     ):
         with pytest.raises(InputError, match=f"^{field} {rule}$"):
             call()
@@ -74,7 +78,7 @@ def test_another_schedule_is_refused_at_once(wrong):
     with pytest.raises(InputError, match=f"^Setting.schedule {rule}$"):
         Setting(teacher="regime1", schedule=wrong, **SIZES)
     with pytest.raises(InputError, match=f"^schedule {rule}$"):
-        seqlaw.descend(np.eye(2), np.eye(2), wrong)
+        descend(np.eye(2), np.eye(2), wrong)
     if wrong is not None:  # a plan's own default
         with pytest.raises(InputError, match=f"^schedule {rule}$"):
             seqlaw.plan("regime1", SMALL, schedule=wrong)
@@ -91,14 +95,17 @@ def test_a_setting_keeps_what_is_not_a_name():
 
 def test_arrays_have_neither_corollary_nor_program():
     modes = Modes(a=[0.5], sigma_xi=[1.0], sigma_0=[1.0])
-    for call in (lambda: seqlaw.corollary(modes, 0.5), lambda: seqlaw.program(modes, 0.5, "free")):
+    for call in (
+        lambda: corollary(modes, 0.5),
+        lambda: program(modes, 0.5, "free"),
+    ):
         with pytest.raises(InputError, match=r"^teacher must be a power law"):
             call()
 
 
 def test_an_unknown_program_is_refused():
     with pytest.raises(InputError, match=r"^setting must be one of paper, proved, free, got 'fre'$"):
-        seqlaw.program("regime1", 0.5, "fre")
+        program("regime1", 0.5, "fre")
 
 
 FUNCTIONS = [name for name in seqlaw.__all__ if inspect.isfunction(getattr(seqlaw, name))]
@@ -137,7 +144,7 @@ def test_one_point_and_a_curve_take_the_options_of_risks():
     how = {"rung": "sampled", "sketches": 2, "repetitions": 3, "seed": 5}
     [alone] = seqlaw.risks([setting], **how)
     assert seqlaw.risk(setting, **how) == alone
-    assert seqlaw.curve(setting, "N", [64], **how) == [alone]
+    assert list(seqlaw.curve(setting, "N", [64], **how)) == [alone]
     for function in (seqlaw.risk, seqlaw.curve):
         own = inspect.signature(function).parameters
         assert {name: (own[name].default, own[name].annotation) for name in options} == options
@@ -217,3 +224,47 @@ def test_ctrl_c_while_libraries_load_is_silent(tmp_path, entry, library):
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: seqlaw.risk("regime2"), "setting must be a Setting"),
+        (lambda: seqlaw.rates("regime2"), "setting must be a Setting"),
+        (lambda: seqlaw.averaged_spectrum("regime2"), "setting must be a Setting"),
+        (lambda: seqlaw.tradeoff("regime2", 100), "setting must be a Setting"),
+        (lambda: seqlaw.curve("regime2", "P", [2, 4]), "setting must be a Setting"),
+        (lambda: seqlaw.plan("regime1", {"compute": 1}), "budget must be a Budget"),
+        (lambda: seqlaw.trajectories("regime1", 3, 3), "modes must be Modes"),
+        (lambda: seqlaw.sweep({}, "out", progress=3), "progress must be True, False or a function"),
+        (
+            lambda: Setting(teacher="regime2", schedule="seqlaw:Explicit", **SIZES),
+            "Setting.schedule must name a",
+        ),
+        (lambda: Setting(teacher="regime2", schedule="wsd", batch=3, **SIZES), "batch must be None"),
+    ],
+)
+def test_what_is_not_taken_is_refused_at_the_door(call, words):
+    with pytest.raises(InputError, match=f"^{words}"):
+        call()
+
+
+def test_names_of_0_1_still_work_with_a_word_where_they_are():
+    from seqlaw.public import MOVED
+
+    for name, place in MOVED.items():
+        with pytest.warns(DeprecationWarning, match=f"seqlaw.{name} is now {place}.{name}"):
+            assert getattr(seqlaw, name) is getattr(sys.modules[place], name)
+    assert 35 <= len(seqlaw.__all__) <= 50
+    with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
+        getattr(seqlaw, "nonsense")  # noqa: B009  # as a user would write it
+
+
+def test_a_schedule_of_0_1_still_works_with_a_word_what_to_call_it():
+    with pytest.warns(DeprecationWarning, match="Old._log_residual is now log_psi"):
+
+        class Old(Constant):
+            def _log_residual(self, s):
+                return 2 * super().log_psi(s)
+
+    assert Old(gamma=0.1, L=5).log_residual(0.5) == 2 * Constant(gamma=0.1, L=5).log_residual(0.5)

@@ -17,17 +17,21 @@ import pytest
 from conftest import python_path
 from seqlaw.lab.progress import WorkBar, seconds_left
 from seqlaw.lab.run import Summary
-from seqlaw.paper.beyond import LONGER, SPREADS, TOKENS, noise_checks
-from seqlaw.paper.further import longer
-from seqlaw.paper.page import LEAST, PAGE, STYLE, beside, picture, table, typeset
-from seqlaw.paper.panels import Panel, paper_panels, quick_panels
+from seqlaw.paper.experiments.checks import LONGER, SPREADS, TOKENS, noise_checks
+from seqlaw.paper.experiments.conditions import conditions, named_conditions
+from seqlaw.paper.experiments.panels import Panel, paper_panels, quick_panels
+from seqlaw.paper.experiments.slopes import measured
+from seqlaw.paper.report.page import LEAST, PAGE, Picture, environment
+from seqlaw.paper.report.tables import Table
+from seqlaw.paper.report.typeset import typeset
 from seqlaw.paper.reproduce import reproduce
-from seqlaw.paper.table import conditions, measured, named_conditions
 from seqlaw.rungs.exact import exact_rows
 from seqlaw.rungs.sampled import sampled_rows
 
 ROOT = Path(__file__).parent.parent
 PANELS = paper_panels()
+TEMPLATES = environment()
+STYLE = TEMPLATES.get_template("style.css").render()
 
 # --- notation
 
@@ -51,6 +55,22 @@ PANELS = paper_panels()
 def test_notation_is_typeset(plain: str, html: str | None) -> None:
     expected = plain.replace("&", "&amp;").replace("<b>", "&lt;b&gt;") if html is None else html
     assert typeset(plain) == expected
+
+
+def test_what_stands_between_tags_is_typeset_and_escaped_once() -> None:
+    source = '{% filter typeset %}<p class="M">R <b>{{ text }}</b>\n</p>{% endfilter %}'
+    found = TEMPLATES.from_string(source).render(text="R <= 1 &\n  <b> isn't M")
+    inner = "<i>R</i> ≤ 1 &amp; &lt;b&gt; isn't <i>M</i>"
+    assert found == f'<p class="M"><i>R</i> <b>{inner}</b>\n</p>'
+
+
+def table(*cells: Any, **how: Any) -> str:
+    return str(TEMPLATES.get_template("macros.html.j2").module.table(Table(*cells, **how)))  # type: ignore[attr-defined]
+
+
+def picture(svg: str) -> str:
+    source = '{% from "macros.html.j2" import picture %}{% call picture(it, "x") %}{% endcall %}'
+    return TEMPLATES.from_string(source).render(it=Picture(svg.encode()))
 
 
 def parts(html: str) -> list[str]:
@@ -77,13 +97,6 @@ def test_small_print_of_a_cell_stands_below() -> None:
     assert "color" in rules(loud)
 
 
-def test_columns_stand_beside_each_other() -> None:
-    found = beside("a", "b")
-    assert parts(found) == ["a", "b"]
-    [name] = classes(found)
-    assert "display: flex" in rules(name)
-
-
 def test_columns_of_one_width() -> None:
     plain, even = (table(["", ""], [["x", "1"]], even=even) for even in (False, True))
     assert parts(even) == parts(plain)
@@ -93,7 +106,7 @@ def test_columns_of_one_width() -> None:
 
 def test_pictures_are_scaled_alike() -> None:
     """A picture's share of the page is its width in points, so letters are as large in all; none is cut."""
-    found = [picture(f'<svg viewBox="0 0 {w} 200">'.encode(), "", "x") for w in (PAGE / 2, PAGE, 2 * PAGE)]
+    found = [picture(f'<svg viewBox="0 0 {w} 200">') for w in (PAGE / 2, PAGE, 2 * PAGE)]
     sizes = [re.search(r"width:([\d.]+)%;min-width:([\d.]+)rem", one) for one in found]
     narrow, wide, wider = ([float(size[k]) for k in (1, 2)] for size in sizes if size)
     assert wide == [100, LEAST] == wider
@@ -236,6 +249,14 @@ def test_the_headline_counts_z(page: str) -> None:
     assert "within two standard deviations (|z| ≤ 2 in the table" in "".join(parts(page))
 
 
+def test_columns_stand_beside_each_other(page: str) -> None:
+    found = re.findall(r"<div([^>]*)>\s*<div>\s*<h3>(Agrees|With every constant named)", page)
+    assert len(found) == 2
+    for attributes, _ in found:
+        [name] = classes(attributes)
+        assert "display: flex" in rules(name)
+
+
 def test_every_class_of_the_page_has_a_style(page: str) -> None:
     body = page[page.index("</style>") :]
     assert classes(body)
@@ -275,8 +296,8 @@ def test_failing_conditions_are_marked_in_words(page: str) -> None:
     assert page.count("not named") >= 6
 
 
-def test_the_caption_says_which_budget_and_it_is_the_readmes() -> None:
-    text = re.sub(r"<[^>]*>", "", longer()).replace("\u00a0", " ")
+def test_the_caption_says_which_budget_and_it_is_the_readmes(page: str) -> None:
+    text = re.sub(r"<[^>]*>", "", page).replace("\u00a0", " ")
     assert f"{TOKENS:,} tokens" in text
     for name in ("M", "d"):
         assert f"{name} = {LONGER[name]:,}" in text

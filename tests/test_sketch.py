@@ -3,19 +3,9 @@ import pytest
 from scipy.linalg import lstsq
 
 from oracles import dense_moments, position_covariances
-from seqlaw import (
-    PRESETS,
-    BlockDecay,
-    InputError,
-    Modes,
-    Setting,
-    SingularProblem,
-    gaussian_sketch,
-    position_moments,
-    setting_flags,
-    sketched_problem,
-    sketched_problems,
-)
+from seqlaw import PRESETS, BlockDecay, InputError, Modes, Setting, SingularProblem
+from seqlaw.answers.words import sentences
+from seqlaw.model import gaussian_sketch, position_moments, setting_flags, sketched_problem, sketched_problems
 from seqlaw.rungs.exact import population_bias
 
 
@@ -217,9 +207,12 @@ def test_setting_defaults_and_flags():
     assert setting().test_length == 16
     assert setting(eval_length=5).test_length == 5
     assert setting_flags(setting()) == ()
-    assert any("P >= 2" in flag for flag in setting_flags(setting(P=1)))
-    assert any("below 2M" in flag for flag in setting_flags(setting(d=15)))
-    assert any("R >~ 1" in flag for flag in setting_flags(setting(schedule=BlockDecay(gamma=0.1, L=2))))
+    assert any("P >= 2" in flag for flag in sentences(setting_flags(setting(P=1)), "cli"))
+    assert any("below 2M" in flag for flag in sentences(setting_flags(setting(d=15)), "cli"))
+    assert any(
+        "R >~ 1" in flag
+        for flag in sentences(setting_flags(setting(schedule=BlockDecay(gamma=0.1, L=2))), "cli")
+    )
     modes = PRESETS["regime1"].modes(9)
     assert setting(teacher=modes, d=None).d == 9
     assert setting(teacher=modes, d=None).regime == "unknown"

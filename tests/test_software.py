@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import subprocess
@@ -56,7 +57,7 @@ class Linear(Schedule):
     def total(self):
         return self.gamma * self.share * (self.L + 1) / 2
 
-    def _log_residual(self, s):
+    def log_psi(self, s):
         return sum_logs(lambda n: ramp_power_sums(self.L, n), self.gamma * self.share * s)
 """
 
@@ -110,8 +111,8 @@ def test_a_changed_formula_gives_the_new_number_and_a_sentence_about_the_old_one
     assert refused.returncode == 2
     old = refused.stderr.partition("--software ")[2].split()[0]
     assert refused.stderr == (
-        f"seqlaw: no rows of this code, but of other software: {old} (2 tasks); --software {old} takes those,"
-        " --software all takes all, and the sweep run again computes them with this code\n"
+        f"seqlaw: no rows of this code: 2 tasks of {old} are left out; --software {old} takes those, "
+        "--software all takes all\n"
     )
     printed = " ".join(call(copy, *command, cwd=tmp_path).stdout.split())
     assert "2 done, 0 recorded before" in printed
@@ -119,7 +120,9 @@ def test_a_changed_formula_gives_the_new_number_and_a_sentence_about_the_old_one
     assert approx() == pytest.approx([7 * value for value in before])
     assert call(copy, "export", "out", "--to", "rows.csv", "--software", old, cwd=tmp_path).returncode == 0
     fit = ("fit", "out", "--x", "M", "--y", "approx", "--json")
-    assert call(copy, *fit, cwd=tmp_path).stderr.startswith("seqlaw: --x must have at least 3 points")
+    lines = call(copy, *fit, cwd=tmp_path).stderr.splitlines()
+    assert lines[0].startswith(f"seqlaw: 2 tasks of {old} are left out; --software {old} takes those")
+    assert lines[1].startswith("seqlaw: --x must have at least 3 points")  # of its own two
 
     # What computes no number is no part of it: the old rows come back with the old formula, page or no page.
     file.write_text(text)
@@ -204,7 +207,11 @@ def test_a_users_schedule_works_in_every_command(
 
 
 def test_what_a_task_names() -> None:
-    task = {"rung": "exact", "points": [{"schedule": "a.b:Name", "x": 1.0}, {"schedule": "wsd"}]}
+    task = {
+        "rung": "exact",
+        "note": "c:d",
+        "points": [{"schedule": "a.b:Name", "x": 1.0}, {"schedule": "wsd"}],
+    }
     assert named_modules(task) == {"a.b"}
     assert fingerprint("no_such_module") == ""
     assert software(lab_tasks.walk, task | {"points": []}) == software(lab_tasks.walk)
@@ -250,7 +257,7 @@ def test_a_folder_of_release_0_1_is_read_with_its_name(
         main(["export", str(tmp_path), "--to", str(tmp_path / "rows.csv")])
     assert stop.value.code == 2
     assert capsys.readouterr().err.startswith(
-        "seqlaw: no rows of this code, but of other software: 0.1.0 (8 tasks); --software 0.1.0 takes those"
+        "seqlaw: no rows of this code: 8 tasks of 0.1.0 are left out; --software 0.1.0 takes those"
     )
     with pytest.raises(SystemExit) as stop:
         main(["export", str(tmp_path), "--to", str(tmp_path / "rows.csv"), "--software", "0.1.0"])
@@ -281,3 +288,129 @@ def test_progress_in_python(tmp_path: Path, capsys: pytest.CaptureFixture[str], 
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     sweep(tables, tmp_path / "terminal", progress=True)
     assert "2/2 tasks" in capsys.readouterr().err
+
+
+def test_a_field_of_a_users_schedule_is_not_the_teachers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor a size, though they have one name in a task's table of parameters."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "mine_4.py").write_text(LINEAR.replace("share", "alpha").replace("1.0", "0.9"))
+    tables = {
+        "sizes": {"M": 4, "N": 10, "P": 4, "d": 16},
+        "schedules": [{"kind": "mine_4:Linear", "L": 50, "shape": {"alpha": [0.5, 0.7]}}],
+    }
+    assert sweep(tables, tmp_path / "out").done == 2
+    frame = load(tmp_path / "out").frame
+    assert frame["alpha"].tolist() == [1.8, 1.8]
+    assert frame["schedule_alpha"].tolist() == [0.5, 0.7]
+    import mine_4
+
+    student = {"teacher": "regime2", "M": 4, "N": 10, "P": 4, "d": 16}
+    wanted = [
+        seqlaw.risk(seqlaw.Setting(**student, schedule=mine_4.Linear(gamma=0.1, L=50, alpha=alpha))).bias
+        for alpha in (0.5, 0.7)
+    ]
+    assert frame["bias"].tolist() == wanted
+
+
+TASKS = {
+    "helper": ("from coefficient import K\ndef f(task, seed):\n    return [{'y': K}]\n", "coefficient"),
+    "package": ("from parcel.inner import f\n", "parcel/__init__"),
+    "public": (
+        "from seqlaw import Setting, risk\ndef f(task, seed):\n"
+        "    s = Setting(teacher='regime2', M=4, N=9, P=4, d=16, schedule='wsd')\n"
+        "    return [{'y': risk(s).approx}]\n",
+        "seqlaw/rungs/equivalent",
+    ),
+    "script": (
+        "K = 1.0\ndef helper():\n    return K\ndef f(task, seed):\n    return [{'y': helper()}]\n",
+        "run",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", TASKS)
+def test_what_a_users_task_reaches_counts(tmp_path: Path, copy: Path, kind: str) -> None:
+    """Another module of theirs, the packages that it lies in, seqlaw's public names, the script itself."""
+    text, edited = TASKS[kind]
+    (copy / "parcel").mkdir()
+    (copy / "parcel" / "__init__.py").write_text("K = 1.0\n")
+    (copy / "parcel" / "inner.py").write_text(
+        "import parcel\ndef f(task, seed):\n    return [{'y': parcel.K}]\n"
+    )
+    (copy / "coefficient.py").write_text("K = 1.0\n")
+    end = "from seqlaw.lab.run import run\nif __name__ == '__main__':\n"
+    end += f"    print(run(f, [{{'x': 1}}], folder={str(tmp_path / 'out')!r}).done)\n"
+    script = copy / "run.py"
+    if kind != "script":
+        (copy / "tasks.py").write_text(text)
+        text = "from tasks import f\n"
+    script.write_text(text + end)
+    environment = {**os.environ, "PYTHONPATH": python_path(copy)}
+
+    def done() -> str:
+        made = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True)
+        assert made.returncode == 0, made.stderr
+        return made.stdout.strip()
+
+    assert [done(), done()] == ["1", "0"]
+    file = copy / f"{edited}.py"
+    file.write_text(file.read_text().replace("K = 1.0", "K = 9.0") + "\n# edited\n")
+    assert [done(), done()] == ["1", "0"]
+
+
+def test_two_functions_of_one_module_keep_their_own_rows(tmp_path: Path) -> None:
+    assert run(lab_tasks.walk, [{"i": 1}], folder=tmp_path).done == 1
+    assert run(lab_tasks.moody, [{"i": 1}], folder=tmp_path).done == 1
+    assert software(functools.partial(lab_tasks.walk, seed=1)) != software(
+        functools.partial(lab_tasks.walk, seed=2)
+    )
+
+
+def test_a_module_edited_between_its_import_and_the_first_sweep_records_nothing(tmp_path: Path) -> None:
+    (tmp_path / "mine_5.py").write_text(LINEAR)
+    code = (
+        "import os, mine_5, seqlaw; from pathlib import Path; file = Path(mine_5.__file__)\n"
+        "file.write_text(file.read_text().replace('/ 2', '/ 4')); os.utime(file, (1e9, 1e9))\n"
+        "tables = {'sizes': {'M': 4, 'N': 9, 'P': 4, 'd': 16}}\n"
+        "tables['schedules'] = [{'kind': 'mine_5:Linear', 'L': 9}]\n"
+        f"seqlaw.sweep(tables, {str(tmp_path / 'out')!r})"
+    )
+    environment = {**os.environ, "PYTHONPATH": python_path(ROOT / "src", tmp_path)}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    made = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert "mine_5.py has changed since it was loaded here: start Python again" in made.stderr
+
+
+def test_rows_that_are_left_out_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where a module of the user's is not found, too: nothing goes missing in silence."""
+    (tmp_path / "proj").mkdir()
+    (tmp_path / "proj" / "mine_6.py").write_text(LINEAR)
+    own = 'kind = "mine_6:Linear"\nL = 500\n[[schedules]]\nL = 500'
+    (tmp_path / "proj" / "grid.toml").write_text(GRID.format(schedule=own))
+    made = call(ROOT / "src", "sweep", "proj/grid.toml", "--out", "out", "--jobs", 1, cwd=tmp_path)
+    assert "4 done" in made.stdout, made.stderr
+    export = call(ROOT / "src", "export", "out", "--to", "rows.csv", cwd=tmp_path)
+    assert export.stdout.startswith("2 rows")
+    assert "2 tasks of " in export.stderr
+    assert "left out, which needs mine_6, not found from here; --software " in export.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("def (", "must name a module that can be imported (SyntaxError: "),
+        ("raise SystemExit(3)", "must name a module that can be imported (SystemExit: 3)"),
+        (LINEAR.replace("def at", "def other"), "must be built from gamma, L (Can't instantiate abstract"),
+        (LINEAR.replace("share: float = 1.0", "share: float"), "must be built from gamma, L (mine_7"),
+    ],
+)
+def test_a_broken_module_is_one_line(
+    tmp_path: Path, text: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine_7.py").write_text(text)
+    made = call(ROOT / "src", "risk", "--schedule", "mine_7:Linear", cwd=tmp_path)
+    assert made.returncode == 2
+    assert made.stderr.count("\n") == 1
+    assert words.partition("(mine_7")[0] in made.stderr

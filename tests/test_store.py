@@ -29,7 +29,7 @@ def outcome(i: int, *, error: str | None = None, size: int = 1, software: str = 
     return Outcome(
         key=f"{i:032x}",
         software=software,
-        module="mine",
+        function="mine:f",
         task={"i": i},
         seconds=0.5,
         machine='{"host":"here"}',
@@ -82,18 +82,18 @@ def test_rows_of_other_software_are_kept_and_marked(tmp_path: Path) -> None:
 def test_the_last_plan_says_how_much_is_done(tmp_path: Path) -> None:
     def expect(software: str, tasks: int, finished: int, failed: int, resume: str) -> None:
         assert standing(tmp_path) == Standing(
-            version=software, module="mine", tasks=tasks, finished=finished, failed=failed, resume=resume
+            version=software, function="mine:f", tasks=tasks, finished=finished, failed=failed, resume=resume
         )
 
     with Store(
-        tmp_path, seed=3, software="1.0", module="mine", planned=plan(0, 1, 2, 3), resume="again"
+        tmp_path, seed=3, software="1.0", function="mine:f", planned=plan(0, 1, 2, 3), resume="again"
     ) as store:
         expect("1.0", 4, 0, 0, "again")
         store.record([outcome(1), outcome(2, error="ValueError: no"), outcome(9)])  # 9 is of another plan
         expect("1.0", 4, 1, 1, "again")
     # A task may name code of its own, so that its software is not the driver's.
     planned = plan(1, software="1.1") | plan(2, software="1.1+mymodule.5d4e")
-    with Store(tmp_path, seed=3, software="1.1", module="mine", planned=planned) as store:
+    with Store(tmp_path, seed=3, software="1.1", function="mine:f", planned=planned) as store:
         store.record([outcome(2, software="1.1")])
         expect("1.1", 2, 0, 0, "")
         store.record([outcome(2, software="1.1+mymodule.5d4e")])
@@ -105,10 +105,10 @@ def test_a_store_of_release_0_1_is_read_as_it_is_and_brought_up_to_date_by_a_dri
     shutil.copy(ROOT / "tests" / "data" / "results-0.1.sqlite", tmp_path / FILE)
     before = (tmp_path / FILE).read_bytes()
     records = list(read(tmp_path))
-    assert [(record.version, record.module) for record in records] == [("0.1.0", "")] * 8
+    assert [(record.version, record.function) for record in records] == [("0.1.0", "")] * 8
     resume = "seqlaw sweep grid.toml --out results"
     assert standing(tmp_path) == Standing(
-        version="0.1.0", module="", tasks=8, finished=8, failed=0, resume=resume
+        version="0.1.0", function="", tasks=8, finished=8, failed=0, resume=resume
     )
     assert (tmp_path / FILE).read_bytes() == before
     planned = {records[0].key: "0.1.0", records[1].key: "0.2.0"}

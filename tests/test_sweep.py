@@ -20,10 +20,11 @@ import pytest
 
 from conftest import python_path
 from lab_tasks import walk
+from seqlaw.answers.risk import risk, risks
 from seqlaw.cli import main
 from seqlaw.lab.errors import StoreError
 from seqlaw.lab.run import run
-from seqlaw.lab.software import software
+from seqlaw.lab.software import function_path, software
 from seqlaw.lab.store import FILE, Store
 from seqlaw.lab.table import load as load_any
 from seqlaw.lab.table import to_dataset
@@ -85,6 +86,9 @@ def test_a_file_becomes_tasks(tmp_path: Path) -> None:
         "gamma": 0.1,
         "L": BlockDecay.from_horizon(50, 0.1).L,
         "eval_length": 4,
+        "batch": None,
+        "lengths": None,
+        "device": None,
     }
     python = Sweep(
         rung="exact",
@@ -139,7 +143,10 @@ def test_infinity_is_for_the_equivalent_rung() -> None:
             "sweep: Teacher.rho must lie in (0, 1), got 1.2",
         ),
         ({"teachers": []}, "sweep: teachers must not be empty"),
-        ({"rung": "rates"}, "sweep: rung must be one of sampled, exact, equivalent, got 'rates'"),
+        (
+            {"rung": "rates"},
+            "sweep: rung must be one of sampled, exact, equivalent (the theorem: seqlaw rates)",
+        ),
         ({"combine": "outer"}, "sweep: combine must be product or zip, got 'outer'"),
         (
             {"combine": "zip", "schedules": [{"L": [9, 19, 29]}]},
@@ -180,12 +187,12 @@ def test_a_row_is_the_answer_of_its_rung_to_the_last_bit(tmp_path: Path, rung: s
             d=32,
             schedule=BlockDecay.from_horizon(20, 0.1),
         )
-        direct = ask.risk(setting, rung=rung, sketches=2, repetitions=2, seed=5)
+        direct = risk(setting, rung=rung, sketches=2, repetitions=2, seed=5)
         for name in ("irreducible", "approx", "bias", "variance", "cross", "reducible", "total"):
             assert row[name] == getattr(direct, name)
         for name, error in direct.standard_error.items():
             assert row[f"se_{name}"] == error
-        assert row["flags"] == "; ".join(direct.flags)
+        assert row["flags"] == "; ".join(flag.code for flag in direct.flags)
     assert not frame.duplicated(["M", "P"]).any()
 
 
@@ -203,10 +210,10 @@ def test_a_nested_family_is_one_task_and_shares_its_data(tmp_path: Path) -> None
         Setting(teacher=PRESETS["regime2"], M=8, N=N, P=P, d=32, schedule=schedule, eval_length=test)
         for N, P, test in points
     ]
-    direct = ask.risks(settings, rung="sampled", sketches=1, repetitions=2, seed=0)
+    direct = risks(settings, rung="sampled", sketches=1, repetitions=2, seed=0)
     rows = frame[frame["M"] == 8].set_index(["N", "P", "eval_length"])
-    for point, risk in zip(points, direct, strict=True):
-        assert rows.loc[point, "variance"] == risk.variance
+    for point, one in zip(points, direct, strict=True):
+        assert rows.loc[point, "variance"] == one.variance
 
 
 def test_a_changed_file_adds_what_is_new(tmp_path: Path) -> None:
@@ -405,9 +412,9 @@ def test_failed_tasks_are_told_and_set_the_exit_code(
     def broken(settings: list[Setting], **how: Any) -> Any:
         if settings[0].M == 8:
             raise ValueError("no such width")
-        return risks(settings, **how)
+        return whole(settings, **how)
 
-    risks = ask.risks
+    whole = ask.risks
     monkeypatch.setattr(ask, "risks", broken)
     file = tmp_path / "grid.toml"
     file.write_text(FILE_TEXT)
@@ -417,7 +424,7 @@ def test_failed_tasks_are_told_and_set_the_exit_code(
     assert "! failed: ValueError: no such width (18 tasks)" in printed
     failures = load(tmp_path / "out").failures
     assert set(failures["M"]) == {8}
-    monkeypatch.setattr(ask, "risks", risks)
+    monkeypatch.setattr(ask, "risks", whole)
     assert command("sweep", file, "--out", tmp_path / "out", "--jobs", 1) == 1  # known, not repeated
     capsys.readouterr()
     assert command("export", tmp_path / "out", "--to", tmp_path / "rows.csv") == 0
@@ -475,7 +482,7 @@ def test_without_rows_there_is_no_table(tmp_path: Path, capsys: pytest.CaptureFi
         out,
         seed=0,
         software=software(risk_rows),
-        module=risk_rows.__module__,
+        function=function_path(risk_rows),
         planned=plan,
         resume="seqlaw sweep …",
     ):
@@ -501,7 +508,7 @@ def test_the_guide_shows_valid_files() -> None:
 def test_a_driver_of_other_software_says_nothing_about_the_rows(tmp_path):
     """This code finished, other code was stopped before its first task: the table is whole."""
     run(walk, [{"i": 1}], folder=tmp_path)
-    with Store(tmp_path, seed=0, software="2", module="lab_tasks", planned={"a": "2", "b": "2"}):
+    with Store(tmp_path, seed=0, software="2", function="lab_tasks:walk", planned={"a": "2", "b": "2"}):
         pass
     found = load_any(tmp_path)
     assert (len(found.frame), found.standing) == (3, None)

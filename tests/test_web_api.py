@@ -24,10 +24,10 @@ from hypothesis import strategies as st
 import seqlaw
 from seqlaw.cli import explore, main
 from seqlaw.cli.options import modes_or_default
+from seqlaw.files import read
 from seqlaw.model.checks import InputError, MissingLibrary
 from seqlaw.model.schedule import GAMMA, STEPS
 from seqlaw.planning.budget import Budget
-from seqlaw.spec import read
 from seqlaw.web import copying, guard, panels, pool, schema
 from web_server import QUESTION, TEACHER, environment, explorer, load
 
@@ -117,7 +117,7 @@ def test_a_guide_ends_where_the_theorem_does(server):
 def test_the_slopes_of_a_curve_have_no_chance_in_them(server):
     answer = server.post("/api/curve", json=QUESTION | {"along": "P"}).json()
     assert answer["se_is"] == "curvature"
-    assert set(answer["slopes"]["bias"]) == {"slope", "se"}
+    assert set(answer["slopes"]["bias"]) == {"slope", "se", "r2"}
 
 
 def test_the_page_starts_with_the_defaults_of_the_commands():
@@ -157,10 +157,10 @@ def test_the_plan_comes_from_a_job(server):
     job = finished(server, server.post("/api/jobs/plan", json=PLAN).json())
     assert job["state"] == "done", job
     mine = seqlaw.plan(SETTING.teacher, Budget(compute=200, tokens=50), schedule=SETTING.schedule, d=64)
-    best = job["answer"]["best"]
+    best = job["answer"]["finite"]
     assert [best[name] for name in "MNPL"] == [getattr(mine.finite.best, name) for name in "MNPL"]
     assert job["answer"]["notes"] == list(mine.notes)
-    lengths = [[point[name] for name in "PMNL"] for point in job["answer"]["by_length"]]
+    lengths = [[point[name] for name in "PMNL"] for point in best["by_length"]]
     assert lengths == [[getattr(point, name) for name in "PMNL"] for point in mine.finite.by_length]
 
 

@@ -25,6 +25,12 @@ else:
             globals().update({known: getattr(public, known) for known in ("__all__", *public.__all__)})
             if name in globals():
                 return globals()[name]
+            if name in public.MOVED:
+                import warnings
+
+                place = public.MOVED[name]
+                warnings.warn(f"seqlaw.{name} is now {place}.{name}", DeprecationWarning, stacklevel=2)
+                return getattr(import_module(place), name)
         raise AttributeError(f"module 'seqlaw' has no attribute {name!r}")
 
     def __dir__():

@@ -1,114 +1,97 @@
 """The public names, each imported from where it lives; `seqlaw` loads them when the first is asked for."""
 
-from seqlaw.advice.advise import Advice, advise
-from seqlaw.advice.held_out import HeldOut, held_out
+from seqlaw.answers.advice import Advice, advise
+from seqlaw.answers.curve import Curve, curve
+from seqlaw.answers.held_out import HeldOut, held_out
+from seqlaw.answers.measurement import Measurement, measure, save_teacher
+from seqlaw.answers.plan import Plan, plan
+from seqlaw.answers.rates import Rates, rates
+from seqlaw.answers.risk import Risk, risk, risks
+from seqlaw.answers.spectrum import AveragedSpectrum, averaged_spectrum
+from seqlaw.answers.tradeoff import Tradeoff, tradeoff
+from seqlaw.files import load_teacher
 from seqlaw.fit import PowerFit, fit_power_law
-from seqlaw.measuring.measure import Estimate, Measurement, measure
-from seqlaw.measuring.saving import save_teacher
-from seqlaw.model.assumptions import setting_flags, teacher_flags
-from seqlaw.model.checks import InputError
-from seqlaw.model.descent import Moments, Spectrum, descend
-from seqlaw.model.randomness import generator
+from seqlaw.lab.errors import EngineError, LabError, StoreError
+from seqlaw.model.checks import InputError, MissingLibrary
 from seqlaw.model.schedule import WSD, BlockDecay, Constant, Cosine, Explicit, Schedule
 from seqlaw.model.setting import Setting
-from seqlaw.model.sketch import (
-    Problem,
-    SingularProblem,
-    gaussian_sketch,
-    position_moments,
-    sketched_problem,
-    sketched_problems,
-)
-from seqlaw.model.teacher import PRESETS, Modes, Teacher, full_state_loss
-from seqlaw.planning.budget import Allocation, Budget
-from seqlaw.planning.corollary import corollary
-from seqlaw.planning.finite import FinitePlan
-from seqlaw.planning.plan import Plan, plan
-from seqlaw.planning.program import program
-from seqlaw.planning.tradeoff import Tradeoff, tradeoff
-from seqlaw.rungs.ask import along, curve, risk, risks
-from seqlaw.rungs.equivalent import equivalent_risk, equivalent_risks
-from seqlaw.rungs.exact import exact_risk, exact_risks, exact_rows, finite_filter_variance
-from seqlaw.rungs.moments import moments_of, nested_moments, sample_moments
-from seqlaw.rungs.rates import Rates, rates
-from seqlaw.rungs.sampled import covariance_event, sampled_risk, sampled_risks, sampled_rows, sampled_terms
-from seqlaw.rungs.score import score
-from seqlaw.rungs.terms import Risk
-from seqlaw.rungs.trajectories import trajectories, trajectory_chunks
-from seqlaw.spectrum import AveragedSpectrum, averaged_spectrum
+from seqlaw.model.sketch import SingularProblem
+from seqlaw.model.teacher import PRESETS, Modes, Teacher
+from seqlaw.paper.answer import Reproduction
+from seqlaw.paper.reproduce import reproduce
+from seqlaw.planning.budget import Budget
+from seqlaw.rungs.trajectories import trajectories
 from seqlaw.sweeping.run import export, load, sweep
 
 __all__ = [
     "PRESETS",
     "WSD",
     "Advice",
-    "Allocation",
     "AveragedSpectrum",
     "BlockDecay",
     "Budget",
     "Constant",
     "Cosine",
-    "Estimate",
+    "Curve",
+    "EngineError",
     "Explicit",
-    "FinitePlan",
     "HeldOut",
     "InputError",
+    "LabError",
     "Measurement",
+    "MissingLibrary",
     "Modes",
-    "Moments",
     "Plan",
     "PowerFit",
-    "Problem",
     "Rates",
+    "Reproduction",
     "Risk",
     "Schedule",
     "Setting",
     "SingularProblem",
-    "Spectrum",
+    "StoreError",
     "Teacher",
     "Tradeoff",
     "advise",
-    "along",
     "averaged_spectrum",
-    "corollary",
-    "covariance_event",
     "curve",
-    "descend",
-    "equivalent_risk",
-    "equivalent_risks",
-    "exact_risk",
-    "exact_risks",
-    "exact_rows",
     "export",
-    "finite_filter_variance",
     "fit_power_law",
-    "full_state_loss",
-    "gaussian_sketch",
-    "generator",
     "held_out",
     "load",
+    "load_teacher",
     "measure",
-    "moments_of",
-    "nested_moments",
     "plan",
-    "position_moments",
-    "program",
     "rates",
+    "reproduce",
     "risk",
     "risks",
-    "sample_moments",
-    "sampled_risk",
-    "sampled_risks",
-    "sampled_rows",
-    "sampled_terms",
     "save_teacher",
-    "score",
-    "setting_flags",
-    "sketched_problem",
-    "sketched_problems",
     "sweep",
-    "teacher_flags",
     "tradeoff",
     "trajectories",
-    "trajectory_chunks",
 ]
+
+MOVED = {
+    **dict.fromkeys(
+        (
+            "Moments", "Problem", "Spectrum", "descend", "full_state_loss", "gaussian_sketch", "generator",
+            "position_moments", "setting_flags", "sketched_problem", "sketched_problems", "teacher_flags",
+        ),
+        "seqlaw.model",
+    ),
+    **dict.fromkeys(
+        (
+            "along", "covariance_event", "equivalent_risk", "equivalent_risks", "exact_risk", "exact_risks",
+            "exact_rows", "finite_filter_variance", "moments_of", "nested_moments", "sample_moments",
+            "sampled_risk", "sampled_risks", "sampled_rows", "sampled_terms", "score", "trajectory_chunks",
+        ),
+        "seqlaw.rungs",
+    ),
+    "Allocation": "seqlaw.planning.budget",
+    "FinitePlan": "seqlaw.planning.finite",
+    "corollary": "seqlaw.planning.corollary",
+    "program": "seqlaw.planning.program",
+    "Estimate": "seqlaw.sequences.exponents",
+}  # fmt: skip
+"""Names of 0.1 that builders of rungs and plans need, and where they are now."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from seqlaw.model.checks import Array, InputError, whole
-from seqlaw.model.setting import Setting
+from seqlaw.model.setting import Setting, as_setting
 from seqlaw.model.teacher import Modes, Teacher
 from seqlaw.rungs.rates import guide_cutoff
 
@@ -41,6 +41,7 @@ def averaged_spectrum(setting: Setting, *, points: int = 24, last: int | None = 
 
     `last` is by default 30 times as far as M, the crossing and κ lie, within d.
     """
+    as_setting("setting", setting)
     teacher, P = setting.teacher, setting.P
     assert setting.d is not None  # Setting fills it in
     d = int(min(setting.d, FARTHEST))

@@ -46,8 +46,8 @@ def _root(
 def run(arguments: list[str] | None = None) -> None:
     """Run a command and exit; every error of the user is one line."""
     given = sys.argv[1:] if arguments is None else arguments
-    if os.getcwd() not in sys.path:
-        sys.path.append(os.getcwd())  # so that `--schedule mymodule:Name` finds a module that lies here
+    if "" not in sys.path:
+        sys.path.append("")  # so that `--schedule mymodule:Name` finds a module that lies here
     try:
         register.register(app)
         code = app(args=given or ["--help"], standalone_mode=False)

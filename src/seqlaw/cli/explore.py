@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from seqlaw.model.checks import InputError, MissingLibrary, needs, whole
+from seqlaw.rungs.ask import rung_name, rung_of
 
 
 def explore(
@@ -21,6 +22,10 @@ def explore(
     allow_remote: Annotated[
         bool, typer.Option("--allow-remote", help="Let other machines in: there is no password.")
     ] = False,
+    rung: Annotated[
+        str,
+        typer.Option(help="Rung of the curves, or your own by import path.", metavar="NAME|MODULE:NAME"),
+    ] = "equivalent",
     results: Annotated[
         str | None, typer.Option(help="A folder of `seqlaw reproduce` for the six panels.", metavar="DIR")
     ] = None,
@@ -38,7 +43,8 @@ def explore(
 
         from seqlaw.web.app import LOOPBACK, create_app
 
-        app = create_app(hosts=None if allow_remote else {*LOOPBACK, host.lower()}, results=results)
+        hosts = None if allow_remote else {*LOOPBACK, host.lower()}
+        app = create_app(hosts=hosts, results=results, rung=rung_name(rung_of(rung)))
     except ImportError as error:
         raise MissingLibrary(f"seqlaw explore {needs(error.name or 'fastapi', 'web')}") from None
     if results is not None:

@@ -11,16 +11,20 @@ from typing import Annotated, Any
 
 import typer
 
+from seqlaw.answers.words import number
 from seqlaw.cli.options import Jobs, Json, jobs_or_all
-from seqlaw.cli.output import number, print_flags, print_json, print_table, print_text
+from seqlaw.cli.output import print_flags, print_json, print_table, print_text
 from seqlaw.cli.progress import work_bar
+from seqlaw.files import read_table
 from seqlaw.fit import fit_power_law
-from seqlaw.lab.errors import LabError, library
+from seqlaw.lab.errors import LabError
 from seqlaw.lab.progress import duration
 from seqlaw.lab.run import Summary
 from seqlaw.lab.table import Table
 from seqlaw.lab.table import export as export_table
 from seqlaw.model.checks import InputError, real
+from seqlaw.model.flags import Flag, flag
+from seqlaw.rungs.ask import RUNGS
 from seqlaw.sweeping.cost import Estimate
 from seqlaw.sweeping.file import OWN, load_sweep
 from seqlaw.sweeping.run import load
@@ -121,20 +125,16 @@ def _report(summary: Summary, out: str) -> None:
         f"{summary.done} done, {summary.skipped} recorded before, {summary.failed} failed "
         f"in {summary.seconds:.1f} s: {out}"
     )
-    print_flags(others_words(summary.others))
+    print_flags(others(summary.others))
     if summary.failed:
         reasons = load(out).failures["error"].value_counts()
-        print_flags(f"failed: {reason} ({count} tasks)" for reason, count in reasons.items())
-        print_flags(["failed tasks are not run again unless you say --retry-failed"])
+        print_flags(flag("failed", reason=reason, tasks=count) for reason, count in reasons.items())
+        print_text("! failed tasks are not run again unless you say --retry-failed")
 
 
-def others_words(others: dict[str, int]) -> list[str]:
+def others(found: dict[str, int]) -> list[Flag]:
     """What the folder holds of other code, which was not taken."""
-    return [
-        f"software: {count} task{'' if count == 1 else 's'} recorded by other code ({name}) "
-        f"{'is' if count == 1 else 'are'} kept beside these, and not taken for them"
-        for name, count in others.items()
-    ]
+    return [flag("software", name=name, tasks=count) for name, count in found.items()]
 
 
 def export(
@@ -157,15 +157,16 @@ def export(
         standing = {name: getattr(known, name, None) for name in ("tasks", "finished", "failed")}
         resume = known.resume if known is not None and known.finished < known.tasks else None
         inputs = {"folder": folder, "software": software}
-        print_json("export", inputs, {"path": to, "count": count, **standing, "resume": resume})
+        found = {"path": to, "count": count, **standing, "resume": resume, "others": rows.others}
+        print_json("export", inputs, found)
     else:
         print(f"{count} rows: {to}")
 
 
 def _say_what_is_left(rows: Table) -> None:
-    """One line on standard error if not every task that was asked for has rows."""
-    if rows.missing:
-        print(f"seqlaw: {rows.missing}", file=sys.stderr)
+    """On standard error: whether every task that was asked for has rows, and what other code recorded."""
+    for line in filter(None, (rows.missing, rows.left_out)):
+        print(f"seqlaw: {line}", file=sys.stderr)
 
 
 def fit(
@@ -196,12 +197,22 @@ def fit(
     found = fit_power_law(rows[x], rows[y], window=_window(window), level=level, offset=offset)
     flags = _repeated(rows[x], found.window)
     if json:
-        inputs = {"file": file, "x": x, "y": y, "where": where or [], "offset": offset, "level": level}
-        print_json("fit", inputs, dataclasses.asdict(found) | {"flags": flags})
+        inputs = {
+            "file": file,
+            "x": x,
+            "y": y,
+            "where": where or [],
+            "offset": offset,
+            "level": level,
+            "software": software,
+        }
+        se_is = "curvature" if _certain(rows) else "standard error"
+        print_json("fit", inputs, dataclasses.asdict(found) | {"se_is": se_is}, flags)
         return
+    certain = _certain(rows)
     lines: list[tuple[Any, ...]] = [
-        ("slope", found.slope, f"± {found.se:.2g}"),
-        (f"{level:.0%} interval", found.low, found.high),
+        ("slope", found.slope, f"{'curvature' if certain else '±'} {found.se:.2g}"),
+        (f"{level:.0%} {'range of straight lines' if certain else 'interval'}", found.low, found.high),
         ("scale", found.scale, ""),
     ]
     if offset:
@@ -212,39 +223,30 @@ def fit(
     print_flags(flags)
 
 
-def _repeated(x: Any, window: tuple[float, float]) -> list[str]:
+def _certain(rows: Any) -> bool:
+    """Whether nothing was drawn for the rows: what lies beside a line is then no chance but curvature."""
+    rungs = set(rows["rung"]) if "rung" in rows else set()
+    return bool(rungs) and all(rung in RUNGS and not RUNGS[rung].draws for rung in rungs)
+
+
+def _repeated(x: Any, window: tuple[float, float]) -> list[Flag]:
     """A flag where the grid varies something else too: its rows would count as independent points."""
     used = x[x.between(*window)]
     if used.nunique() == len(used):
         return []
-    return [
-        f"repeated: {len(used)} rows at {used.nunique()} values of {x.name}. If something else varies among "
-        "them, the interval means nothing: choose one value of it with --where"
-    ]
+    return [flag("repeated", rows=len(used), values=used.nunique(), column=str(x.name))]
 
 
 def _table(file: str, software: str | None) -> Any:
     """The rows of a file or a folder, as a DataFrame."""
-    pd = library("pandas")
-    path = Path(file)
-    if path.is_dir():
-        found = load(path, software=software)
+    if Path(file).is_dir():
+        found = load(file, software=software)
         found.require_rows()
         _say_what_is_left(found)
         return found.frame
     if software is not None:
         raise InputError("software", "goes with a sweep's folder, not with a file", software)
-    readers = {".parquet": pd.read_parquet, ".csv": pd.read_csv}
-    if path.suffix not in readers:
-        raise InputError("file", "must be a .parquet or .csv file or a sweep's folder", file)
-    try:
-        return readers[path.suffix](path)
-    except FileNotFoundError:
-        raise InputError("file", "must exist", file) from None
-    except pd.errors.EmptyDataError:
-        raise InputError("file", "must hold rows", f"the empty {file}") from None
-    except (OSError, ValueError) as error:
-        raise InputError("file", f"must be readable ({str(error).splitlines()[0]})", file) from None
+    return read_table(file)
 
 
 def _selected(rows: Any, conditions: list[str]) -> Any:

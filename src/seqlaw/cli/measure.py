@@ -7,21 +7,16 @@ from typing import Annotated, Any
 
 import typer
 
-from seqlaw.advice.advise import advise
-from seqlaw.advice.held_out import HeldOut, held_out
+from seqlaw.answers.advice import Advised, advise
+from seqlaw.answers.held_out import held_out
+from seqlaw.answers.measurement import measure as measure_sequences
+from seqlaw.answers.measurement import save_teacher as save
+from seqlaw.answers.style import check_path
 from seqlaw.cli.options import Json, Plot, Seed, size
-from seqlaw.cli.output import print_flags, print_json, print_table, print_text
-from seqlaw.measuring.exponents import LAWS
-from seqlaw.measuring.measure import LEVEL, Measurement
-from seqlaw.measuring.measure import measure as measure_sequences
-from seqlaw.measuring.saving import check_teacher_path
-from seqlaw.measuring.saving import save_teacher as save
-from seqlaw.measuring.verdict import LOOKS, data_words, regime_words
-from seqlaw.model.amount import amount
+from seqlaw.cli.output import show
 from seqlaw.model.checks import InputError, positive
 from seqlaw.model.schedule import GAMMA, STEPS, WSD
-
-NUMBERS = ("alpha", "theta", "r", "rho", "c_xi", "c_0")
+from seqlaw.sequences.saving import check_teacher_path
 
 
 def measure(
@@ -78,8 +73,6 @@ def measure(
         if value is not None and compute is not None:
             raise InputError(field, "cannot be given together with --compute, which chooses it", value)
     if plot is not None:
-        from seqlaw.plot import check_path
-
         check_path(plot)
     if save_teacher is not None:
         check_teacher_path(save_teacher)
@@ -87,9 +80,7 @@ def measure(
     advice = advise(found, M=M, schedule=WSD(gamma=GAMMA, L=L or STEPS), **budgets)
     compared = held_out(file, seed=seed) if check else None
     if plot is not None:
-        from seqlaw.plot import draw_spectra
-
-        draw_spectra(found, plot)
+        found.save_plot(plot)
     refusal = None
     if save_teacher is not None:
         try:
@@ -97,104 +88,16 @@ def measure(
         except InputError as error:  # said after the measurement, which stands without the file
             refusal = InputError(error.field, f"saved nothing: it {error.rule}", error.value)
     saved = save_teacher if refusal is None else None
-    if json:
-        print_json(
-            "measure",
-            {"file": file, **budgets, "M": M, "L": L, "centre": centre, "seed": seed},
-            _fields(found, advice.words, compared) | {"teacher_file": saved},
-        )
-    else:
-        _print(found)
-        for sentence in advice.words:
-            print_text(sentence)
-        if compared is not None:
-            _print_held_out(compared)
-        print_flags(found.flags)
-        if saved is not None:
-            print(f"{found.modes.d} modes saved: {saved}")
+    answer = Advised(
+        asked={"file": file, **budgets, "M": M, "L": L, "centre": centre, "seed": seed},
+        measurement=found,
+        advice=advice,
+        held_out=compared,
+        teacher_file=saved,
+    )
+    show(answer, as_json=json)
+    if saved is not None and not json:
+        print(f"{found.modes.d} modes saved: {saved}")
     if refusal is not None:
         sys.stdout.flush()
         raise refusal
-
-
-def _fields(found: Measurement, words: tuple[str, ...], compared: HeldOut | None) -> dict[str, Any]:
-    fields: dict[str, Any] = {
-        "N": found.N,
-        "P": list(found.P),
-        "states": list(found.P),
-        "D": found.D,
-        **{name: getattr(found, name) for name in NUMBERS},
-        "regime": found.regime,
-        "fit": {
-            "window": found.window,
-            "r2": found.r2,
-            "band": found.band,
-            "line": {
-                name: {"exponent": exponent, "scale": scale}
-                for name, (exponent, scale) in found.fitted.items()
-            },
-        },
-        "features": found.seen,
-        "reliable": found.reliable,
-        "checks": found.checks,
-        "advice": words,
-        "flags": found.flags,
-    }
-    if compared is not None:
-        fields["held_out"] = {
-            "rows": compared.rows,
-            "eval_length": compared.eval_length,
-            "tokens": compared.tokens,
-            "available": compared.available,
-            "M": compared.M,
-            "L": compared.schedule.L,
-            "null": compared.null,
-            "test_se": compared.test_se,
-            "best": {"measured": compared.best[0], "predicted": compared.best[1]},
-            "agreement": compared.agreement,
-            "flags": compared.flags,
-        }
-    return fields
-
-
-def _print(found: Measurement) -> None:
-    print_text(data_words(found))
-    print_text(f"{regime_words(found.regime)}; {LOOKS[found.seen]}")
-    windows = {pair[0]: found.window.get(pair[0]) for pair in LAWS.values()}
-    rows = []
-    for name in NUMBERS:
-        estimate, window = getattr(found, name), windows.get(name)
-        cells = ["-" if x is None else x for x in (estimate.value, estimate.low, estimate.high)]
-        fitted = "" if window is None else f"{window[0]}-{window[1]}, r2 {found.r2[name]:.3f}"
-        rows.append((name, *cells, fitted))
-    print_table(rows, header=("number", "value", "low", "high", "eigenvalues"))
-    print_text(f"low to high: {LEVEL:.0%} interval; eigenvalues: those that were fitted, and how well.")
-    holds = {True: "yes", False: "NO", None: ""}
-    print_table(
-        [(f"{c.name}: {c.words}", "-" if c.value is None else c.value, holds[c.holds]) for c in found.checks],
-        header=("check", "value", "holds"),
-    )
-
-
-def _print_held_out(compared: HeldOut) -> None:
-    print_table(
-        [
-            (
-                amount(row.P),
-                amount(row.N),
-                row.measured,
-                f"± {row.se:.2g}",
-                row.predicted,
-                row.measured / row.predicted,
-            )
-            for row in compared.rows
-        ],
-        header=("P", "N", "measured", "se", "predicted", "ratio"),
-        title=f"Held-out loss at length {amount(compared.eval_length)} of students of width "
-        f"{amount(compared.M)} (all features) after {amount(compared.schedule.L)} steps on "
-        f"{amount(compared.tokens)} tokens (test sequences: ± {compared.test_se:.2g}, common to all; "
-        f"predicting nothing: {compared.null:.5g})",
-    )
-    for sentence in compared.words:
-        print_text(sentence)
-    print_flags(compared.flags)

@@ -9,17 +9,16 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
+from seqlaw.files import load_teacher, make_schedule
 from seqlaw.model.checks import InputError, whole
 from seqlaw.model.schedule import GAMMA, STEPS, Schedule
 from seqlaw.model.setting import Setting
-from seqlaw.model.teacher import MODES, PRESETS, Modes, Teacher
-from seqlaw.rungs.threads import cores
-from seqlaw.spec import load_teacher, make_schedule
+from seqlaw.model.teacher import MODES, Modes, Teacher
+from seqlaw.model.threads import cores
 
 OPTIONS = {
     "M": "-M/--width",
@@ -121,28 +120,23 @@ class TeacherOptions:
             raise InputError(name, "cannot change a teacher given as arrays", value)
         return dataclasses.replace(teacher, **given)
 
-    def describe(self, teacher: Teacher | Modes) -> str:
-        """One line that says which teacher a result is about; a preset has its name."""
-        if isinstance(teacher, Modes):
-            return f"Teacher: {teacher.d} modes from {Path(self.teacher).name}"
-        name = next((f" {name}" for name, preset in PRESETS.items() if preset == teacher), "")
-        usual = " (the default)" if teacher == PRESETS[TeacherOptions.teacher] else ""
-        numbers = " ".join(f"{f.name}={getattr(teacher, f.name):g}" for f in dataclasses.fields(Teacher))
-        return f"Teacher{name}{usual}: {numbers}"
-
 
 @dataclass(frozen=True, kw_only=True)
 class KindOptions:
     """Which kind of schedule."""
 
-    schedule: Annotated[str, typer.Option(help="wsd, block, constant or cosine.", metavar="NAME")] = "wsd"
+    schedule: Annotated[
+        str, typer.Option(help="wsd, block, constant, cosine, or your own by import path.", metavar="NAME")
+    ] = "wsd"
     gamma: Annotated[float, typer.Option(help="Peak step size.")] = GAMMA
     warmup: Annotated[float | None, typer.Option(help="wsd: warm-up fraction.  [default: 0.1]")] = None
     decay: Annotated[float | None, typer.Option(help="wsd: decay fraction.  [default: 0.2]")] = None
 
     def build_kind(self, L: float | None = 10**6, R: float | None = None) -> Schedule:
         """The schedule with L steps or horizon R; a plan chooses its own L."""
-        return make_schedule(self.schedule, gamma=self.gamma, L=L, R=R, warmup=self.warmup, decay=self.decay)
+        return make_schedule(
+            self.schedule, gamma=self.gamma, L=L, R=R, shape={"warmup": self.warmup, "decay": self.decay}
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

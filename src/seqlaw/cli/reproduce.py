@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 
-from seqlaw.cli.lab import others_words
 from seqlaw.cli.options import Jobs, Json, Seed, jobs_or_all
-from seqlaw.cli.output import print_flags, print_json, print_table, print_text
+from seqlaw.cli.output import show
 from seqlaw.cli.progress import work_bar
 from seqlaw.rungs.ask import RUNGS
 
@@ -45,14 +44,12 @@ def reproduce(
     Example: seqlaw reproduce --out results/paper
     """
     from seqlaw.paper.reproduce import reproduce as run
-    from seqlaw.paper.table import NAMES, cells, ratio_cells
 
-    letters = panels.replace(",", "").replace(" ", "")
     with work_bar() as bar:
-        result, files, seconds = run(
+        answer = run(
             out,
             rung=rung,
-            panels=list(letters),
+            panels=list(panels.replace(",", "").replace(" ", "")),
             quick=quick,
             replicate=replicate,
             overlay=overlay or (),
@@ -63,48 +60,4 @@ def reproduce(
             step=bar.step,
             notice=lambda line: print(f"seqlaw: {line}", file=sys.stderr),
         )
-    if json:
-        inputs = {
-            "out": out,
-            "rung": rung,
-            "panels": letters,
-            "quick": quick,
-            "replicate": replicate,
-            "overlay": overlay or [],
-            "seed": seed,
-        }
-        rest = {"files": [str(path) for path in files], "seconds": seconds}
-        print_json("reproduce", inputs, result.document() | rest)
-        return
-    names = [f"{row.regime:<3}{NAMES[row.quantity]} vs. {row.against}" for row in result.slopes]
-    print_table(
-        [(name, *cells(row)[2:]) for name, row in zip(names, result.slopes, strict=True)],
-        header=("slope of", "here", "± se", "guide", "paper", "its guide", "z"),
-        title=f"Log–log slopes, {rung} rung, seed {seed}",
-    )
-    if replicate > 1:
-        print_table(
-            [
-                (name, f"{row.replicate_mean:.4f}", f"{row.replicate_spread:.2g}", f"{row.paper_slope:.3f}")
-                for name, row in zip(names, result.slopes, strict=True)
-            ],
-            header=("slope of", "mean", "spread", "paper"),
-            title=f"The same over {replicate} replicates, seeds {seed} to {seed + replicate - 1}",
-        )
-    if result.agreement:
-        print_table(
-            ratio_cells(result.agreement),
-            header=("Regime II", "mean [least, largest]", "paper"),
-            title="Measured over guide",
-        )
-    print_text(
-        "z: distance from the paper's slope, in standard deviations of such a difference"
-        + ("; not given on the smaller grid, whose slopes are others." if quick else ".")
-    )
-    clipped = f"in {result.clipping:.1%} of the rows" if result.clipping else "nowhere"
-    print_text(f"The safeguard clipped the step size {clipped} (in the paper nowhere).")
-    if bar.others:
-        print_flags(others_words(bar.others))
-    print(f"Written in {seconds:.1f} s:")
-    for path in files:
-        print(path)
+    show(answer, as_json=json)

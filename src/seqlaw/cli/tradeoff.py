@@ -7,6 +7,9 @@ from typing import Annotated
 
 import typer
 
+from seqlaw.answers.style import check_path, new_figure, save
+from seqlaw.answers.tradeoff import Tradeoff
+from seqlaw.answers.tradeoff import tradeoff as split_tokens
 from seqlaw.cli.options import (
     Json,
     ModeCount,
@@ -19,21 +22,11 @@ from seqlaw.cli.options import (
     takes,
     width_or_default,
 )
-from seqlaw.cli.output import (
-    merge_flags,
-    print_flags,
-    print_json,
-    print_table,
-    print_text,
-)
-from seqlaw.cli.risk import regime_words
-from seqlaw.model.amount import amount
+from seqlaw.cli.output import show
 from seqlaw.model.checks import InputError, positive, whole
 from seqlaw.model.setting import Setting
-from seqlaw.model.teacher import LONGEST, PRESETS
-from seqlaw.planning.tradeoff import OWN, split_lengths
-from seqlaw.planning.tradeoff import tradeoff as split_tokens
-from seqlaw.plot import check_path
+from seqlaw.model.teacher import LONGEST
+from seqlaw.planning.tradeoff import split_lengths
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -94,50 +87,15 @@ def tradeoff(
             raise InputError("shortest", f"must be at most {words}, {limit}", least)
     lengths = split_lengths(budget, whole("points", points, least=2, most=1000), least=least, most=most)
     answer = split_tokens(setting, budget, lengths=lengths, eval_lengths=common)
-    flags = merge_flags(answer.flags, "P", [row.P for row in answer.rows])
     if plot is not None:
-        from seqlaw.plot import draw_tradeoff
+        draw(answer, plot)
+    show(answer, as_json=json)
 
-        answers = [answer]
-        if teacher in PRESETS.values():  # a preset as it is: show the other beside it
-            others = [dataclasses.replace(setting, teacher=t) for t in PRESETS.values() if t != teacher]
-            answers += [split_tokens(other, budget, lengths=lengths, eval_lengths=common) for other in others]
-        draw_tradeoff(answers, plot)
-    if json:
-        rows = [
-            {
-                k: getattr(row, k)
-                for k in ("P", "N", "tested", "eval_length", "approx", "bias", "variance", "reducible")
-            }
-            for row in answer.rows
-        ]
-        print_json(
-            "tradeoff",
-            {
-                "teacher": teacher,
-                "M": setting.M,
-                "d": setting.d,
-                "schedule": setting.schedule,
-                "tokens": budget,
-                "lengths": lengths,
-                "tests": common,
-            },
-            {"regime": answer.regime, "rows": rows, "best": answer.best, "flags": flags},
-        )
-        return
-    print_text(options.describe(teacher))
-    names = [OWN, *(str(P) for P in common)]
-    table = []
-    for k, P in enumerate(lengths):
-        table.append((amount(P), amount(budget // P), *(answer.curve(name)[k].reducible for name in names)))
-    print_table(
-        table,
-        header=("P", "N", "at own length", *(f"at {P}" for P in common)),
-        title=f"{regime_words(setting)}: reducible risk at {amount(budget)} tokens, "
-        f"M={amount(setting.M)}, d={amount(setting.d or 0)}, {amount(setting.schedule.L)} steps",
-    )
-    for name in names:
-        low, high = answer.best[name]
-        where = "its own length" if name == OWN else f"length {amount(int(name))}"
-        print(f"tested at {where}: best P {amount(low)}{'' if low == high else f' to {amount(high)}'}")
-    print_flags(flags)
+
+def draw(answer: Tradeoff, path: str) -> None:
+    """The picture, of a preset with the other one beside it."""
+    count, width, height = answer.pictures
+    figure, grid = new_figure(width, height, 1, count)
+    answer.draw_beside(list(grid.flat), answer.other_presets())
+    answer.decorate(figure)
+    save(figure, path)

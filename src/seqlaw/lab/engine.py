@@ -19,11 +19,13 @@ from collections.abc import Callable, Iterator, Sequence
 from multiprocessing import resource_tracker
 from typing import Any, TypeAlias
 
-from seqlaw.lab.errors import EngineError, library
+from seqlaw.lab.errors import EngineError
 from seqlaw.lab.grid import Task
-from seqlaw.lab.software import software
+from seqlaw.lab.software import function_path
 from seqlaw.lab.store import Outcome
-from seqlaw.lab.work import Function, Job, attempt, facts, one_blas_thread, run_group
+from seqlaw.lab.work import Function, Job, attempt, facts, run_group
+from seqlaw.model.checks import library
+from seqlaw.model.threads import one_thread
 
 Client: TypeAlias = Any  # of distributed, which is not typed, and imported only where it is needed
 Future: TypeAlias = Any
@@ -45,7 +47,7 @@ def in_process(function: Function, jobs: Sequence[Job], seed: int) -> Iterator[l
     batch: list[Outcome] = []
     last = time.monotonic()
     try:
-        with one_blas_thread():
+        with one_thread():
             for job in jobs:
                 batch.append(attempt(function, job, seed, machine))
                 if time.monotonic() - last > GROUP_SECONDS or len(batch) >= LARGEST_GROUP:
@@ -175,12 +177,12 @@ def on_cluster(
 
 
 def _at_fault(function: Function, job: Job) -> Outcome:
-    key, task = job
+    key, task, code = job
     reason = "WorkerDied: every worker that ran this task alone died (killed, crashed or out of memory)"
     return Outcome(
         key=key,
-        software=software(function, task),
-        module=function.__module__,
+        software=code,
+        function=function_path(function),
         task=task,
         seconds=0.0,
         machine=facts(),
@@ -265,8 +267,8 @@ class _Flight:
             raise EngineError("the scheduler is gone; run the same command again to go on") from None
         except (ImportError, AttributeError) as error:
             raise EngineError(f"a worker cannot load the task function: {error}") from error
-        for outcome in outcomes or ():
-            if outcome.software != (own := software(self._function, outcome.task)):
+        for outcome, (_, _, own) in zip(outcomes or (), group, strict=False):
+            if outcome.software != own:
                 raise EngineError(
                     f"a worker runs version {outcome.software} of the software and this driver {own}: "
                     "install the same on both"

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
-
-from seqlaw.model.checks import needs
-
 
 class LabError(Exception):
     """Base of the lab's errors: nothing that was acknowledged is lost when one is raised."""
@@ -18,11 +13,3 @@ class StoreError(LabError):
 
 class EngineError(LabError):
     """The workers cannot be started or reached, or run other software than the driver."""
-
-
-def library(name: str) -> Any:
-    """A library that seqlaw can do without, imported only where it is needed."""
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        raise LabError(f"this {needs(name, 'lab')}") from None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from seqlaw.lab.run import Summary
 
@@ -71,11 +73,6 @@ class WorkBar:
         kept = self._summary.done + self._summary.skipped + self._summary.failed
         return f"stopped: {kept} of {self._summary.tasks} tasks kept; the same command goes on"
 
-    @property
-    def others(self) -> dict[str, int]:
-        """What the folder holds of other software."""
-        return {} if self._summary is None else self._summary.others
-
     def left(self) -> str:
         """The time left, for people."""
         since = time.monotonic() - self._start - self._elapsed
@@ -118,13 +115,11 @@ def _notebook() -> Draw | None:
     """One line that is written over; None outside of a notebook."""
     if "IPython" not in sys.modules:
         return None
-    from IPython import get_ipython
-    from IPython.display import display
-
-    shell = get_ipython()
+    ipython: Any = importlib.import_module("IPython")
+    shell = ipython.get_ipython()
     if shell is None or not hasattr(shell, "kernel"):
         return None
-    line = display({"text/plain": ""}, raw=True, display_id=True)
+    line = ipython.display.display({"text/plain": ""}, raw=True, display_id=True)
 
     def draw(share: float | None, text: str, left: Callable[[], str]) -> None:
         line.update({"text/plain": f"{text}  {left()}".rstrip()}, raw=True)

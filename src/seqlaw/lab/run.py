@@ -13,7 +13,7 @@ from types import FrameType
 
 from seqlaw.lab.engine import Cost, Notice, in_process, joined_cluster, local_cluster, on_cluster
 from seqlaw.lab.grid import Task, key
-from seqlaw.lab.software import require_unchanged, software, with_named
+from seqlaw.lab.software import function_path, require_unchanged, software, with_named
 from seqlaw.lab.store import Outcome, Store, recorded
 from seqlaw.lab.work import Function, Job
 
@@ -74,15 +74,15 @@ def run(
     if dry_run:
         good, bad = recorded(Path(folder), planned)
         bad = set() if retry_failed else bad
-        left = _left(named, good, bad)
-        announce(len(named), [task for _, task in left])
+        left = _left(named, planned, good, bad)
+        announce(len(named), [task for _, task, _ in left])
         return _Tally(start, named, good, bad, {}, left, cost).summary()
     require_unchanged()
     opened = Store(
         Path(folder),
         seed=seed,
         software=own,
-        module=function.__module__,
+        function=function_path(function),
         planned=planned,
         resume=resume,
         note=note,
@@ -90,8 +90,8 @@ def run(
     with opened as store, _shield() as shield:
         good, bad = store.known()
         bad = set() if retry_failed else bad
-        todo = _left(named, good, bad)
-        announce(len(named), [task for _, task in todo])
+        todo = _left(named, planned, good, bad)
+        announce(len(named), [task for _, task, _ in todo])
         if cost is not None:
             todo.sort(key=lambda job: -cost(job[1]))
         tally = _Tally(start, named, good, bad, store.others(), todo, cost)
@@ -118,8 +118,9 @@ def run(
         return tally.summary()
 
 
-def _left(named: dict[str, Task], good: set[str], bad: set[str]) -> list[Job]:
-    return [(name, task) for name, task in named.items() if name not in good and name not in bad]
+def _left(named: dict[str, Task], planned: dict[str, str], good: set[str], bad: set[str]) -> list[Job]:
+    known = good | bad
+    return [(name, task, planned[name]) for name, task in named.items() if name not in known]
 
 
 class _Tally:
@@ -138,7 +139,7 @@ class _Tally:
         self._start, self._tasks, self._others = start, len(named), others
         self._done, self._skipped, self._failed = 0, len(good & named.keys()), len(bad & named.keys())
         self._cost = cost or (lambda task: 1.0)
-        self._worked, self._work = 0.0, sum(self._cost(task) for _, task in todo)
+        self._worked, self._work = 0.0, sum(self._cost(task) for _, task, _ in todo)
 
     def add(self, batch: list[Outcome]) -> None:
         lost = sum(outcome.error is not None for outcome in batch)

@@ -1,8 +1,9 @@
 """Which code made a number: a package's version, and a fingerprint of the source that a task runs.
 
 A changed formula must never return an old number, so the fingerprint is of the source itself: the module of a
-task's function and all that it imports of its own package and of seqlaw. Comments count too: a task run once
-too often costs little. A wheel, a checkout and an editable installation of the same files have the same one.
+task's function, and all that it imports of its own package, of seqlaw and of the user's other files (not of
+the libraries). Comments count too: a task run once too often costs little. A wheel, a checkout and an
+editable installation of the same files have the same fingerprint. Nothing is imported to read it.
 """
 
 from __future__ import annotations
@@ -10,12 +11,16 @@ from __future__ import annotations
 import ast
 import functools
 import hashlib
-import importlib
 import importlib.util
-from collections.abc import Callable, Iterator
+import os
+import site
+import struct
+import sys
+import sysconfig
+from collections.abc import Callable, Iterable, Iterator
 from importlib.machinery import ModuleSpec
 from pathlib import Path
-from types import CodeType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import seqlaw
@@ -23,19 +28,36 @@ from seqlaw.lab.errors import StoreError
 from seqlaw.lab.grid import Task
 from seqlaw.model.extension import IMPORT_PATH
 
-_read: dict[Path, float] = {}  # the files behind this process's fingerprints, and when each was written
+CODE = ("schedule", "rung")
+"""The parameters of a task that may name code of the user's, `mymodule:Linear`."""
+_HOME = seqlaw.__name__
+_PLACES = ("stdlib", "platstdlib", "purelib", "platlib")
+_LIBRARIES = {
+    Path(path).resolve() for path in (*map(sysconfig.get_path, _PLACES), site.getusersitepackages())
+}
+_prints: dict[str, str] = {}  # fingerprints, computed once a process
+_read: dict[Path, tuple[str, float]] = {}  # the files behind this process's fingerprints: module, time
+
+
+def function_path(function: Callable[..., Any]) -> str:
+    """`module:name` of a task's function."""
+    inner = _unwrapped(function)
+    return f"{inner.__module__}:{inner.__qualname__}"
 
 
 def software(function: Callable[..., Any], task: Task | None = None) -> str:
     """`0.2.0+1f0c2a7b9d3e`: the version and the fingerprint of what a function runs, then as `with_named`."""
-    module = function.__module__
-    return with_named(_joined(module, fingerprint(module) or _code_print(function.__code__)), task)
+    own = software_of(function_path(function))
+    if not own or function is not _unwrapped(function):
+        own = _joined(_unwrapped(function).__module__, _digest([_print(function, set())]))
+    return with_named(own, task)
 
 
-def software_of(module: str, task: Task | None = None) -> str:
-    """The same for a function of this module; empty where the module has no source (a notebook's)."""
+def software_of(path: str, task: Task | None = None) -> str:
+    """The same for the function of this path; empty where its module has no source (a notebook's)."""
+    module, _, name = path.partition(":")
     found = fingerprint(module)
-    return with_named(_joined(module, found), task) if found else ""
+    return with_named(_joined(module, _digest([found.encode(), name.encode()])), task) if found else ""
 
 
 def with_named(own: str, task: Task | None) -> str:
@@ -44,79 +66,121 @@ def with_named(own: str, task: Task | None) -> str:
     return "+".join([own, *(f"{name}.{fingerprint(name)}" for name in sorted(named))]) if named else own
 
 
-def _joined(module: str, source: str) -> str:
-    package = importlib.import_module(module.partition(".")[0])
-    return f"{getattr(package, '__version__', '')}+{source}"
-
-
-def named_modules(value: dict[str, Any] | list[Any] | None) -> set[str]:
-    """The modules that a task names: every text `module:Name` in it is code that it runs."""
+def named_modules(task: Task | None) -> set[str]:
+    """The modules of the user's that a task, or one of its points, names."""
     named = set[str]()
-    for one in value.values() if isinstance(value, dict) else value or ():
-        kind = type(one)  # most values are numbers, and a sweep has up to a million
-        if kind is str and ":" in one:
-            found = IMPORT_PATH.fullmatch(one)
-            named |= {found["module"]} if found else set()
-        elif kind is list or kind is dict:
-            named |= named_modules(one)
+    for one in [task or {}, *(task or {}).get("points", ())]:
+        for name in CODE:
+            found = IMPORT_PATH.fullmatch(one.get(name, ""))
+            if found:
+                named.add(found["module"])
     return named
 
 
-@functools.cache
+def _joined(module: str, source: str) -> str:
+    package = sys.modules.get(module.partition(".")[0])
+    return f"{getattr(package, '__version__', '')}+{source}"
+
+
 def fingerprint(module: str) -> str:
     """The first 48 bits of the SHA-256 of a module's source and of what it imports; empty without a file."""
-    sources = _sources(module)
-    if module not in sources:
-        return ""
-    return _digest(f"{name}\0{len(text)}\0".encode() + text for name, text in sorted(sources.items()))
+    if module not in _prints:
+        sources = _sources(module)
+        if module not in sources:
+            return ""  # and asked again: it may be found later
+        parts = (f"{name}\0{len(text)}\0".encode() + text for name, text in sorted(sources.items()))
+        _prints[module] = _digest(parts)
+    return _prints[module]
 
 
 def require_unchanged() -> None:
     """Refuse to record numbers of code that was edited after this process had loaded it."""
-    for path, written in _read.items():
-        if path.stat().st_mtime != written:
+    for path, (module, written) in _read.items():
+        loaded = sys.modules.get(module)
+        ours = module.partition(".")[0] == _HOME
+        stale = path.stat().st_mtime != written or (ours and written > seqlaw._loaded)
+        if loaded is not None and (stale or _compiled_from_another(loaded, path)):
             raise StoreError(
                 f"{path} has changed since it was loaded here: start Python again, or the numbers of the old "
                 "code would be recorded as the new code's"
             )
 
 
-def _sources(module: str) -> dict[str, bytes]:
-    """The source of a module and, in turn, of what it imports of its own package and of seqlaw, by name.
+def _compiled_from_another(module: ModuleType, path: Path) -> bool:
+    """Whether the compiled file that came with the import is of another source than the one there now.
 
-    The package `seqlaw` itself is left out: it lists public names, and would bring all of them along.
+    Nobody knows where compiled files are not written: an old one may lie there.
     """
-    packages = {module.partition(".")[0], seqlaw.__name__}
+    cached = getattr(module, "__cached__", None)
+    if cached is None or sys.dont_write_bytecode or not os.access(cached, os.W_OK):
+        return False
+    head = Path(cached).read_bytes()[:16]
+    if len(head) < 16 or head[4:8] != b"\0\0\0\0":  # checked by hash, not by time
+        return False
+    written, size = struct.unpack("<II", head[8:])
+    now = path.stat()
+    return bool((written, size) != (int(now.st_mtime) & 0xFFFFFFFF, now.st_size & 0xFFFFFFFF))
+
+
+def _sources(module: str) -> dict[str, bytes]:
+    """The source of a module, of its packages and, in turn, of what it imports, by name.
+
+    Of the package `seqlaw` only the names that are asked for count: all of it would bring every page along.
+    """
+    own = module.partition(".")[0]
     found: dict[str, bytes] = {}
     left = [module]
     while left:
         name = left.pop()
-        spec = None if name in found or name == seqlaw.__name__ else _spec(name)
+        if name in found or name == _HOME or not _is_followed(name, own):
+            continue
+        spec = _spec(name)
         if spec is None or spec.origin is None or not hasattr(spec.loader, "get_data"):
             continue
-        found[name] = _text(Path(spec.origin), spec)
+        found[name] = _text(spec)
+        left += [name.rpartition(".")[0]] if "." in name else []
         if spec.origin.endswith(".py"):
-            left += [other for other in _imported(spec, found[name]) if other.partition(".")[0] in packages]
+            left += _imported(spec, found[name])
     return found
 
 
+def _is_followed(name: str, own: str) -> bool:
+    """A module of the function's own package, of seqlaw, or in a file that is no library."""
+    top = name.partition(".")[0]
+    if top in (own, _HOME):
+        return True
+    spec = _spec(top)
+    if spec is None or spec.origin is None or not spec.has_location:
+        return False
+    return not any(library in Path(spec.origin).resolve().parents for library in _LIBRARIES)
+
+
 def _spec(name: str) -> ModuleSpec | None:
-    """Where a module is; None for what is no module (a name imported from one) or has no file.
+    """Where a module is, without importing it; None for what is no module, or has no file.
 
-    `__main__` counts as one without: in a notebook its file is the kernel's.
+    `__main__` is the script where there is one; in a notebook its file would be the kernel's.
     """
-    try:
-        return None if name == "__main__" else importlib.util.find_spec(name)
-    except (ImportError, ValueError):  # its parent is no package, or was made by hand
+    if name == "__main__":
+        file = getattr(sys.modules[name], "__file__", None)
+        script = file is not None and getattr(sys.modules[name], "__spec__", None) is None
+        return importlib.util.spec_from_file_location(name, file) if script and file else None
+    loaded = getattr(sys.modules.get(name), "__spec__", None)
+    if loaded is not None:
+        found: ModuleSpec = loaded
+        return found
+    parent = name.rpartition(".")[0]
+    inside = _spec(parent) if parent else None
+    if parent and (inside is None or inside.submodule_search_locations is None):
         return None
+    path = inside.submodule_search_locations if inside is not None else None
+    return next(filter(None, (finder.find_spec(name, path) for finder in sys.meta_path)), None)
 
 
-def _text(path: Path, spec: ModuleSpec) -> bytes:
+def _text(spec: ModuleSpec) -> bytes:
+    path = Path(str(spec.origin))
     text: bytes = spec.loader.get_data(str(path))  # type: ignore[union-attr]  # checked by the caller
     if path.exists():  # not inside a zip
-        _read[path] = path.stat().st_mtime
-        if spec.name.startswith(seqlaw.__name__ + ".") and _read[path] > seqlaw._loaded:
-            _read[path] = -1.0  # `require_unchanged` will say so
+        _read[path] = (spec.name, path.stat().st_mtime)
     return text.replace(b"\r\n", b"\n")
 
 
@@ -124,27 +188,77 @@ def _imported(spec: ModuleSpec, source: bytes) -> Iterator[str]:
     """Every module that a source may import, lazily or not; names of objects are among them."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            for alias in node.names:
+                yield from _public().values() if alias.name == _HOME else [alias.name]
         elif isinstance(node, ast.ImportFrom):
             base = node.module or ""
             if node.level:
                 base = importlib.util.resolve_name("." * node.level + base, spec.parent)
+            names = [alias.name for alias in node.names]
+            if base == _HOME:
+                yield from (_public().get(name, f"{_HOME}.{name}") for name in names)
+                continue
             yield base
-            yield from (f"{base}.{alias.name}" for alias in node.names)
+            yield from (f"{base}.{name}" for name in names)
 
 
-def _code_print(code: CodeType) -> str:
-    """The fingerprint of a function without a file (of a notebook, say): of its code alone."""
-    return _digest([code.co_code, repr(code.co_names).encode(), *map(_constant, code.co_consts)])
+@functools.cache
+def _public() -> dict[str, str]:
+    """The public names of seqlaw, each with the module that it comes from."""
+    spec = _spec(f"{_HOME}.public")
+    assert spec is not None
+    nodes = ast.walk(ast.parse(_text(spec)))
+    froms = [node for node in nodes if isinstance(node, ast.ImportFrom)]
+    return {alias.name: node.module or "" for node in froms for alias in node.names}
 
 
-def _constant(value: Any) -> bytes:
-    if isinstance(value, CodeType):
-        return _code_print(value).encode()
-    return repr(sorted(map(repr, value)) if isinstance(value, frozenset) else value).encode()
+def _unwrapped(function: Callable[..., Any]) -> Any:
+    return _unwrapped(function.func) if isinstance(function, functools.partial) else function
 
 
-def _digest(parts: Any) -> str:
+def _print(value: Any, seen: set[int]) -> bytes:
+    """What a value is, as far as it decides what a function without a file computes (a notebook's)."""
+    if id(value) in seen:
+        return b""
+    seen.add(id(value))
+    if isinstance(value, functools.partial):
+        inside = (value.func, value.args, *sorted(value.keywords.items()))
+        return b"".join(_print(one, seen) for one in inside)
+    if isinstance(value, ModuleType):
+        return _module_print(value.__name__)
+    module = getattr(value, "__module__", None)
+    if isinstance(value, (FunctionType, type)) and module not in (None, "__main__"):
+        return f"{module}.{value.__qualname__}.".encode() + _module_print(str(module))
+    if isinstance(value, FunctionType):
+        cells = [cell.cell_contents for cell in value.__closure__ or ()]
+        reached = [value.__globals__.get(name) for name in sorted(_names(value.__code__))]
+        parts = [value.__defaults__, value.__kwdefaults__, *cells, *reached]
+        return _code_print(value.__code__) + b"".join(_print(one, seen) for one in parts)
+    if isinstance(value, type):
+        return b"".join(_print(one, seen) for _, one in sorted(vars(value).items()) if callable(one))
+    if isinstance(value, (set, frozenset)):
+        return repr(sorted(map(repr, value))).encode()
+    return repr(value).encode()
+
+
+def _module_print(name: str) -> bytes:
+    """A module by name, with the source of what is no library."""
+    if name == _HOME:
+        return repr(sorted(map(fingerprint, set(_public().values())))).encode()
+    return f"{name}.{fingerprint(name) if _is_followed(name, _HOME) else ''}".encode()
+
+
+def _names(code: CodeType) -> set[str]:
+    inner = [_names(one) for one in code.co_consts if isinstance(one, CodeType)]
+    return set(code.co_names).union(*inner)
+
+
+def _code_print(code: CodeType) -> bytes:
+    consts = [_code_print(one) if isinstance(one, CodeType) else _print(one, set()) for one in code.co_consts]
+    return b"".join([code.co_code, repr(code.co_names).encode(), *consts])
+
+
+def _digest(parts: Iterable[bytes]) -> str:
     digest = hashlib.sha256()
     for part in parts:
         digest.update(part)

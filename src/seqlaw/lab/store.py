@@ -55,8 +55,8 @@ COMMIT;
 """
 _FROM_2_TO_3 = """
 BEGIN;
-ALTER TABLE results ADD COLUMN module TEXT NOT NULL DEFAULT '';
-ALTER TABLE runs ADD COLUMN module TEXT NOT NULL DEFAULT '';
+ALTER TABLE results ADD COLUMN function TEXT NOT NULL DEFAULT '';
+ALTER TABLE runs ADD COLUMN function TEXT NOT NULL DEFAULT '';
 ALTER TABLE runs ADD COLUMN driver TEXT NOT NULL DEFAULT '';
 ALTER TABLE planned ADD COLUMN version TEXT NOT NULL DEFAULT '';
 PRAGMA user_version = 3;
@@ -64,10 +64,10 @@ COMMIT;
 """
 _STANDING = """
 SELECT last.*, COUNT(*), COUNT(results.rows), COUNT(results.error)
-FROM (SELECT version, resume, {module} FROM runs ORDER BY id DESC LIMIT 1) AS last, planned
+FROM (SELECT version, resume, {function} FROM runs ORDER BY id DESC LIMIT 1) AS last, planned
 LEFT JOIN results ON results.version = {planned} AND results.key = planned.key
 """
-_COLUMNS = ("key", "version", "seed", "task", "rows", "error", "seconds", "finished", "machine", "module")
+_COLUMNS = ("key", "version", "seed", "task", "rows", "error", "seconds", "finished", "machine", "function")
 
 _REASONS = {
     "SQLITE_FULL": "the disk is full; what was recorded is kept: free some space and run the command again",
@@ -86,8 +86,8 @@ class Outcome:
     key: str
     software: str
     """The code that ran, by version and fingerprint."""
-    module: str
-    """Where its function is."""
+    function: str
+    """`module:name` of what ran."""
     task: Task
     seconds: float
     machine: str
@@ -108,8 +108,8 @@ class Record:
     seconds: float
     finished: str
     machine: dict[str, Any]
-    module: str
-    """Of the function that ran; empty in files of 0.1."""
+    function: str
+    """`module:name` of what ran; empty in files of 0.1."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -118,8 +118,8 @@ class Standing:
 
     version: str
     """The software that it ran."""
-    module: str
-    """Of the function that it ran; empty in files of 0.1."""
+    function: str
+    """`module:name` of what it ran; empty in files of 0.1."""
     tasks: int
     finished: int
     """With rows."""
@@ -141,7 +141,7 @@ class Store:
         *,
         seed: int,
         software: str,
-        module: str = "",
+        function: str = "",
         planned: Mapping[str, str] = MappingProxyType({}),
         resume: str = "",
         note: str = "",
@@ -167,9 +167,9 @@ class Store:
             with self._transaction() as database:
                 driver = f"process {os.getpid()} on {socket.gethostname()}"
                 database.execute(
-                    "INSERT INTO runs (started, version, module, seed, note, resume, driver) "
+                    "INSERT INTO runs (started, version, function, seed, note, resume, driver) "
                     "VALUES (?, ?, ?, ?, ?, ?, ?)",
-                    (_now(), software, module, seed, note, resume, driver),
+                    (_now(), software, function, seed, note, resume, driver),
                 )
                 database.execute("DELETE FROM planned")
                 database.executemany("INSERT INTO planned (key, version) VALUES (?, ?)", planned.items())
@@ -194,7 +194,7 @@ class Store:
                 f"INSERT OR REPLACE INTO results ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * 10)})",
                 [
                     (o.key, o.software, self.seed, compact(o.task), o.rows, o.error, o.seconds, finished,
-                     self._machine(o.machine), o.module)
+                     self._machine(o.machine), o.function)
                     for o in outcomes
                 ],
             )  # fmt: skip
@@ -244,7 +244,7 @@ def read(folder: Path) -> Iterator[Record]:
             old = database.execute("PRAGMA user_version").fetchone() == (2,)
             names = ", ".join(_COLUMNS[:-1] if old else _COLUMNS)
             for stored in database.execute(f"SELECT {names} FROM results ORDER BY rowid"):
-                key, version, seed, task, rows, error, seconds, finished, machine, *module = stored
+                key, version, seed, task, rows, error, seconds, finished, machine, *function = stored
                 yield Record(
                     key=key,
                     version=version,
@@ -255,7 +255,7 @@ def read(folder: Path) -> Iterator[Record]:
                     seconds=seconds,
                     finished=finished,
                     machine=machines[machine],
-                    module=module[0] if module else "",
+                    function=function[0] if function else "",
                 )
 
 
@@ -278,13 +278,13 @@ def standing(folder: Path) -> Standing | None:
         with contextlib.closing(_reader(path)) as database:
             # 0.1 had one software for all tasks of a driver.
             old = database.execute("PRAGMA user_version").fetchone() == (2,)
-            names = ("last.version", "''") if old else ("planned.version", "module")
-            query = _STANDING.format(planned=names[0], module=names[1])
-            version, resume, module, tasks, finished, failed = database.execute(query).fetchone()
+            names = ("last.version", "''") if old else ("planned.version", "function")
+            query = _STANDING.format(planned=names[0], function=names[1])
+            version, resume, function, tasks, finished, failed = database.execute(query).fetchone()
     if not tasks:
         return None
     return Standing(
-        version=version, module=module, tasks=tasks, finished=finished, failed=failed, resume=resume
+        version=version, function=function, tasks=tasks, finished=finished, failed=failed, resume=resume
     )
 
 
@@ -359,6 +359,8 @@ def _locked(folder: Path) -> FileLock:
     lock = FileLock(folder / LOCK, timeout=0, thread_local=False)
     try:
         lock.acquire()
+    except NotImplementedError:  # filelock's word for a file system without locks
+        raise StoreError(f"{folder}: this file system has no locks, which keep a second driver out") from None
     except Timeout:
         raise StoreError(f"{folder} is in use by {_holder(folder)}: one driver at a time") from None
     return lock

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from seqlaw.lab.errors import StoreError, library
+from seqlaw.lab.errors import StoreError
 from seqlaw.lab.grid import Task
-from seqlaw.lab.software import software_of
+from seqlaw.lab.software import fingerprint, named_modules, software_of
 from seqlaw.lab.store import Record, Standing, read, standing
+from seqlaw.model.checks import library
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,6 +36,8 @@ class Table:
     """The tasks that failed: their parameters and the `error`."""
     others: dict[str, int]
     """Tasks that other software recorded here, left out of the above."""
+    lost: tuple[str, ...]
+    """Modules of the user's that tasks name and that are not found from here."""
     standing: Standing | None
     """How much is done of what was asked for last; None if that is not known, or of other software."""
 
@@ -56,13 +59,21 @@ class Table:
         if not self.frame.empty:
             return
         if self.others:
-            names = ", ".join(f"{name} ({count} tasks)" for name, count in self.others.items())
-            first = next(iter(self.others))
-            raise StoreError(
-                f"no rows of this code, but of other software: {names}; --software {first} takes those, "
-                "--software all takes all, and the sweep run again computes them with this code"
-            )
+            raise StoreError(f"no rows of this code: {self.left_out}")
         raise StoreError(f"no rows yet: {self.missing or 'run the sweep again to get some'}")
+
+    @property
+    def left_out(self) -> str:
+        """What the folder holds of other software and how to take it, for people; empty if nothing."""
+        if not self.others:
+            return ""
+        names = ", ".join(f"{count} task{'s' * (count > 1)} of {name}" for name, count in self.others.items())
+        lost = f", which need{'s' * (len(self.lost) == 1)} {' and '.join(self.lost)}, not found from here"
+        first = next(iter(self.others))
+        return (
+            f"{names} {'is' if sum(self.others.values()) == 1 else 'are'} left out"
+            f"{lost if self.lost else ''}; --software {first} takes those, --software all takes all"
+        )
 
     @property
     def dataset(self) -> xr.Dataset:
@@ -86,8 +97,8 @@ def load(folder: Path | str, *, software: str | None = None, derived: Sequence[s
     counts = Counter(record.version for record in records)
     if software is None:
         now = _software_now(records)
-        chosen = [record for record in records if record.version == now(record.module, record.task)]
-        asked = asked if asked is not None and asked.version == now(asked.module, {}) else None
+        chosen = [record for record in records if record.version == now(record.function, record.task)]
+        asked = asked if asked is not None and asked.version == now(asked.function, {}) else None
     elif software == "all":
         chosen = records
     else:
@@ -115,17 +126,23 @@ def load(folder: Path | str, *, software: str | None = None, derived: Sequence[s
         parameters=names,
         failures=pd.DataFrame.from_records(failures),
         others=dict(others),
+        lost=_lost(record.task for record in records),
         standing=asked,
     )
 
 
-def _software_now(records: Iterable[Record]) -> Callable[[str, Task], str]:
-    """What would run a task of a module now; of code without a file (a notebook's) it is what ran last."""
-    last = {record.module: record.version for record in records}
+def _lost(tasks: Iterable[Task]) -> tuple[str, ...]:
+    named = {module for task in tasks for module in named_modules(task)}
+    return tuple(sorted(module for module in named if not fingerprint(module)))
 
-    def software(module: str, task: Task) -> str:
-        # Files of 0.1 do not know their module: nothing is theirs.
-        return (software_of(module, task) or last.get(module, "")) if module else ""
+
+def _software_now(records: Iterable[Record]) -> Callable[[str, Task], str]:
+    """What would run a task of a function now; of code without a file (a notebook's) it is what ran last."""
+    last = {record.function: record.version for record in records}
+
+    def software(function: str, task: Task) -> str:
+        # Files of 0.1 do not know their function: nothing is theirs.
+        return (software_of(function, task) or last.get(function, "")) if function else ""
 
     return software
 
@@ -196,6 +213,8 @@ def export(rows: Table, to: Path | str) -> int:
     to = Path(to)
     if to.suffix not in _WRITERS:
         raise StoreError(f"{to} must end in {' or '.join(FORMATS)}")
+    if to.suffix == ".parquet":
+        library("pyarrow")
     rows.require_rows()
     draft = to.with_name(f".{to.name}.{os.getpid()}{to.suffix}")
     try:

@@ -14,20 +14,23 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from seqlaw.lab.grid import Task, canonical, compact
-from seqlaw.lab.software import software
+from seqlaw.lab.software import function_path, software
 from seqlaw.lab.store import Outcome
+from seqlaw.model.threads import one_thread
 
 Function = Callable[[Task, int], list[dict[str, Any]]]
 """A task and a seed to tidy rows; importable or picklable, and a pure function of both."""
 
-Job = tuple[str, Task]
-"""A task and its key."""
+Job = tuple[str, Task, str]
+"""A task with its key and the software that is to answer it."""
 
 
 def attempt(function: Function, job: Job, seed: int, machine: str) -> Outcome:
     """Run one task; whatever it raises becomes the reason of its failure, so that the rest goes on."""
-    key, task = job
-    code = software(function, task)  # outside of what may fail: without it there is nothing to record
+    key, task, wanted = job
+    path = function_path(function)
+    # A function of a script or a notebook travels with its code: here is no file to tell it by.
+    code = wanted if path.startswith("__main__:") else software(function, task)
     start = time.perf_counter()
     rows = error = None
     try:
@@ -38,7 +41,7 @@ def attempt(function: Function, job: Job, seed: int, machine: str) -> Outcome:
     return Outcome(
         key=key,
         software=code,
-        module=function.__module__,
+        function=path,
         task=task,
         seconds=time.perf_counter() - start,
         machine=machine,
@@ -50,15 +53,8 @@ def attempt(function: Function, job: Job, seed: int, machine: str) -> Outcome:
 def run_group(function: Function, jobs: Sequence[Job], seed: int) -> list[Outcome]:
     """Run a group of tasks one after the other."""
     machine = facts()
-    with one_blas_thread():
+    with one_thread():
         return [attempt(function, job, seed, machine) for job in jobs]
-
-
-def one_blas_thread() -> Any:
-    """Bits depend on the number of BLAS threads, and more of them than cores cost far more than they give."""
-    from threadpoolctl import threadpool_limits
-
-    return threadpool_limits(limits=1)
 
 
 @functools.cache

@@ -1,0 +1,34 @@
+"""The setting and what is computed from it exactly; the names that builders of rungs need."""
+
+from seqlaw.model.assumptions import setting_flags, teacher_flags
+from seqlaw.model.descent import Moments, Spectrum, descend
+from seqlaw.model.filters import ramp_power_sums, sum_logs
+from seqlaw.model.flags import Flag, flag
+from seqlaw.model.randomness import generator
+from seqlaw.model.sketch import (
+    Problem,
+    gaussian_sketch,
+    position_moments,
+    sketched_problem,
+    sketched_problems,
+)
+from seqlaw.model.teacher import full_state_loss
+
+__all__ = [
+    "Flag",
+    "Moments",
+    "Problem",
+    "Spectrum",
+    "descend",
+    "flag",
+    "full_state_loss",
+    "gaussian_sketch",
+    "generator",
+    "position_moments",
+    "ramp_power_sums",
+    "setting_flags",
+    "sketched_problem",
+    "sketched_problems",
+    "sum_logs",
+    "teacher_flags",
+]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 from typing import Any
 
@@ -29,6 +30,14 @@ class MissingLibrary(ImportError):
 def needs(library: str, extra: str) -> str:
     """What to do about a library that is not installed, in one line for every kind of installation."""
     return f"needs {library}: pip install 'seqlaw[{extra}]' (from a checkout: pip install '.[{extra}]')"
+
+
+def library(name: str, extra: str = "lab") -> Any:
+    """A library that seqlaw can do without, imported only where it is needed."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise MissingLibrary(f"this {needs(name, extra)}") from None
 
 
 def real(field: str, value: Any) -> float:

@@ -16,10 +16,13 @@ def import_object(field: str, path: str) -> Any:
     found = IMPORT_PATH.fullmatch(path)
     if found is None:
         raise InputError(field, "must be an import path like mymodule:Name", path)
+    if found["module"] == "__main__":
+        raise InputError(field, "must lie in a module of its own, which workers can import", path)
     try:
         module = importlib.import_module(found["module"])
-    except ImportError as error:
-        raise InputError(field, f"must name a module that can be imported ({error})", path) from None
+    except (Exception, SystemExit) as error:  # whatever the user's module raises
+        kind = "" if isinstance(error, ImportError) else f"{type(error).__name__}: "
+        raise InputError(field, f"must name a module that can be imported ({kind}{error})", path) from None
     if not hasattr(module, found["name"]):
         raise InputError(field, f"must name something that {found['module']} has", path)
     return getattr(module, found["name"])

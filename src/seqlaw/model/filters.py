@@ -13,6 +13,7 @@ which keeps full relative precision for real and complex s however small, at O(1
 from __future__ import annotations
 
 import math
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -57,6 +58,16 @@ class Schedule(ABC):
     L: int
     name: ClassVar[str]
 
+    def __init_subclass__(cls, **named: Any) -> None:
+        super().__init_subclass__(**named)
+        if "_log_residual" in vars(cls):  # 0.1's name
+            warnings.warn(
+                f"seqlaw.Schedule: {cls.__name__}._log_residual is now log_psi",
+                DeprecationWarning,
+                stacklevel=2,
+            )
+            cls.log_psi = vars(cls)["_log_residual"]  # type: ignore[method-assign]  # as it was meant
+
     @abstractmethod
     def at(self, t: ArrayLike) -> Array:
         """The step sizes γ_t at steps t = 1 … L."""
@@ -72,7 +83,7 @@ class Schedule(ABC):
         return self.gamma * self.L
 
     @abstractmethod
-    def _log_residual(self, s: NDArray[Any]) -> NDArray[Any]:
+    def log_psi(self, s: NDArray[Any]) -> NDArray[Any]:
         """log ψ(s) for arguments that have been checked."""
 
     @classmethod
@@ -103,9 +114,9 @@ class Schedule(ABC):
     def safeguarded(self, norm: float) -> Self:
         """The same schedule scaled to the peak γ̄ = min(γ, 1/(2‖Ĝ‖)), for ‖Ĝ‖ = norm."""
         limit = 1 / (2 * positive("norm", norm))
-        return self if self.gamma <= limit else self._scaled(limit)
+        return self if self.gamma <= limit else self.scaled(limit)
 
-    def _scaled(self, gamma: float) -> Self:
+    def scaled(self, gamma: float) -> Self:
         return replace(self, gamma=gamma)  # type: ignore[type-var]  # every subclass is a dataclass
 
     def log_residual(self, s: ArrayLike) -> NDArray[Any]:
@@ -121,7 +132,7 @@ class Schedule(ABC):
                 f"must be at most {LARGEST_STEP} (take schedule.safeguarded(norm))",
                 self.gamma * largest,
             )
-        return self._log_residual(s)
+        return self.log_psi(s)
 
     def residual(self, s: ArrayLike) -> NDArray[Any]:
         """ψ(s) = Π_t (1 - γ_t s)."""

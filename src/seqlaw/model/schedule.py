@@ -56,7 +56,7 @@ class Constant(Schedule):
     def total(self) -> float:
         return self.gamma * self.L
 
-    def _log_residual(self, s: NDArray[Any]) -> NDArray[Any]:
+    def log_psi(self, s: NDArray[Any]) -> NDArray[Any]:
         return np.asarray(self.L * log1p(-self.gamma * s))
 
 
@@ -86,7 +86,7 @@ class Cosine(Schedule):
     def total(self) -> float:
         return self.gamma * (self.L + 1) / 2
 
-    def _log_residual(self, s: NDArray[Any]) -> NDArray[Any]:
+    def log_psi(self, s: NDArray[Any]) -> NDArray[Any]:
         return sum_logs(self._power_sums, self.gamma * s)
 
 
@@ -154,7 +154,7 @@ class WSD(Schedule):
         ramp, flat, fall = self.warmup_end, self.stable_end - self.warmup_end, self.L - self.stable_end
         return self.gamma * ((ramp + 1) / 2 + flat + (1 - 1 / self.L) / math.expm1(math.log(self.L) / fall))
 
-    def _log_residual(self, s: NDArray[Any]) -> NDArray[Any]:
+    def log_psi(self, s: NDArray[Any]) -> NDArray[Any]:
         return sum_logs(self._power_sums, self.gamma * s)
 
 
@@ -196,7 +196,7 @@ class BlockDecay(Schedule):
     def horizon(self) -> float:
         return self.gamma * self.L_eff
 
-    def _log_residual(self, s: NDArray[Any]) -> NDArray[Any]:
+    def log_psi(self, s: NDArray[Any]) -> NDArray[Any]:
         total = np.zeros_like(s)
         for size, length in zip(*self._blocks(), strict=True):
             total = total + length * log1p(-size * s)
@@ -256,10 +256,10 @@ class Explicit(Schedule):
     def horizon(self) -> float:
         return self.total
 
-    def _scaled(self, gamma: float) -> Self:
+    def scaled(self, gamma: float) -> Self:
         return replace(self, sizes=self.sizes * (gamma / self.gamma))
 
-    def _log_residual(self, s: NDArray[Any]) -> NDArray[Any]:
+    def log_psi(self, s: NDArray[Any]) -> NDArray[Any]:
         sizes, counts = np.unique(self.sizes, return_counts=True)
         total = np.zeros_like(s)
         rows = max(1, 2**20 // max(1, s.size))  # a block of a million logarithms at a time
@@ -286,8 +286,7 @@ def as_schedule(field: str, value: object) -> Schedule:
     if isinstance(value, Schedule):
         return value
     if isinstance(value, str):
-        make: Callable[..., Schedule] = schedule_kind(value, field=field)
-        return make(gamma=GAMMA, L=STEPS)
+        return build_schedule(schedule_kind(value, field=field), field, gamma=GAMMA, L=STEPS)
     raise InputError(field, f"must be one of {', '.join(SCHEDULES)}, or a Schedule", value)
 
 
@@ -301,8 +300,19 @@ def schedule_kind(name: str, *, field: str = "schedule") -> type[Schedule]:
     kind: Any = import_object(field, name)
     if not (isinstance(kind, type) and issubclass(kind, Schedule) and hasattr(kind, "__dataclass_fields__")):
         raise InputError(field, "must name a subclass of seqlaw.Schedule that is a dataclass", name)
+    if not {"gamma", "L"} <= set(kind.__dataclass_fields__):
+        raise InputError(field, "must name a schedule with the fields gamma and L", name)
     found: type[Schedule] = kind
     return found
+
+
+def build_schedule(kind: type[Schedule], field: str, **numbers: Any) -> Schedule:
+    """A schedule of these numbers; what a class of the user's lacks is an error about `field`."""
+    make: Callable[..., Schedule] = kind
+    try:
+        return make(**numbers)
+    except TypeError as error:  # abstract methods, further fields without a default
+        raise InputError(field, f"must be built from {', '.join(numbers)} ({error})", path_of(kind)) from None
 
 
 def kind_name(schedule: Schedule) -> str:

@@ -31,6 +31,10 @@ class Setting:
     schedule: Schedule
     d: float | None = None
     eval_length: int | None = None
+    batch: int | None = None
+    """Fresh trajectories a step; None, the only value yet, for the full batch in every step."""
+    lengths: None = None
+    """Mixtures and phases of lengths; none yet."""
 
     # Written out since it takes more than it keeps: a name becomes what it names.
     def __init__(
@@ -43,6 +47,8 @@ class Setting:
         schedule: Schedule | str,
         d: float | None = None,
         eval_length: int | None = None,
+        batch: None = None,
+        lengths: None = None,
     ) -> None:
         teacher = as_teacher("Setting.teacher", teacher)
         M, N, P = whole("M", M, most=WIDEST), whole("N", N, most=LARGEST), whole("P", P, most=LONGEST)
@@ -59,8 +65,12 @@ class Setting:
         if eval_length is not None:
             eval_length = whole("eval_length", eval_length, most=LONGEST)
         schedule = as_schedule("Setting.schedule", schedule)
+        for name, value in (("batch", batch), ("lengths", lengths)):
+            if value is not None:
+                raise InputError(name, "must be None in this version", value)
         # Past the frozen __setattr__, once.
         vars(self).update(teacher=teacher, M=M, N=N, P=P, schedule=schedule, d=d, eval_length=eval_length)
+        vars(self).update(batch=batch, lengths=lengths)
 
     @property
     def test_length(self) -> int:
@@ -80,3 +90,10 @@ class Setting:
         if self.d is None or self.d == math.inf:
             raise InputError("d", "must be finite on this rung (only `equivalent` takes inf)", self.d)
         return self.teacher.modes(int(self.d))
+
+
+def as_setting(field: str, value: object) -> Setting:
+    """A setting as it is; else an error that says what one is."""
+    if isinstance(value, Setting):
+        return value
+    raise InputError(field, "must be a Setting (a teacher, M, N, P, d and a schedule)", value)

@@ -115,6 +115,8 @@ class Modes:
     a: Array
     sigma_xi: Array
     sigma_0: Array
+    name: str = ""
+    """Where they come from, for people."""
 
     def __post_init__(self) -> None:
         for name in ("a", "sigma_xi", "sigma_0"):
@@ -195,7 +197,7 @@ class Modes:
 
 
 def as_teacher(field: str, value: object) -> Teacher | Modes:
-    """A teacher as it is, or the preset of that name (files: `seqlaw.spec.load_teacher`); else an error."""
+    """A teacher as it is, or the preset of that name (files: `seqlaw.files.load_teacher`); else an error."""
     if isinstance(value, (Teacher, Modes)):
         return value
     if isinstance(value, str) and value in PRESETS:

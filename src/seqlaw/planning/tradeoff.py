@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from seqlaw.model.checks import InputError, positive, whole
-from seqlaw.model.setting import Setting
+from seqlaw.model.flags import Flag
+from seqlaw.model.setting import Setting, as_setting
 from seqlaw.rungs.equivalent import equivalent_risks
 
 OWN = "own"
@@ -44,7 +45,8 @@ class Tradeoff:
     tokens: int
     rows: tuple[Split, ...]
     best: dict[str, tuple[int, int]]
-    flags: tuple[tuple[str, ...], ...]
+    flags: tuple[tuple[Flag, ...], ...]
+    """Of each row."""
 
     def curve(self, tested: str) -> list[Split]:
         return [row for row in self.rows if row.tested == tested]
@@ -67,6 +69,9 @@ def tradeoff(
 
     `setting` gives the teacher, M, d and the schedule; its own N, P and test length do not matter.
     """
+    as_setting("setting", setting)
+    if not isinstance(eval_lengths, Sequence):
+        raise InputError("eval_lengths", "must be a list of lengths", eval_lengths)
     budget = whole("tokens", positive("tokens", tokens), least=2)
     lengths = split_lengths(budget) if lengths is None else [whole("P", P) for P in lengths]
     if not lengths or max(lengths) > budget:

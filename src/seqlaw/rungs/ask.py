@@ -3,86 +3,64 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from seqlaw.model.checks import InputError, whole
-from seqlaw.model.setting import Setting
-from seqlaw.rungs.equivalent import equivalent_risks
-from seqlaw.rungs.exact import exact_risks
-from seqlaw.rungs.sampled import sampled_risks
+from seqlaw.model.extension import IMPORT_PATH, import_object, path_of
+from seqlaw.model.setting import Setting, as_setting
+from seqlaw.rungs.equivalent import Equivalent
+from seqlaw.rungs.exact import Exact
+from seqlaw.rungs.rung import AXES, Draws, Progress, Rung
+from seqlaw.rungs.sampled import Sampled
 from seqlaw.rungs.terms import Risk
 
-RUNGS = ("sampled", "exact", "equivalent")
-DRAWN = ("sampled", "exact")
-"""The rungs whose numbers depend on the seed."""
-AXES = ("M", "N", "P", "R")
-Progress = Callable[[int, int], None]
-"""What is told (done, total) data sets."""
+RUNGS: dict[str, Rung] = {rung.name: rung for rung in (Sampled(), Exact(), Equivalent())}
+
+
+def rung_of(given: str | Rung, *, field: str = "rung") -> Rung:
+    """A rung as it is, by name, or the user's own by import path (`mymodule:Name`)."""
+    if isinstance(given, Rung):
+        return given
+    if given in RUNGS:
+        return RUNGS[given]
+    if isinstance(given, str) and IMPORT_PATH.fullmatch(given):
+        found: Any = import_object(field, given)
+        found = found() if isinstance(found, type) else found
+        if isinstance(found, Rung):
+            return found
+        raise InputError(field, "must name a subclass of seqlaw.rungs.rung.Rung", given)
+    theorem = " (the theorem: seqlaw rates)" if given == "rates" else ""
+    raise InputError(field, f"must be one of {', '.join(RUNGS)}{theorem}", given)
+
+
+def rung_name(rung: Rung) -> str:
+    """What `rung_of` knows a rung by: its name, or the import path of one of the user's."""
+    return rung.name if RUNGS.get(rung.name) is rung else path_of(type(rung))
 
 
 def risks(
     settings: Sequence[Setting],
     *,
-    rung: str = "equivalent",
-    sketches: int = 4,
-    repetitions: int = 2,
-    seed: int = 0,
-    workers: int = 1,
+    rung: str | Rung = "equivalent",
+    draws: Draws | None = None,
     progress: Progress | None = None,
 ) -> list[Risk]:
-    """The risk of each setting on a rung; settings that can share work do.
-
-    `sampled` draws sketches and trajectories, on `workers` threads, and tells `progress`; `exact` draws
-    sketches only; `equivalent` draws nothing, and the options but `rung` mean nothing to it.
-    """
-    sketches, repetitions = whole("sketches", sketches), whole("repetitions", repetitions)
-    seed = whole("seed", seed, least=0)
-    if rung == "sampled":
-        return sampled_risks(
-            settings,
-            sketches=sketches,
-            repetitions=repetitions,
-            seed=seed,
-            workers=workers,
-            progress=progress,
-        )
-    if rung == "exact":
-        return exact_risks(settings, sketches=sketches, seed=seed)
-    if rung == "equivalent":
-        return equivalent_risks(settings)
-    theorem = " (the theorem: seqlaw rates)" if rung == "rates" else ""
-    raise InputError("rung", f"must be one of {', '.join(RUNGS)}{theorem}", rung)
+    """The risk of each setting on a rung, or the first refusal."""
+    asked = rung_of(rung)
+    for setting in settings:
+        as_setting("setting", setting)
+        if (refusal := asked.refuses(setting)) is not None:
+            raise refusal
+    return asked.risks(settings, Draws() if draws is None else draws, progress=progress)
 
 
-def risk(
-    setting: Setting,
-    *,
-    rung: str = "equivalent",
-    sketches: int = 4,
-    repetitions: int = 2,
-    seed: int = 0,
-    workers: int = 1,
-    progress: Progress | None = None,
-) -> Risk:
-    """The risk of one setting on a rung, as `risks` has it."""
-    return risks(
-        [setting],
-        rung=rung,
-        sketches=sketches,
-        repetitions=repetitions,
-        seed=seed,
-        workers=workers,
-        progress=progress,
-    )[0]
-
-
-def error_name(rung: str) -> str:
+def error_name(rung: str | Rung) -> str:
     """What the standard error of a slope is, on a rung: an error only where something was drawn."""
-    return "standard error" if rung in DRAWN else "curvature"
+    return "standard error" if rung_of(rung).draws else "curvature"
 
 
 def spaced(axis: str, low: float, high: float, points: int) -> list[float]:
@@ -101,33 +79,10 @@ def along(setting: Setting, axis: str, values: Sequence[float]) -> list[Setting]
 
     A test length that was chosen stays; one that was not follows P.
     """
+    as_setting("setting", setting)
     if axis not in AXES:
         raise InputError("along", f"must be one of {', '.join(AXES)}", axis)
     if axis == "R":
         return [replace(setting, schedule=setting.schedule.with_horizon(R)) for R in values]
     changes: list[dict[str, Any]] = [{axis: whole(axis, value)} for value in values]
     return [replace(setting, **change) for change in changes]
-
-
-def curve(
-    setting: Setting,
-    axis: str,
-    values: Sequence[float],
-    *,
-    rung: str = "equivalent",
-    sketches: int = 4,
-    repetitions: int = 2,
-    seed: int = 0,
-    workers: int = 1,
-    progress: Progress | None = None,
-) -> list[Risk]:
-    """The risk along one size (`along`: M, N, P or R) on a rung, as `risks` has it."""
-    return risks(
-        along(setting, axis, values),
-        rung=rung,
-        sketches=sketches,
-        repetitions=repetitions,
-        seed=seed,
-        workers=workers,
-        progress=progress,
-    )

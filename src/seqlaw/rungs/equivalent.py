@@ -13,20 +13,22 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from seqlaw.model.assumptions import setting_flags
 from seqlaw.model.checks import Array, InputError
+from seqlaw.model.flags import flag
 from seqlaw.model.schedule import Schedule
 from seqlaw.model.setting import Setting
+from seqlaw.model.threads import one_thread
 from seqlaw.rungs.resolvent import Contours, contours, is_long, real_kappa, spectral_edge
+from seqlaw.rungs.rung import BLOCK, Cost, Draws, Progress, Rung
 from seqlaw.rungs.score import lag_sums_at
 from seqlaw.rungs.spectral_sum import Rule, sum_rule
 from seqlaw.rungs.terms import Risk, frozen_filter_flags
-from seqlaw.rungs.threads import one_thread
 
 _LEAST_TRAINING = 1e-4
 """Σγ‖G‖ below which (1-ψ)², of order its square, drowns in the contour's 1e-13."""
@@ -62,6 +64,29 @@ def equivalent_risks(settings: Sequence[Setting], *, quick: bool = False) -> lis
             for index, risk in zip(chunk, _evaluate([settings[k] for k in chunk], fine, coarse), strict=True):
                 answers[index] = risk
     return [risk for risk in answers if risk is not None]
+
+
+class Equivalent(Rung):
+    """The expectation over the sketch too: no random number, O(1) in d, N, P and L."""
+
+    name: ClassVar[str] = "equivalent"
+    infinite: ClassVar[bool] = True
+    opening: ClassVar[str] = "Nothing was sampled: every number is a deterministic equivalent."
+    solid: ClassVar[str] = "Solid: deterministic equivalent."
+    key: ClassVar[str] = "equivalent rung, nothing sampled"
+    dashes: ClassVar[tuple[int, tuple[float, ...]]] = (0, (5, 1.5, 1, 1.5))
+
+    def risks(
+        self, settings: Sequence[Setting], draws: Draws, *, progress: Progress | None = None
+    ) -> list[Risk]:
+        return equivalent_risks(settings)
+
+    def quick(self, settings: Sequence[Setting]) -> list[Risk]:
+        return equivalent_risks(settings, quick=True)
+
+    def cost(self, settings: Sequence[Setting], draws: Draws) -> Cost:
+        first, more = (0.04, 0.02) if settings[0].d == math.inf else (0.01, 0.001)
+        return Cost(seconds=first + more * (len(settings) - 1), memory=BLOCK)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -295,32 +320,26 @@ def _moved_diagonal(own: Population, coarse: Rule, P_test: int, h: Array, path: 
     return np.asarray(diagonal)
 
 
-def _exact_check(setting: Setting) -> str:
-    """How to look at single sketches, in words: both rungs at one d, which the exact one can hold."""
-    if setting.d is not None and setting.d <= _CHECKABLE:
-        return " (check: `seqlaw risk --rung exact` at these sizes)"
-    if 8 * setting.M <= _CHECKABLE:
-        sizes = f"at these sizes but -d {8 * setting.M}"
-        return f" (check: `seqlaw risk` {sizes}, with --rung exact and with --rung equivalent)"
-    return ""
+def _exact_check(setting: Setting) -> dict[str, Any]:
+    """The d at which single sketches can be looked at on the exact rung: its own, 8M, or none."""
+    same = setting.d is not None and setting.d <= _CHECKABLE
+    d = setting.d if same else 8 * setting.M if 8 * setting.M <= _CHECKABLE else None
+    return {"check_d": d, "same_d": same}
 
 
 def _risk(setting: Setting, schedule: Schedule, row: dict[str, float]) -> Risk:
-    flags = [*setting_flags(setting), "cross: of lower order on this rung, reported as 0"]
+    flags = [*setting_flags(setting), flag("cross")]
     if schedule is not setting.schedule:
-        flags.append(f"safeguard: active, gamma scaled down to {schedule.gamma:.3g} = 1/(2||G||)")
+        flags.append(flag("safeguard", gamma=schedule.gamma))
     trained = schedule.total * row["edge"]
     if trained < _LEAST_TRAINING:
-        flags.append(f"untrained: sum(gamma) * ||G|| = {trained:.2g}, the variance is not resolved")
+        flags.append(flag("untrained", trained=trained))
         row["variance"] = max(row["variance"], 0.0)
     saturation = schedule.total * row["kappa"]
     if saturation > 1:
-        flags.append(
-            f"saturated: sum(gamma) * kappa(0) = {saturation:.3g} > 1, the smallest eigenvalues rule "
-            f"the bias and sketches scatter about this value{_exact_check(setting)}"
-        )
+        flags.append(flag("saturated", saturation=saturation, **_exact_check(setting)))
     if row["bias"] < FLOOR * row["source_energy"]:
-        flags.append(f"bias: below {FLOOR:g} of the source energy, reported as 0")
+        flags.append(flag("bias", floor=FLOOR))
         row["bias"] = 0.0
     learned = max(row["learned_dimensions"], math.ulp(0.0))
     tokens = row["effective_share"] * setting.N * setting.P / learned

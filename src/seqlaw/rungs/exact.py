@@ -5,19 +5,24 @@ The filter is frozen at G (the paper's leading order); the cross term is then of
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
+from typing import ClassVar
 
 import numpy as np
 
 from seqlaw.model.assumptions import setting_flags
+from seqlaw.model.checks import InputError
 from seqlaw.model.descent import Spectrum
+from seqlaw.model.flags import flag
 from seqlaw.model.schedule import Schedule, as_schedule
 from seqlaw.model.setting import Setting
 from seqlaw.model.sketch import Problem, gaussian_sketch, sketched_problem, weighted_square
+from seqlaw.model.threads import one_thread
 from seqlaw.rungs.rows import Row, columns, families, indices, summarise, with_sums
+from seqlaw.rungs.rung import BLOCK, Cost, Draws, Progress, Rung, sketch_memory
 from seqlaw.rungs.score import Score, score
 from seqlaw.rungs.terms import Risk, frozen_filter_flags
-from seqlaw.rungs.threads import one_thread
 
 DIAGNOSTICS = ("finite_filter_variance", "score_low", "score_high", "clipped", "tokens_per_dimension")
 
@@ -80,6 +85,59 @@ def _solved(
         for sketch in indices("sketches", sketches):
             S = gaussian_sketch(M, modes.d, seed=seed, index=sketch)
             yield family, sketch, {P: sketched_problem(modes, S, P) for P in lengths}
+
+
+class Exact(Rung):
+    """The expectation over trajectories in closed form, given sketches: O(d² M + M³) for any N, P and L."""
+
+    name: ClassVar[str] = "exact"
+    draws: ClassVar[tuple[str, ...]] = ("sketches",)
+    population: ClassVar[bool] = True
+    expectation: ClassVar[str] = "exact"
+    opening: ClassVar[str] = (
+        "No trajectory was sampled: variances are expectations in closed form for each sketch."
+    )
+    solid: ClassVar[str] = "Solid: averaged over the sketches, and in closed form over the trajectories."
+    key: ClassVar[str] = "exact rung, mean over sketches"
+    dashes: ClassVar[tuple[int, tuple[float, ...]]] = (0, (9, 2.5))
+
+    def risks(
+        self, settings: Sequence[Setting], draws: Draws, *, progress: Progress | None = None
+    ) -> list[Risk]:
+        return exact_risks(settings, sketches=draws.count("sketches"), seed=draws.seed)
+
+    def rows(self, settings: Sequence[Setting], draws: Draws) -> list[Row]:
+        return exact_rows(settings, sketches=draws.sketches, seed=draws.seed)
+
+    def cost(self, settings: Sequence[Setting], draws: Draws) -> Cost:
+        seconds, memory = 0.0, 0.0
+        for family in families(settings):
+            M, d = settings[family[0]].M, float(settings[family[0]].d or 0)
+            lengths = {settings[index].P for index in family}
+            passes = sum(0.003 + d**2 * (3e-8 * math.log2(2 * P) + 2e-10 * M) for P in lengths)
+            seconds += draws.count("sketches") * (passes + 5e-4 * len(family))
+            memory = max(memory, sketch_memory(M, d, len(family)))
+        return Cost(seconds=seconds, memory=memory)
+
+
+class Population(Rung):
+    """Approximation and bias given sketches, without data: rows of the experiments, not a rung to ask for."""
+
+    name: ClassVar[str] = "population"
+    draws: ClassVar[tuple[str, ...]] = ("sketches",)
+
+    def risks(
+        self, settings: Sequence[Setting], draws: Draws, *, progress: Progress | None = None
+    ) -> list[Risk]:
+        raise InputError("rung", "has no risk without data", self.name)
+
+    def rows(self, settings: Sequence[Setting], draws: Draws) -> list[Row]:
+        return population_rows(settings, sketches=draws.sketches, seed=draws.seed)
+
+    def cost(self, settings: Sequence[Setting], draws: Draws) -> Cost:
+        problems = {(one.M, one.P): float(one.d or 0) for one in settings}
+        each = (0.001 + 2e-10 * M**2 * (d + M) for (M, _), d in problems.items())
+        return Cost(seconds=draws.count("sketches") * sum(each), memory=BLOCK)
 
 
 @one_thread()
@@ -159,8 +217,8 @@ def exact_risk(setting: Setting, *, sketches: int = 1, seed: int = 0) -> Risk:
 
 
 def _summary(setting: Setting, rows: Sequence[Row]) -> Risk:
-    flags = [*setting_flags(setting), "cross: of lower order on this rung, reported as 0"]
+    flags = [*setting_flags(setting), flag("cross")]
     if any(row["clipped"] for row in rows):
-        flags.append("safeguard: active, gamma scaled down to 1/(2||G||)")
+        flags.append(flag("safeguard"))
     flags += frozen_filter_flags(min(row["tokens_per_dimension"] for row in rows))
     return summarise("exact", setting, rows, diagnostics=DIAGNOSTICS, flags=flags, assumed=("cross",))

@@ -16,9 +16,9 @@ from seqlaw.model.checks import Array, InputError, whole
 from seqlaw.model.descent import Moments
 from seqlaw.model.randomness import generator
 from seqlaw.model.teacher import Modes
+from seqlaw.model.threads import in_order, one_thread
 from seqlaw.rungs.gram import gram_sums
 from seqlaw.rungs.kernel import kernel
-from seqlaw.rungs.threads import in_order, one_thread
 from seqlaw.rungs.trajectories import Key, Sums, block_rows, blocks, direct_sums
 
 Method = Literal["auto", "direct", "gram"]

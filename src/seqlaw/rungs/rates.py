@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from seqlaw.model.assumptions import teacher_flags
 from seqlaw.model.checks import InputError
-from seqlaw.model.setting import Setting
+from seqlaw.model.flags import Flag
+from seqlaw.model.setting import Setting, as_setting
 from seqlaw.model.teacher import Teacher, as_power_law
 
 
@@ -50,7 +51,7 @@ class Rates:
     remainder: dict[str, float]
     """d_eff, ε_M and ω_0 at unnamed constants c = 1, and the covariance event's bound at C = 1, t = M."""
     statement: str
-    flags: tuple[str, ...]
+    flags: tuple[Flag, ...]
 
 
 def cutoff(alpha: float, theta: float, R: float, P: float) -> float:
@@ -90,7 +91,7 @@ def bias_guide(teacher: Teacher, R: float, P: float) -> float:
 
 def rates(setting: Setting) -> Rates:
     """The theorem's statement at a setting; regimes outside it are computed as Regime II and flagged."""
-    teacher = as_power_law("teacher", setting.teacher)
+    teacher = as_power_law("teacher", as_setting("setting", setting).teacher)
     alpha, theta = teacher.alpha, teacher.theta
     for name, exponent in (("alpha", alpha), ("theta", theta)):
         if exponent < 1e-3:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from seqlaw.model.checks import whole
+from seqlaw.model.flags import Flag, flag
 from seqlaw.model.schedule import kind_name
 from seqlaw.model.setting import Setting
 from seqlaw.rungs.terms import TERMS, Risk
@@ -29,6 +30,8 @@ def columns(setting: Setting) -> Row:
         "L": schedule.L,
         "R": schedule.horizon,
         "eval_length": setting.test_length,
+        "batch": setting.batch,
+        "lengths": setting.lengths,
     }
 
 
@@ -79,7 +82,7 @@ def summarise(
     rows: Sequence[Row],
     *,
     diagnostics: Iterable[str] = (),
-    flags: Sequence[str] = (),
+    flags: Sequence[Flag] = (),
     assumed: Sequence[str] = (),
     accuracy: Mapping[str, str] | None = None,
 ) -> Risk:
@@ -93,7 +96,7 @@ def summarise(
     }
     flags = list(flags)
     if not errors:
-        flags.append("standard-error: a single row has none; take more sketches or repetitions")
+        flags.append(flag("standard-error"))
     return Risk(
         rung=rung,
         regime=setting.regime,

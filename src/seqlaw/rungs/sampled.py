@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy.linalg import eigh
@@ -15,13 +16,15 @@ from scipy.linalg import eigh
 from seqlaw.model.assumptions import setting_flags
 from seqlaw.model.checks import InputError, whole
 from seqlaw.model.descent import Moments, Spectrum
+from seqlaw.model.flags import flag
 from seqlaw.model.schedule import Schedule, as_schedule
 from seqlaw.model.setting import Setting
 from seqlaw.model.sketch import Problem, gaussian_sketch, sketched_problem, weighted_square
-from seqlaw.rungs.moments import Method, direct_cost, gram_cost, nested_moments
+from seqlaw.model.threads import in_order, one_thread
+from seqlaw.rungs.moments import Method, cheaper_method, direct_cost, gram_cost, nested_moments
 from seqlaw.rungs.rows import Row, columns, families, indices, summarise, with_sums
+from seqlaw.rungs.rung import Cost, Draws, Progress, Rung, sketch_memory
 from seqlaw.rungs.terms import TERMS, Risk
-from seqlaw.rungs.threads import in_order, one_thread
 
 DIAGNOSTICS = ("clipped", "covariance_event")
 
@@ -84,6 +87,72 @@ def covariance_event(problem: Problem, moments: Moments) -> float:
     return float(max(abs(values[0] - 1), abs(values[-1] - 1)))
 
 
+class Sampled(Rung):
+    """Sketches and trajectories drawn, students trained on their moments: what a training run sees."""
+
+    name: ClassVar[str] = "sampled"
+    draws: ClassVar[tuple[str, ...]] = ("sketches", "repetitions")
+    population: ClassVar[bool] = True
+    expectation: ClassVar[str] = "exact"
+    opening: ClassVar[str] = (
+        "Variances come from sampled data sets, approximation and bias from sampled sketches."
+    )
+    solid: ClassVar[str] = "Solid: measured, averaged over the sketches."
+    key: ClassVar[str] = "measured, mean over sketches"
+    dashes: ClassVar[tuple[int, tuple[float, ...]]] = (0, (1, 1))
+
+    def risks(
+        self, settings: Sequence[Setting], draws: Draws, *, progress: Progress | None = None
+    ) -> list[Risk]:
+        return sampled_risks(
+            settings,
+            sketches=draws.count("sketches"),
+            repetitions=draws.count("repetitions"),
+            seed=draws.seed,
+            workers=draws.workers,
+            progress=progress,
+        )
+
+    def rows(self, settings: Sequence[Setting], draws: Draws) -> list[Row]:
+        return sampled_rows(
+            settings,
+            sketches=draws.sketches,
+            repetitions=draws.repetitions,
+            seed=draws.seed,
+            workers=draws.workers,
+        )
+
+    def cost(self, settings: Sequence[Setting], draws: Draws) -> Cost:
+        seconds, memory = 0.0, 0.0
+        for family in families(settings):
+            members = [settings[index] for index in family]
+            M, d = members[0].M, int(members[0].d or 0)
+            N, P = max(one.N for one in members), max(one.P for one in members)
+            gram = cheaper_method(N, d, M) == "gram"
+            # A chain of Gram matrices is drawn between any two neighbouring N.
+            position = gram_cost(d) * len({one.N for one in members}) if gram else direct_cost(N, d, M)
+            solving = len({(one.N, one.P) for one in members}) * (0.002 + 2e-9 * M**3)
+            problems = len({one.P for one in members}) * (0.001 + 1e-9 * (d * M**2 + M**3))
+            data_sets = draws.count("sketches") * draws.count("repetitions")
+            seconds += data_sets * (P * position * 1e-9 + solving + problems)
+            memory = max(memory, sketch_memory(M, d, len(family)) + 100 * d**2 * gram)
+        return Cost(seconds=seconds, memory=memory)
+
+    def refuses(self, setting: Setting) -> InputError | None:
+        """One data set of more than a day is a mistake, not a request."""
+        if (refusal := super().refuses(setting)) is not None:
+            return refusal
+        d = setting.modes.d
+        cost = direct_cost(setting.N, d, setting.M)
+        if setting.N >= 2 * d:
+            cost = min(cost, gram_cost(d))
+        hours = setting.P * cost / 3.6e12
+        if hours <= 24:
+            return None
+        rule = f"with N = {setting.N} and d = {d} would take about {hours:.2g} hours a data set (at most 24)"
+        return InputError("P", rule, setting.P)
+
+
 def sampled_rows(
     settings: Sequence[Setting],
     *,
@@ -110,7 +179,8 @@ def sampled_rows(
         for repetition in indices("repetitions", repetitions)
     ]
     for setting in settings:
-        _refuse_hopeless(setting)
+        if (refusal := Sampled().refuses(setting)) is not None:
+            raise refusal
     across = min(workers, len(tasks))
 
     def run(task: tuple[list[int], int, int]) -> list[Row]:
@@ -124,18 +194,6 @@ def sampled_rows(
             if progress is not None:
                 progress(done, len(tasks))
     return sorted(rows, key=lambda row: (row["point"], row["sketch"], row["repetition"]))
-
-
-def _refuse_hopeless(setting: Setting) -> None:
-    """One data set of more than a day is a mistake, not a request."""
-    d = setting.modes.d
-    cost = direct_cost(setting.N, d, setting.M)
-    if setting.N >= 2 * d:
-        cost = min(cost, gram_cost(d))
-    hours = setting.P * cost / 3.6e12
-    if hours > 24:
-        rule = f"with N = {setting.N} and d = {d} would take about {hours:.2g} hours a data set (at most 24)"
-        raise InputError("P", rule, setting.P)
 
 
 def _repetition(
@@ -228,5 +286,5 @@ def _summary(setting: Setting, rows: Sequence[Row]) -> Risk:
     flags = list(setting_flags(setting))
     clipped = sum(row["clipped"] for row in rows)
     if clipped:
-        flags.append(f"safeguard: active on {clipped:.0f} of {len(rows)} data sets")
+        flags.append(flag("safeguard", clipped=clipped, rows=len(rows)))
     return summarise("sampled", setting, rows, diagnostics=DIAGNOSTICS, flags=flags)

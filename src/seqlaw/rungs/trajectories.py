@@ -60,6 +60,8 @@ def trajectory_chunks(
     states of a trajectory in one chunk; the data do not depend on it.
     """
     N, P = whole("N", N), whole("P", P)
+    if not isinstance(modes, Modes):
+        raise InputError("modes", "must be Modes (of a teacher: teacher.modes(d))", modes)
     window = whole("positions", P + 1 if positions is None else positions)
     sketch = None if S is None else _sketch(S, modes.d).T
     width = modes.d if sketch is None else sketch.shape[1]
@@ -81,6 +83,8 @@ def trajectories(
 ) -> Array:
     """N trajectories of length P: an array N × (P+1) × d of latent states, or N × (P+1) × M with a sketch."""
     N, P = whole("N", N), whole("P", P)
+    if not isinstance(modes, Modes):
+        raise InputError("modes", "must be Modes (of a teacher: teacher.modes(d))", modes)
     out = np.empty((N, P + 1, modes.d if S is None else len(_sketch(S, modes.d))))
     for rows, positions, states in trajectory_chunks(modes, N, P, S=S, seed=seed, key=key):
         out[rows, positions] = states

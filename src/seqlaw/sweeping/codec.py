@@ -13,6 +13,10 @@ from seqlaw.model.teacher import Teacher
 Task = dict[str, Any]
 
 
+LATER: Task = {"batch": None, "lengths": None, "device": None}
+"""What a task will say of mini-batches, mixtures of lengths and a GPU: a record's key knows them already."""
+
+
 def task_of(setting: Setting) -> Task:
     """The parameters of a setting as one flat dict, which `setting_of` reads back."""
     if not isinstance(setting.teacher, Teacher):
@@ -23,19 +27,30 @@ def task_of(setting: Setting) -> Task:
         | sizes
         | schedule_columns(setting.schedule)
         | {"eval_length": setting.test_length}
+        | LATER
     )
 
 
 def schedule_columns(schedule: Schedule) -> Task:
     """A schedule by name (or import path) and numbers."""
     numbers: Task = asdict(schedule)  # type: ignore[call-overload]  # every schedule is a dataclass
-    return {"schedule": kind_name(schedule), **numbers}
+    return {"schedule": kind_name(schedule)} | {column(name): value for name, value in numbers.items()}
+
+
+def column(field: str) -> str:
+    """The name of a schedule's field in a task: one of the user's must not be taken for a teacher's."""
+    return field if field in ("gamma", "L", "warmup", "decay") else f"schedule_{field}"
+
+
+def draws_of(task: Task) -> dict[str, Any]:
+    """What a task says of sketches and repetitions."""
+    return {name: task[name] for name in ("sketches", "repetitions") if name in task}
 
 
 def setting_of(task: Task) -> Setting:
     """The setting that a task's parameters describe."""
     teacher = Teacher(**{f.name: task[f.name] for f in fields(Teacher)})
     kind: Any = schedule_kind(task["schedule"])
-    schedule: Schedule = kind(**{f.name: task[f.name] for f in fields(kind)})
-    sizes = {name: task[name] for name in ("M", "N", "P", "d", "eval_length")}
+    schedule: Schedule = kind(**{f.name: task[column(f.name)] for f in fields(kind)})
+    sizes: Any = {name: task.get(name) for name in ("M", "N", "P", "d", "eval_length", "batch", "lengths")}
     return Setting(teacher=teacher, schedule=schedule, **sizes)

@@ -1,44 +1,39 @@
-"""About how long tasks take and how much memory they need."""
+"""About how long tasks take and how much memory they need, as their rungs say."""
 
 from __future__ import annotations
 
+import functools
 import heapq
-import math
+import json
 from dataclasses import dataclass
 
-from seqlaw.rungs.moments import cheaper_method, direct_cost, gram_cost
-from seqlaw.sweeping.codec import Task
+from seqlaw.lab.grid import canonical
+from seqlaw.rungs.ask import rung_of
+from seqlaw.rungs.rung import Cost, Draws
+from seqlaw.sweeping.codec import Task, draws_of, setting_of
+
+PROCESS = 2.5e8
+"""Bytes of a worker before it does anything."""
 
 
-def seconds(task: Task) -> float:
-    """About how long a task takes on a core of its own, within a factor of two.
+def cost(task: Task) -> Cost:
+    """About what a task takes on a core of its own, within a factor of two.
 
     Other programs on the same cores are not foreseen, nor is a slower processor than the one of 2026 that
     the constants come from.
     """
-    M, d, points = task["M"], task["d"], task.get("points", [task])
-    if task["rung"] == "equivalent":
-        first, more = (0.04, 0.02) if d == math.inf else (0.01, 0.001)
-        return first + more * (len(points) - 1)
-    lengths = {point["P"] for point in points}
-    if task["rung"] == "exact":
-        passes = sum(0.003 + d**2 * (3e-8 * math.log2(2 * P) + 2e-10 * M) for P in lengths)
-        return float(task["sketches"] * (passes + 5e-4 * len(points)))
-    N, P = max(point["N"] for point in points), max(lengths)
-    position = gram_cost(d) if cheaper_method(N, d, M) == "gram" else direct_cost(N, d, M)
-    solving = len({(point["N"], point["P"]) for point in points}) * (0.002 + 2e-9 * M**3)
-    problems = len(lengths) * (0.001 + 1e-9 * (d * M**2 + M**3))
-    return float(task["sketches"] * task["repetitions"] * (P * position * 1e-9 + solving + problems))
+    return _cost(canonical(task))
 
 
-def memory(task: Task) -> float:
-    """About how many bytes a worker needs for a task, itself included."""
-    process, block = 2.5e8, 3.2e7
-    if task["rung"] == "equivalent":
-        return process + block
-    M, d, points = task["M"], task["d"], task.get("points", [task])
-    chain = task["rung"] == "sampled" and any(cheaper_method(p["N"], d, M) == "gram" for p in points)
-    return float(process + block + 8 * (6 * M * d + (4 + 4 * len(points)) * M**2) + 100 * d**2 * chain)
+@functools.lru_cache(2**17)  # asked for when estimating, sorting, grouping and counting
+def _cost(text: str) -> Cost:
+    task: Task = json.loads(text)
+    settings = [setting_of(task | point) for point in task.get("points", [{}])]
+    return rung_of(task["rung"]).cost(settings, Draws(**draws_of(task)))
+
+
+def seconds(task: Task) -> float:
+    return cost(task).seconds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,11 +53,12 @@ class Estimate:
 
 def estimate(tasks: int, left: list[Task], jobs: int, merged: int = 0) -> Estimate:
     """About what is left of a sweep, by the costs above."""
-    costs = [seconds(task) for task in left]
+    costs = [cost(task) for task in left]
+    times = [one.seconds for one in costs]
     return Estimate(
         tasks=tasks,
         left=len(left),
         merged=merged,
-        seconds=max(sum(costs) / jobs, max(costs, default=0.0)),
-        memory=sum(heapq.nlargest(jobs, map(memory, left))),
+        seconds=max(sum(times) / jobs, max(times, default=0.0)),
+        memory=sum(heapq.nlargest(jobs, (PROCESS + one.memory for one in costs))),
     )

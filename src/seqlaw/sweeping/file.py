@@ -11,14 +11,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from seqlaw.files import load_teacher, load_toml, make_schedule, read
 from seqlaw.lab.grid import Task, axis, combine
-from seqlaw.model.checks import InputError, positive, whole
+from seqlaw.model.checks import InputError, positive, real, whole
 from seqlaw.model.extension import IMPORT_PATH
 from seqlaw.model.schedule import Schedule
 from seqlaw.model.teacher import LONGEST, PRESETS, Teacher
-from seqlaw.rungs import ask
-from seqlaw.spec import load_teacher, load_toml, make_schedule, read
-from seqlaw.sweeping.codec import schedule_columns
+from seqlaw.rungs.ask import rung_name, rung_of
+from seqlaw.sweeping.codec import LATER, schedule_columns
 
 _STRICT = {"extra": "forbid"}  # to pydantic, which reads the dataclasses: an unknown field is an error
 OWN = "own"
@@ -70,11 +70,17 @@ class Schedules:
         """What was given, by name."""
         named = {name: getattr(self, name) for name in ("L", "R", "gamma", "warmup", "decay")}
         given = {name: values for name, values in named.items() if values is not None}
-        return given | {name: axis(f"schedules.shape.{name}", value) for name, value in self.shape.items()}
+        shape = {name: axis(f"schedules.shape.{name}", value) for name, value in self.shape.items()}
+        for name, values in shape.items():
+            for value in values:
+                real(f"schedules.shape.{name}", value)
+        return given | {f"shape.{name}": values for name, values in shape.items()}
 
     def build(self, **point: float) -> Schedule:
         """One schedule of the grid."""
-        return make_schedule(self.kind, **point, where="schedules")
+        shape = {name.removeprefix("shape."): point.pop(name) for name in list(point) if "." in name}
+        shape |= {name: point.pop(name) for name in ("warmup", "decay") if name in point}
+        return make_schedule(self.kind, **point, shape=shape, where="schedules")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,8 +107,8 @@ class Sweep:
     __pydantic_config__ = _STRICT
 
     def __post_init__(self) -> None:
-        if self.rung not in ask.RUNGS:
-            raise InputError("rung", f"must be one of {', '.join(ask.RUNGS)}", self.rung)
+        rung = rung_of(self.rung)
+        object.__setattr__(self, "rung", rung_name(rung))
         for name, least in (("sketches", 1), ("repetitions", 1), ("seed", 0)):
             object.__setattr__(self, name, whole(name, getattr(self, name), least=least))
         if not self.teachers or not self.schedules:
@@ -110,7 +116,7 @@ class Sweep:
         lengths = axis("eval_lengths", self.eval_lengths, whole=True)
         checked = [P if P == OWN else whole("eval_lengths", P, most=LONGEST) for P in lengths]
         object.__setattr__(self, "eval_lengths", checked)
-        if self.rung != "equivalent" and math.inf in self.sizes.d:
+        if math.inf in self.sizes.d and not rung.infinite:
             raise InputError("sizes.d", "must be finite on this rung (only `equivalent` takes inf)", math.inf)
         teachers = [one for place, source in enumerate(self.teachers) for one in _teachers(place, source)]
         object.__setattr__(self, "teachers", teachers)
@@ -146,13 +152,11 @@ class Sweep:
     @cached_property
     def tasks(self) -> list[Task]:
         """The tasks, each a flat dict of parameters (and, if nested, the list of its points)."""
-        random: dict[str, int] = {}
-        if self.rung != "equivalent":
-            random["sketches"] = self.sketches
-        if self.rung == "sampled":
-            random["repetitions"] = self.repetitions
+        random = {name: getattr(self, name) for name in rung_of(self.rung).draws}
         teachers = dict.fromkeys(self.teachers)
-        shared: list[Task] = [{"rung": self.rung, **asdict(teacher), **random} for teacher in teachers]
+        shared: list[Task] = [
+            {"rung": self.rung, **asdict(teacher), **random, **LATER} for teacher in teachers
+        ]
         if not self.nested:
             return [teacher | point for teacher in shared for point in self._points]
         families: dict[tuple[int, float], list[Task]] = {}
@@ -177,7 +181,7 @@ def _teachers(place: int, source: Any) -> list[Teacher]:
     if isinstance(source, Mapping):
         given = dict(source)
         if (preset := given.pop("preset", None)) is not None:
-            if preset not in PRESETS:
+            if not isinstance(preset, str) or preset not in PRESETS:
                 raise InputError(f"{where}.preset", f"must be one of {', '.join(PRESETS)}", preset)
             given = asdict(PRESETS[preset]) | given
         axes = {name: axis(f"{where}.{name}", value) for name, value in given.items()}
@@ -204,9 +208,18 @@ def _look_beside(file: Path, data: Mapping[str, Any]) -> None:
     """Let Python find a module that the file names (`mymodule:Linear`) beside the file; workers follow."""
     tables = data.get("schedules")
     kinds = [one.get("kind") for one in tables if isinstance(one, dict)] if isinstance(tables, list) else []
-    folder = str(file.parent.absolute())
-    if folder not in sys.path and any(IMPORT_PATH.fullmatch(str(kind)) for kind in kinds):
-        sys.path.append(folder)
+    folder = file.parent.absolute()
+    for path in filter(None, (IMPORT_PATH.fullmatch(str(one)) for one in (data.get("rung"), *kinds))):
+        top = path["module"].partition(".")[0]
+        beside = (folder / f"{top}.py").exists() or (folder / top).is_dir()
+        if not beside:
+            continue
+        loaded = getattr(sys.modules.get(top), "__file__", None)
+        if loaded is not None and folder not in Path(loaded).absolute().parents:
+            rule = f"names the {top} beside this file, but another was loaded ({loaded}): start Python again"
+            raise InputError(file.name, rule, path[0])
+        if str(folder) not in sys.path:
+            sys.path.insert(0, str(folder))
 
 
 def load_sweep(source: Sweep | Mapping[str, Any] | str | Path) -> Sweep:

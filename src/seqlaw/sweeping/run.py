@@ -44,6 +44,8 @@ def sweep(
     In a script, `jobs` above 1 needs `if __name__ == "__main__":`, since workers import the script.
     """
     jobs = whole("jobs", jobs)
+    if not isinstance(progress, bool) and not callable(progress):
+        raise InputError("progress", "must be True, False or a function", progress)
     if engine not in ENGINES:
         raise InputError("engine", f"must be one of {', '.join(ENGINES)}", engine)
     if (engine == "dask") != (scheduler is not None):

@@ -7,22 +7,23 @@ from __future__ import annotations
 
 from seqlaw.rungs import ask
 from seqlaw.rungs.rows import Row, columns, with_sums
+from seqlaw.rungs.rung import Draws
 from seqlaw.rungs.terms import TERMS
-from seqlaw.sweeping.codec import Task, setting_of
+from seqlaw.sweeping.codec import Task, draws_of, setting_of
 
 
 def risk_rows(task: Task, seed: int) -> list[Row]:
     """What a task asks: for each of its points one row, the terms and what is known of their accuracy."""
     settings = [setting_of(task | point) for point in task.get("points", [{}])]
-    how = {name: task[name] for name in ("rung", "sketches", "repetitions") if name in task}
+    draws = Draws(**draws_of(task), seed=seed)
     rows = []
-    for setting, risk in zip(settings, ask.risks(settings, seed=seed, **how), strict=True):
+    for setting, risk in zip(settings, ask.risks(settings, rung=task["rung"], draws=draws), strict=True):
         rows.append(
             columns(setting)
             | with_sums({name: getattr(risk, name) for name in TERMS})
             | {f"se_{name}": error for name, error in risk.standard_error.items()}
             | dict(risk.diagnostics)
             | {"accuracy": "; ".join(f"{name}: {text}" for name, text in risk.accuracy.items())}
-            | {"flags": "; ".join(risk.flags)}
+            | {"flags": "; ".join(flag.code for flag in risk.flags)}
         )
     return rows

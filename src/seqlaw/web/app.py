@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,10 +17,11 @@ from fastapi.responses import FileResponse
 from starlette.exceptions import HTTPException
 
 import seqlaw
+from seqlaw.answers.symbols import SIGNS
+from seqlaw.files import explain
 from seqlaw.model.checks import InputError
 from seqlaw.model.teacher import PRESETS
-from seqlaw.rungs.threads import cores
-from seqlaw.spec import explain
+from seqlaw.model.threads import cores
 from seqlaw.web.guard import Guard, problem
 from seqlaw.web.pool import Busy, Job, Jobs, OutOfTime, Pool
 from seqlaw.web.schema import (
@@ -76,8 +77,16 @@ class _Services:
         await self.slow.close()
 
 
-def create_app(*, hosts: Iterable[str] | None = LOOPBACK, results: str | Path | None = None) -> FastAPI:
-    """The application. `hosts` are the names it answers to (None: any); `results` a reproduce folder."""
+def create_app(
+    *,
+    hosts: Iterable[str] | None = LOOPBACK,
+    results: str | Path | None = None,
+    rung: str = CurveBody.rung,
+) -> FastAPI:
+    """The application. `hosts` are the names it answers to (None: any); `results` a reproduce folder.
+
+    `rung` is that of the curves, which no request can change: it may be code of the user's.
+    """
     services: dict[str, _Services] = {}
 
     @asynccontextmanager
@@ -123,7 +132,7 @@ def create_app(*, hosts: Iterable[str] | None = LOOPBACK, results: str | Path | 
     @app.get("/api/start", summary="Presets, limits and version")
     async def start() -> dict[str, Any]:
         presets = {name: asdict(teacher) for name, teacher in PRESETS.items()}
-        return {"version": seqlaw.__version__, "presets": presets, "limits": LIMITS}
+        return {"version": seqlaw.__version__, "presets": presets, "limits": LIMITS, "signs": SIGNS}
 
     @app.post("/api/spectrum", response_model=dict[str, Any], responses=_ERRORS)
     async def spectrum(body: Question, request: Request) -> Response:
@@ -133,7 +142,7 @@ def create_app(*, hosts: Iterable[str] | None = LOOPBACK, results: str | Path | 
     @app.post("/api/curve", response_model=dict[str, Any], responses=_ERRORS)
     async def curve(body: CurveBody, request: Request) -> Response:
         """The risk along M, N, P or R on the equivalent rung, with slopes and the theorem's guides."""
-        return await ask("curve", body, request)
+        return await ask("curve", replace(body, rung=rung), request)
 
     @app.post("/api/tradeoff", response_model=dict[str, Any], responses=_ERRORS)
     async def tradeoff(body: TradeoffBody, request: Request) -> Response:

@@ -108,6 +108,9 @@ def copy_curve(body: CurveBody) -> dict[str, str]:
         how = f', rung="sampled", sketches={body.sketches}, repetitions={body.repetitions}, seed={body.seed}'
         options += ["--rung", "sampled", "--sketches", str(body.sketches)]
         options += ["--repetitions", str(body.repetitions), "--seed", str(body.seed)]
+    elif body.rung != CurveBody.rung:
+        how = f", rung={body.rung!r}"
+        options += ["--rung", body.rung]
     values = [int(value) if along != "R" else value for value in body.values()]
     return {
         "command": _command("curve", *options, *_setting_options(setting)),

@@ -10,12 +10,12 @@ from typing import Any
 
 from seqlaw.fit import fit_power_law
 from seqlaw.model.checks import InputError, needs
-from seqlaw.paper.curves import Row
-from seqlaw.paper.figure import relative_label, relative_x
-from seqlaw.paper.panels import Panel, paper_panels, quick_panels, select
-from seqlaw.paper.run import tasks
-from seqlaw.paper.table import Measured, measured
-from seqlaw.paper.task import panel_rows
+from seqlaw.paper.experiments.curves import Row
+from seqlaw.paper.experiments.panels import Panel, paper_panels, quick_panels, select
+from seqlaw.paper.experiments.run import tasks
+from seqlaw.paper.experiments.slopes import Measured, measured
+from seqlaw.paper.experiments.task import panel_rows
+from seqlaw.paper.report.figures import relative_label
 
 Curve = dict[str, Any]
 
@@ -75,8 +75,8 @@ def _copies(folder: str, how: dict[str, Any]) -> dict[str, str]:
     return {
         "command": shlex.join(["seqlaw", "reproduce", "--out", folder, *options]),
         "python": (
-            "from seqlaw.paper.reproduce import reproduce\n\n"
-            f"result, files, seconds = reproduce({folder!r}, {given})\n"
+            "from seqlaw import reproduce\n\n"
+            f"result = reproduce({folder!r}, {given})\n"
             "for row in result.slopes:\n"
             "    print(row.regime, row.quantity, row.against, row.slope)\n"
         ),
@@ -90,7 +90,7 @@ def _shape(one: Measured) -> Curve:
         "axis": curve.series.against,
         "rung": curve.rung,
         "x": curve.x,
-        "shown": relative_x(one),
+        "shown": one.relative_x,
         "y": curve.y,
     }
 
@@ -118,6 +118,7 @@ def _recorded(folder: Path) -> tuple[list[Panel], dict[str, Any], list[Row]]:
     try:
         record = json.loads((folder / "table.json").read_text(encoding="utf-8"))
         rung, seed, quick = record["rung"], record["seed"], record["grid"] == "quick"
+        replicates, overlay = record["replicates"], record["overlay"]
         letters = "".join(dict.fromkeys(row["panel"] for row in record["slopes"]))
     except (ValueError, KeyError, TypeError):
         rule = "must have the table.json that `seqlaw reproduce` wrote"
@@ -127,6 +128,6 @@ def _recorded(folder: Path) -> tuple[list[Panel], dict[str, Any], list[Row]]:
     how: dict[str, Any] = {"rung": rung, "seed": seed}
     how |= {"quick": True} if quick else {}
     how |= {"panels": letters} if len(letters) < len(paper_panels()) else {}
-    how |= {"replicate": record["replicates"]} if record["replicates"] > 1 else {}
-    how |= {"overlay": record["overlay"]} if record.get("overlay") else {}  # older folders do not say
+    how |= {"replicate": replicates} if replicates > 1 else {}
+    how |= {"overlay": overlay} if overlay else {}
     return chosen, how, rows

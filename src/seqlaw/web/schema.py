@@ -12,18 +12,20 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, WithJsonSchema
 
+from seqlaw.files import make_schedule
 from seqlaw.model.checks import InputError, whole
 from seqlaw.model.schedule import GAMMA, STEPS, Schedule
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import Teacher
 from seqlaw.planning.budget import Budget
 from seqlaw.rungs.ask import spaced
-from seqlaw.spec import make_schedule
 
 LARGEST = 1e15
 """The largest size: whole numbers up to it are exact in JSON."""
 MOST_POINTS = 64
 MOST_TESTS = 4
+SAMPLED_RUNG = "sampled"
+"""The rung of the points that a job measures."""
 SAMPLED = {"M": 256, "d": 1024, "sketches": 16, "repetitions": 8, "points": 16}
 """Ceilings of a sampled job; `views.sampled_seconds` bounds the whole of it."""
 LIMITS: dict[str, Any] = {
@@ -63,7 +65,11 @@ class ScheduleBody:
     def build(self) -> Schedule:
         L = STEPS if self.L is None and self.R is None else self.L
         schedule = make_schedule(
-            self.kind, gamma=self.gamma, L=L, R=self.R, warmup=self.warmup, decay=self.decay
+            self.kind,
+            gamma=self.gamma,
+            L=L,
+            R=self.R,
+            shape={"warmup": self.warmup, "decay": self.decay},
         )
         if schedule.L > LARGEST:
             raise InputError("R", f"must ask for at most {LARGEST:g} steps", self.R)
@@ -106,6 +112,8 @@ class CurveBody(Question):
     start: Annotated[float, Field(le=LARGEST)] = 2
     stop: Annotated[float, Field(le=LARGEST)] = 4096
     points: Points = 25
+    rung: str = "equivalent"
+    """The server's rung: `equivalent`, or what `seqlaw explore --rung` names."""
     quick: bool = False
     """Coarser sums (2e-4 of the risk instead of 1e-6), for a slider that is moving."""
 

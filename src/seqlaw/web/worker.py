@@ -36,8 +36,9 @@ def answer(view: str, body: Any, progress: Progress) -> tuple[Any, ...]:
     """("answer", JSON) or ("refused", field, rule, value)."""
     import numpy as np
 
+    from seqlaw.answers.spectrum import NO_NUMBER
     from seqlaw.model.checks import InputError
-    from seqlaw.web.views import NO_NUMBER, VIEWS, to_json
+    from seqlaw.web.views import VIEWS, to_json
 
     try:
         with np.errstate(all="ignore"):
@@ -60,7 +61,7 @@ def main() -> None:
         sink.write(pack(message))
         sink.flush()
 
-    from seqlaw.rungs.threads import one_thread
+    from seqlaw.model.threads import one_thread
     from seqlaw.web import views  # noqa: F401  # load the numerics before the first question
 
     with one_thread():

@@ -140,7 +140,7 @@ const SHOWERS = {
   },
 
   plan(answer, state) {
-    const { best, flat } = answer, of = (budget) => `of ${number(Number(budget))}`;
+    const best = answer.finite, { flat, terms: risk } = best, of = (budget) => `of ${number(Number(budget))}`;
     const range = (name) => `within 1 %: ${flat[name].map((size) => (size < 1e6 ? whole(size) : number(size, 3))).join(" – ")}`;
     const tile = (label, value, under) => {
       const out = element("div", { className: "tile" }, element("span", {}, label), element("b", {}, value), element("span", {}, under));
@@ -150,25 +150,25 @@ const SHOWERS = {
     const tiles = element("div", { className: "tiles" },
       tile("M, width", whole(best.M), range("M")), tile("N, trajectories", whole(best.N), range("N")),
       tile("P, length", whole(best.P), range("P")), tile("L, steps", whole(best.L), range("L")),
-      tile("reducible risk", number(answer.terms.reducible), "approx + bias + variance"),
+      tile("reducible risk", number(risk.reducible), "approx + bias + variance"),
       tile("tokens used, N·P", whole(best.tokens), of(state.budget_tokens)), tile("compute used, N·P·M²·L", number(best.compute, 4), of(state.compute)));
     const line = (name, e) => e === null
       ? [name, n("–"), n("–"), n("–"), n("–"), n("–"), soft("no allocation satisfies it")]
       : [name, ...["M", "N", "P", "R", "risk"].map((key) => {
           const [low, high] = e.ranges?.[key] ?? [0, 0];
-          return n(high - low > 1e-6 ? `${low.toFixed(3)} … ${high.toFixed(3)}` : e[key].toFixed(3));
+          return n(high - low > 1e-6 ? `${low.toFixed(3)} … ${high.toFixed(3)}` : e.exponents[key].toFixed(3));
         }), soft(e.binding ? pretty(e.binding.join(", ")) : "as printed")];
-    const rows = [line("corollary", answer.corollary), line("paper: spend all, conditions", answer.programs.paper),
-      line("proved: ceilings, conditions", answer.programs.proved), line("free: ceilings, risk alone", answer.programs.free)];
+    const rows = [line("corollary", answer.corollary), line("paper: spend all, conditions", answer.program.paper),
+      line("proved: ceilings, conditions", answer.program.proved), line("free: ceilings, risk alone", answer.program.free)];
     const phase = answer.phase ? `, ${answer.phase} (τ = ${number(answer.tau, 3)}, critical ${number(answer.tau_crit, 3)})` : "";
-    const names = ["approx", "bias", "variance"], share = (name) => `${(100 * answer.terms[name] / answer.terms.reducible).toFixed(0)} %`;
-    const terms = names.map((name) => [term(name), n(number(answer.terms[name])), n(share(name))]);
-    const lengths = answer.by_length.filter((a) => a.reducible !== null);
+    const names = ["approx", "bias", "variance"], share = (name) => `${(100 * risk[name] / risk.reducible).toFixed(0)} %`;
+    const terms = names.map((name) => [term(name), n(number(risk[name])), n(share(name))]);
+    const lengths = best.by_length.filter((a) => a.reducible !== null);
     const least = Math.min(...lengths.map((a) => a.reducible));
     const others = lengths.map((a) => [n(whole(a.P)), n(number(a.reducible / least)), n(whole(a.M)), n(whole(a.N)), n(whole(a.L))]);
     const out = [tiles,
       table([n("if P were"), n("risk over the least"), n("M"), n("N"), n("L")], others, "Longer or more: each length with its own best sizes."),
-      table(["term at the optimum", n("value"), n("share")], terms, accuracies(answer.accuracy, names))];
+      table(["term at the optimum", n("value"), n("share")], terms, accuracies(best.accuracy, names))];
     if (answer.confirmation)
       out.push(element("p", { className: "hint" }, `Sampled at the optimum: ${number(answer.confirmation.reducible)} ± ${number(answer.confirmation.standard_error, 2)} (standard error).`));
     if (answer.corollary)
@@ -187,9 +187,10 @@ const SHOWERS = {
   },
 };
 
-function list(node, items) {
-  node.hidden = !items?.length;
-  node.replaceChildren(...(items ?? []).map((text) => element("li", { className: text.startsWith("cross:") ? "remark" : "" }, pretty(text))));
+function list(node, items, remarks = []) {
+  node.hidden = !items?.length && !remarks.length;
+  const line = (className) => (text) => element("li", { className }, pretty(text));
+  node.replaceChildren(...(items ?? []).map(line("")), ...remarks.map(line("remark")));
 }
 
 export function clearAnswer() {
@@ -202,8 +203,7 @@ export function clearAnswer() {
 
 // Sampled points measure the cross term, so beside them its absence from the curve is news; elsewhere it is not.
 export function showFlags(answer, sampled) {
-  const flags = answer.flags.filter((flag) => sampled || !flag.startsWith("cross:"));
-  list(byId("flags"), [...new Set([...flags, ...(sampled?.flags ?? [])])]);
+  list(byId("flags"), [...new Set([...answer.flags, ...(sampled?.flags ?? [])])], sampled ? answer.remarks : []);
 }
 
 export function showAnswer(view, answer, state, sampled) {

@@ -357,6 +357,7 @@ function load() {
 
 async function begin() {
   const start = await call("api/start", { method: "GET" });
+  charts.setSigns(start.signs);
   buildTabs();
   buildOptions();
   buildControls(byId("fold"), start.presets, onInput);

@@ -22,12 +22,13 @@ const signed = (value) => value.toFixed(3).replace("-", "−");
 // A whole size as a person reads it: 1,000,950.
 export const whole = (value) => (Number.isInteger(value) && Math.abs(value) < 1e15 ? value.toLocaleString("en-US") : number(value, 6));
 
-// The library's plain text as a reader of the paper would write it.
-const SIGNS = [
-  [/>=/g, "≥"], [/<=/g, "≤"], [/>~/g, "≳"], [/\balpha\b/g, "α"], [/\btheta\b/g, "θ"], [/\brho\b/g, "ρ"], [/C_rho\b/g, "C_ρ"],
-  [/\bgamma\b/g, "γ"], [/\bkappa\b/g, "κ"], [/\btau\b/g, "τ"], [/\bsum\(γ\)/g, "Σγ"], [/\|\|/g, "‖"], [/ \* /g, "·"],
-];
-export const pretty = (text) => SIGNS.reduce((out, [from, to]) => out.replace(from, to), text);
+// The library's plain text as a reader of the paper would write it; the table is the library's, sent at the start.
+let signs = [];
+export function setSigns(table) {
+  const whole = ([from, to]) => [/^[a-z]/.test(from) ? new RegExp(`(?<![A-Za-z])${from}(?![A-Za-z])`, "g") : new RegExp(from.replace(/\|/g, "\\|"), "g"), to];
+  signs = [...Object.entries(table).map(whole), [/\bsum\(γ\)/g, "Σγ"], [/ \* /g, "·"]];
+}
+export const pretty = (text) => signs.reduce((out, [from, to]) => out.replace(from, to), text);
 
 function axis(title, type = "log") {
   return {
@@ -202,9 +203,9 @@ export function tradeoff(answer, state, narrow) {
 }
 
 export function plan(answer, state, narrow) {
-  const rows = answer.isoflop.filter((row) => row.reducible !== null);
+  const rows = answer.finite.isoflop.filter((row) => row.reducible !== null);
   const sizes = (row) => ["M", "N", "P", "L"].map((name) => `${name} = ${whole(row[name])}`).join(", ");
-  const { best } = answer, hovertemplate = "%{text}<br>reducible risk %{y:.4~g}<extra></extra>";
+  const best = answer.finite, hovertemplate = "%{text}<br>reducible risk %{y:.4~g}<extra></extra>";
   const data = [
     {
       ...line(rows.map((row) => row.M), rows.map((row) => row.reducible), "least risk at each width searched", COLOURS.approx, { line: { width: 1.2 } }),
@@ -225,7 +226,8 @@ export function plan(answer, state, narrow) {
 // As the report draws them: measured solid, the paper's guides in short black dashes above it, other rungs below.
 const OVERLAYS = { sampled: ["dot", "dotted"], exact: ["14px,5px", "long dashes"], equivalent: ["dashdot", "dash-dotted"] };
 export function panels(answer, state, narrow) {
-  const overlays = answer.overlay.map((rung) => `; ${OVERLAYS[rung][1]}: ${rung} rung`).join("");
+  const dashes = (rung) => OVERLAYS[rung] ?? ["longdashdot", "mixed dashes"];
+  const overlays = answer.overlay.map((rung) => `; ${dashes(rung)[1]}: ${rung} rung`).join("");
   const data = [], out = layout(`The paper's panels. Solid: ${answer.source}; short black dashes: the paper's guides${overlays}`, undefined, undefined, narrow);
   delete out.xaxis; delete out.yaxis;
   out.showlegend = false;
@@ -240,7 +242,7 @@ export function panels(answer, state, narrow) {
     const colour = (i) => (together ? SERIES[1 + i] : COLOURS[panel.quantity]);
     const hover = (one, what = "") => ({ customdata: one.x, hovertemplate: `${what}${one.axis} = %{customdata:.4~g}: %{y:.4~g}<extra></extra>` });
     panel.overlays.forEach((one, i) => data.push({
-      ...line(one.shown, one.y, `${one.rung} rung, ${one.axis}`, colour(i % panel.curves.length), { line: { dash: OVERLAYS[one.rung][0], width: 1.6 } }), ...axes, ...hover(one, `${one.rung} rung, `),
+      ...line(one.shown, one.y, `${one.rung} rung, ${one.axis}`, colour(i % panel.curves.length), { line: { dash: dashes(one.rung)[0], width: 1.6 } }), ...axes, ...hover(one, `${one.rung} rung, `),
     }));
     panel.curves.forEach((one, i) => {
       // N and P lie on each other in Regime I: an open, larger marker lets both be seen.

@@ -35,7 +35,7 @@ export function download(name, url) {
 function table(view, answer, sampled) {
   if (view === "spectrum")
     return answer.j.map((j, k) => ({ j, initial: answer.initial[k], innovation: answer.innovation[k], total: answer.total[k] }));
-  if (view === "plan") return answer.isoflop;
+  if (view === "plan") return answer.finite.isoflop;
   if (view === "panels")
     return answer.panels.flatMap((p) => [...p.curves, ...p.overlays].flatMap((c) => c.x.map((x, k) => ({
       regime: p.regime, quantity: p.quantity, against: c.axis, rung: c.rung, x, y: c.y[k], error: c.error?.[k], guide: c.guide?.[k],

@@ -1,0 +1,268 @@
+"""Advice in sentences: which split of the tokens wins, for which student, and how far to trust it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from seqlaw.answers.answer import Answer, record
+from seqlaw.answers.blocks import Block, Flagged, Sentence
+from seqlaw.answers.findings import what_would_help, why_void
+from seqlaw.answers.held_out import HeldOut
+from seqlaw.answers.measurement import Measurement
+from seqlaw.answers.plan import Plan, finite_notes
+from seqlaw.answers.tradeoff import Tradeoff
+from seqlaw.answers.words import Side, sentences
+from seqlaw.model.amount import amount
+from seqlaw.model.flags import Flag
+from seqlaw.model.schedule import Schedule
+from seqlaw.model.setting import Setting
+from seqlaw.model.teacher import Modes, Teacher
+from seqlaw.planning.tradeoff import OWN
+from seqlaw.sequences import advise as records
+from seqlaw.sequences.advise import WIDEST, Verdict
+from seqlaw.sequences.findings import HARMLESS, void
+from seqlaw.sequences.measure import Measurement as Measured
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_WHY = {
+    "plan": "the plan's, see below",
+    "quarter": "a quarter of the {d} directions, so that it leaves most of them out as the theory has it",
+    "widest": f"the default where there are {4 * WIDEST} directions or more",
+    "asked": "as asked",
+}
+_WINS = {
+    "shorter": "more, shorter sequences win",
+    "longer": "fewer, longer sequences win",
+    "middle": "a middle length wins",
+}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Advice(Answer, records.Advice):
+    """Sentences, and the numbers behind them."""
+
+    tradeoff: Tradeoff | None
+    plan: Plan | None
+    command: ClassVar[str] = "advise"
+
+    @property
+    def pictures(self) -> tuple[int, float, float]:  # type: ignore[override]  # those of the tradeoff
+        return (0, 0.0, 0.0) if self.tradeoff is None else self.tradeoff.pictures
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The sentences, for who reads them in Python."""
+        return tuple(self.said("python"))
+
+    def said(self, side: Side) -> Iterator[str]:
+        """How far to trust it, which student, which split wins at each test, and the plan."""
+        if self.measured is not None:
+            yield _trust(self.measured, side)
+        if self.void:
+            return
+        if self.student is None or self.tradeoff is None:
+            how = "--tokens" if side == "cli" else "tokens=…"
+            yield f"Give a number of tokens ({how}) for advice on how to split them."
+            return
+        yield _student(self.student, _WHY[self.chosen or "asked"])
+        yield from (self._verdict(each, self.student, self.tradeoff.tokens) for each in self.verdicts)
+        if self.disagrees is not None:
+            yield (
+                "The two tests disagree because a longer training length is also an easier test: "
+                f"compare lengths at the one you care about ({amount(int(self.disagrees.tested))})."
+            )
+        if self.plan is not None:
+            yield from self._planned(self.plan, self.student)
+
+    def _verdict(self, verdict: Verdict, student: Setting, tokens: int) -> str:
+        """One test length: which split wins, by how much, and whether that is worth having."""
+        where = "Tested at the training length, as in the paper,"
+        if verdict.tested != OWN:
+            where = f"Tested at length {amount(int(verdict.tested))},"
+        budget, ratio = f"{amount(tokens)} tokens and width {student.M}", verdict.ratio
+        best, worst, low, high = map(amount, (verdict.best, verdict.worst, verdict.low, verdict.high))
+        if verdict.kind == "single":
+            return f"{where} {budget} allow one split only, P = {best}."
+        if verdict.kind == "level":
+            accuracy = f"{100 / student.M:.2g} %"
+            good = f" (such a prediction is good to about {accuracy})" if self.covered else ""
+            return (
+                f"{where} there is no difference worth having at {budget}: the worst split, P = {worst}, has "
+                f"{ratio:.3f} times the reducible risk of the best, P = {best}{good}."
+            )
+        share = f"{100 * self.margin:.2g} %"
+        within = f"best (risks less than {share} apart count as one)"
+        if self.covered:
+            within = f"best to within {share}"
+        if verdict.kind == "ends":
+            return (
+                f"{where} both ends win over the middle at {budget}: P = {low} and P = {high} are {within}, "
+                f"P = {worst} has {ratio:.3g} times the reducible risk."
+            )
+        span, counts = f"P = {low}", f"N = {amount(tokens // verdict.low)}"
+        if verdict.low < verdict.high:
+            span = f"P from {low} to {high}"
+            counts = f"N = {amount(tokens // verdict.high)} to {amount(tokens // verdict.low)}"
+        return (
+            f"{where} {_WINS[verdict.kind]} at {budget}: {span} ({counts}) is {within}, and P = {worst} has "
+            f"{ratio:.3g} times the reducible risk."
+        )
+
+    def _planned(self, plan: Plan, student: Setting) -> Iterator[str]:
+        best = plan.finite.best
+        yield (
+            f"Within {amount(plan.budget.compute)} of compute (N·P·M²·L) the best student has "
+            f"M = {amount(best.M)}, trained on N = {amount(best.N)} sequences of length P = {amount(best.P)} "
+            f"for L = {amount(best.L)} steps."
+        )
+        if best.M == student.d:
+            yield (
+                f"M = {student.d} is every direction there is to learn from: a wider student may be better, "
+                "and needs more features to be judged."
+            )
+        # Measured data have exponents: the plan's note that its arrays have none would confuse.
+        yield from plan.notes if self.measured is None else finite_notes(plan)
+
+    def inputs(self) -> Mapping[str, Any]:
+        teacher = self.source if self.measured is None else self.measured.modes
+        budgets = {name: getattr(self, name) for name in ("tokens", "compute", "eval_length")}
+        return {"teacher": teacher, "measured": self.measured is not None, **budgets}
+
+    def fields(self) -> Mapping[str, Any]:
+        student = self.student
+        return {
+            "words": self.words,
+            "student": None
+            if student is None
+            else {"M": student.M, "chosen": self.chosen, "d": student.d, "schedule": student.schedule},
+            "verdicts": self.verdicts,
+            "tradeoff": None if self.tradeoff is None else self.tradeoff.fields(),
+            "plan": None if self.plan is None else self.plan.fields(),
+        }
+
+    def blocks(self, side: Side) -> Iterable[Block]:
+        return map(Sentence, self.said(side))
+
+    def tidy_rows(self) -> Sequence[Mapping[str, Any]]:
+        """Those of the tradeoff."""
+        return [] if self.tradeoff is None else self.tradeoff.tidy_rows()
+
+    def flagged(self) -> Sequence[Flag]:
+        """Those of the tradeoff and the plan; what a measurement has flagged, the first sentence names."""
+        found = [flag for answer in (self.tradeoff, self.plan) if answer for flag in answer.flagged()]
+        return [flag for flag in found if self.measured is None or flag.code != "regime-unknown"]
+
+    def draw(self, axes: Sequence[Axes]) -> None:
+        if self.tradeoff is not None:
+            self.tradeoff.draw(axes)
+
+    def decorate(self, figure: Figure) -> None:
+        if self.tradeoff is not None:
+            self.tradeoff.decorate(figure)
+
+
+def _trust(found: Measured, side: Side) -> str:
+    """How far a measurement carries."""
+    stop, regime = void(found.flags), found.regime
+    if stop:
+        help_ = what_would_help(stop, found.N)
+        return f"No advice is given: {why_void(stop)}. What would help: {help_}."
+    if found.reliable:
+        if not regime.applies or regime.probability is None:
+            return "The data do not tell the regime."
+        return f"The data look like regime {regime.name} (probability {regime.probability:.2f})."
+    causes = sorted({flag.code for flag in found.flags} - set(HARMLESS))
+    why = "The theory does not cover these data" if causes != ["uncertain"] else "These data do not settle it"
+    check = "--held-out" if side == "cli" else "held_out(X)"
+    return (
+        f"{why} ({', '.join(causes)}). What follows is computed from the measured spectra all the same, with "
+        f"no claim to accuracy. The held-out check ({check}) trains students on the data themselves and "
+        "says how well such a prediction does at few tokens."
+    )
+
+
+def _student(student: Setting, why: str) -> str:
+    schedule, R = student.schedule, student.schedule.horizon
+    # R for people: whole where it is large, as 0.1 · 30000 need not be.
+    horizon = amount(round(R)) if R >= 100 else f"{R:.3g}"
+    return (
+        f"The student compared has width M = {amount(student.M)} ({why.format(d=student.d)}) and trains for "
+        f"{amount(schedule.L)} steps ({schedule.name}, horizon R = {horizon}); another width or horizon can "
+        "favour another split."
+    )
+
+
+def advise(
+    source: Measured | Teacher | Modes | str,
+    *,
+    tokens: float | None = None,
+    compute: float | None = None,
+    eval_length: int | None = None,
+    M: int | None = None,
+    schedule: Schedule | str = "wsd",
+    d: int | None = None,
+) -> Advice:
+    """What to do with `tokens` (and `compute` N·P·M²·L, if it is limited), tested at length `eval_length`.
+
+    A measurement is used through its measured spectra (`Measurement.modes`), not its fitted law. Without
+    compute the student has width M (default: a quarter of the modes, at most 128) and the given schedule
+    (by name: γ = 0.1, 30000 steps); with it the plan chooses M and L. Where a flag leaves nothing to
+    predict from, the only sentence says so.
+    """
+    found = records.advise(
+        source, tokens=tokens, compute=compute, eval_length=eval_length, M=M, schedule=schedule, d=d
+    )
+    values = {f.name: getattr(found, f.name) for f in fields(records.Advice)}
+    if found.tradeoff is not None and found.student is not None:
+        values["tradeoff"] = Tradeoff(**vars(found.tradeoff), setting=found.student)
+    if found.plan is not None:
+        values["plan"] = Plan(**vars(found.plan))
+    return Advice(**values)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Advised(Answer):
+    """All that `seqlaw measure` tells: a measurement, its advice, and a held-out check if asked for."""
+
+    asked: Mapping[str, Any]
+    measurement: Measurement
+    advice: Advice
+    held_out: HeldOut | None = None
+    teacher_file: str | None = None
+    command: ClassVar[str] = "measure"
+    pictures: ClassVar[tuple[int, float, float]] = Measurement.pictures
+
+    def inputs(self) -> Mapping[str, Any]:
+        return self.asked
+
+    def fields(self) -> Mapping[str, Any]:
+        told: dict[str, Any] = {"advice": list(self.advice.said("cli")), "teacher_file": self.teacher_file}
+        if self.held_out is not None:
+            flags = self.held_out.flags
+            told["held_out"] = {
+                **self.held_out.fields(),
+                "flags": sentences(flags, "cli"),
+                "flag_records": [record(flag) for flag in flags],
+            }
+        return {**self.measurement.fields(), **told}
+
+    def blocks(self, side: Side) -> Iterable[Block]:
+        yield from self.measurement.blocks(side)
+        yield from self.advice.blocks(side)
+        if self.held_out is not None:
+            yield from self.held_out.blocks(side)
+            yield from map(Flagged, self.held_out.flags)
+
+    def tidy_rows(self) -> Sequence[Mapping[str, Any]]:
+        return self.measurement.tidy_rows()
+
+    def flagged(self) -> Sequence[Flag]:
+        return self.measurement.flags
+
+    def draw(self, axes: Sequence[Axes]) -> None:
+        self.measurement.draw(axes)

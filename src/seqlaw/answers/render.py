@@ -1,0 +1,98 @@
+"""Blocks as a page of text (rich) or as HTML (a notebook)."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import textwrap
+from collections.abc import Iterable
+from html import escape
+
+from seqlaw.answers.blocks import Block, Flagged, Note, Sentence, Table
+from seqlaw.answers.words import REMARKS, Side, number, sentence
+
+WIDTH = 100
+"""Columns that a person's output keeps to."""
+
+
+def as_text(blocks: Iterable[Block], side: Side) -> str:
+    """The page that a command prints, folded to the terminal or to 100 columns."""
+    return "".join(_text(block, side) for block in blocks)
+
+
+def _text(block: Block, side: Side) -> str:
+    match block:
+        case Sentence(text):
+            return folded(text)
+        case Note(text):
+            return folded(text, lead="- ")
+        case Flagged(flag):
+            return folded(sentence(flag, side), lead="note " if flag.code in REMARKS else "! ")
+        case Table():
+            return _table(block)
+
+
+def columns() -> int:
+    """What the terminal has, within reason."""
+    return max(40, min(WIDTH, shutil.get_terminal_size((WIDTH, 24)).columns))
+
+
+def folded(text: str, *, lead: str = "") -> str:
+    """A sentence in lines; `lead` marks the first one, spaces the rest."""
+    lines = textwrap.fill(
+        text,
+        columns(),
+        initial_indent=lead,
+        subsequent_indent=" " * len(lead),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return lines + "\n"
+
+
+def _table(block: Table) -> str:
+    """Aligned columns, as wide as sentences if numbers allow."""
+    from rich.box import SIMPLE
+    from rich.console import Console
+    from rich.measure import Measurement
+    from rich.table import Table as RichTable
+
+    table = RichTable(box=SIMPLE, show_header=bool(block.header))
+    texts = [[number(cell) for cell in row] for row in block.rows]
+    for k in range(max(map(len, texts), default=0)):
+        name = block.header[k] if k < len(block.header) else ""
+        # rich would cut a word that is longer than its column: none is.
+        cells = [name, *(row[k] for row in texts if k < len(row))]
+        least = max(len(part) for cell in cells for part in ([cell] if k else cell.split() or [""]))
+        table.add_column(name, justify="right" if k else "left", no_wrap=k > 0, min_width=least)
+    for row in texts:
+        table.add_row(*row)
+    page = io.StringIO()
+    console = Console(file=page, highlight=False, markup=False, color_system=None)
+    needed = Measurement.get(console, console.options.update(max_width=10_000), table)
+    # In a pipe or a narrow window too: words may fold, numbers are never cut.
+    console.width = max(min(needed.maximum, columns()), needed.minimum)
+    console.print(table)
+    # A title inside the table would be folded to the table's width.
+    return (folded(block.title) if block.title else "") + page.getvalue()
+
+
+def as_html(blocks: Iterable[Block]) -> str:
+    """A short page for a notebook: what the command prints, as paragraphs and tables."""
+    return "\n".join(_html(block) for block in blocks)
+
+
+def _html(block: Block) -> str:
+    match block:
+        case Sentence(text) | Note(text):
+            return f"<p>{escape(text)}</p>"
+        case Flagged(flag):
+            return f"<p><small>{escape(sentence(flag, 'python'))}</small></p>"
+        case Table():
+            head = "".join(f"<th>{escape(name)}</th>" for name in block.header)
+            rows = "".join(
+                "<tr>" + "".join(f"<td>{escape(number(cell))}</td>" for cell in row) + "</tr>"
+                for row in block.rows
+            )
+            title = f"<p>{escape(block.title)}</p>" if block.title else ""
+            return f"{title}<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"

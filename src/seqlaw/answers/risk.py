@@ -1,0 +1,120 @@
+"""The risk at one point, and at many: the five terms with what is known of their accuracy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+from seqlaw.answers.answer import Answer
+from seqlaw.answers.blocks import Block, Sentence, Table
+from seqlaw.answers.words import Side, describe_teacher, regime_words, sizes_words
+from seqlaw.model.amount import amount
+from seqlaw.model.flags import Flag
+from seqlaw.model.setting import Setting
+from seqlaw.rungs import ask, terms
+from seqlaw.rungs.rows import columns, with_sums
+from seqlaw.rungs.rung import Draws, Progress, Rung
+from seqlaw.rungs.terms import SUMS, TERMS
+
+
+@dataclass(frozen=True, kw_only=True)
+class Risk(Answer, terms.Risk):
+    """irreducible + approx + bias + variance + cross at one setting, with their accuracy."""
+
+    setting: Setting
+    draws: Draws
+    command: ClassVar[str] = "risk"
+
+    def inputs(self) -> Mapping[str, Any]:
+        return {"setting": self.setting, **self.draws.inputs()}
+
+    def fields(self) -> Mapping[str, Any]:
+        names = ("rung", "regime", *TERMS, *SUMS, "steps", "horizon", "eval_length")
+        return {name: getattr(self, name) for name in (*names, "standard_error", "accuracy", "diagnostics")}
+
+    def blocks(self, side: Side) -> Iterable[Block]:
+        yield Sentence(describe_teacher(self.setting.teacher))
+        yield Table(
+            rows=[(name, getattr(self, name), self.uncertainty(name)) for name in (*TERMS, *SUMS)],
+            header=("term", "value", "uncertainty"),
+            title=f"{regime_words(self.setting)}, rung {self.rung}: {sizes_words(self.setting)}, "
+            f"tested at length {amount(self.eval_length)}",
+        )
+
+    def uncertainty(self, name: str) -> str:
+        """A term's standard error, or its stated accuracy, in a few words."""
+        error = self.standard_error.get(name)
+        return self.accuracy.get(name, "") if error is None else f"± {error:.2g}"
+
+    def tidy_rows(self) -> Sequence[Mapping[str, Any]]:
+        return [self.row()]
+
+    def row(self) -> dict[str, Any]:
+        """All parameters, terms and errors."""
+        return (
+            {"rung": self.rung}
+            | parameters(self.setting)
+            | with_sums({name: getattr(self, name) for name in TERMS})
+            | {f"se_{name}": error for name, error in self.standard_error.items()}
+        )
+
+    def flagged(self) -> Sequence[Flag]:
+        return self.flags
+
+
+def parameters(setting: Setting) -> dict[str, Any]:
+    """Every parameter of a setting as a column, the teacher's six numbers among them where it has them."""
+    numbers = ("alpha", "theta", "r", "rho", "c_xi", "c_0")
+    return {name: getattr(setting.teacher, name, None) for name in numbers} | columns(setting)
+
+
+def risks(
+    settings: Sequence[Setting],
+    *,
+    rung: str | Rung = "equivalent",
+    sketches: int = 4,
+    repetitions: int = 2,
+    seed: int = 0,
+    workers: int = 1,
+    progress: Progress | None = None,
+) -> list[Risk]:
+    """The risk of each setting on a rung; settings that can share work do.
+
+    `sampled` draws sketches and trajectories, on `workers` threads, and tells `progress`; `exact` draws
+    sketches only; `equivalent` draws nothing, and the options but `rung` mean nothing to it. A rung of your
+    own is a `seqlaw.rungs.rung.Rung`, or its import path.
+    """
+    draws = Draws(sketches=sketches, repetitions=repetitions, seed=seed, workers=workers)
+    return answered(settings, ask.risks(settings, rung=rung, draws=draws, progress=progress), draws)
+
+
+def answered(settings: Sequence[Setting], found: Sequence[terms.Risk], draws: Draws) -> list[Risk]:
+    """What a rung found, as answers."""
+    names = [f.name for f in fields(terms.Risk)]
+    return [
+        Risk(**{name: getattr(one, name) for name in names}, setting=setting, draws=draws)
+        for setting, one in zip(settings, found, strict=True)
+    ]
+
+
+def risk(
+    setting: Setting,
+    *,
+    rung: str | Rung = "equivalent",
+    sketches: int = 4,
+    repetitions: int = 2,
+    seed: int = 0,
+    workers: int = 1,
+    progress: Progress | None = None,
+) -> Risk:
+    """The risk of one setting on a rung, as `risks` has it."""
+    return risks(
+        [setting],
+        rung=rung,
+        sketches=sketches,
+        repetitions=repetitions,
+        seed=seed,
+        workers=workers,
+        progress=progress,
+    )[0]

@@ -1,0 +1,143 @@
+"""The averaged covariance that a student trains on, mode by mode."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from seqlaw.answers.answer import Answer
+from seqlaw.answers.blocks import Block, Sentence, Table
+from seqlaw.answers.risk import parameters
+from seqlaw.answers.style import COLOURS, tidy
+from seqlaw.answers.words import Side, describe_teacher
+from seqlaw.model.assumptions import setting_flags
+from seqlaw.model.flags import Flag
+from seqlaw.model.setting import Setting
+from seqlaw.model.teacher import Modes
+from seqlaw.rungs.equivalent import equivalent_risk
+from seqlaw.rungs.rates import rates
+from seqlaw.spectrum import FARTHEST
+from seqlaw.spectrum import AveragedSpectrum as Averaged
+from seqlaw.spectrum import averaged_spectrum as averaged
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+NO_NUMBER = (ArithmeticError, ValueError, RuntimeError, np.linalg.LinAlgError)
+"""What arithmetic raises where double precision ends: overflow, a logarithm of zero, a root not found."""
+_NAMES = ("j", "initial", "innovation", "total")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AveragedSpectrum(Answer, Averaged):
+    """h_P with its two parts, where they cross, how far training reaches and how much it learns."""
+
+    setting: Setting
+    command: ClassVar[str] = "spectrum"
+    pictures: ClassVar[tuple[int, float, float]] = (1, 5.2, 3.8)
+
+    @cached_property
+    def learned(self) -> float | None:
+        """The dimensions that training learns, where the sums converge."""
+        found: float | None = or_none(lambda: equivalent_risk(self.setting).diagnostics["learned_dimensions"])
+        return found
+
+    @cached_property
+    def orders(self) -> dict[str, float]:
+        """The theorem's crossovers, where the exponents allow them."""
+        return or_none(lambda: rates(self.setting).crossovers) or {}
+
+    @property
+    def modes(self) -> list[dict[str, Any]]:
+        """h_P and its parts at each mode."""
+        columns = zip(self.j.astype(int), self.initial, self.innovation, self.total, strict=True)
+        return [dict(zip(_NAMES, values, strict=True)) for values in columns]
+
+    def inputs(self) -> Mapping[str, Any]:
+        return {"setting": self.setting}
+
+    def fields(self) -> Mapping[str, Any]:
+        marks = {"crossing": self.crossing, "kappa": self.kappa, "M": self.setting.M}
+        return {
+            "rows": self.modes,
+            "marks": marks | {"learned_dimensions": self.learned, "orders": self.orders},
+        }
+
+    def blocks(self, side: Side) -> Iterable[Block]:
+        setting = self.setting
+        yield Sentence(describe_teacher(setting.teacher))
+        yield Table(
+            rows=[tuple(row.values()) for row in self.modes],
+            header=("mode j", *_NAMES[1:3], "h_P"),
+            title=f"Regime {setting.regime}: averaged covariance h_P at P={setting.P} (exact to rounding)",
+        )
+        yield from map(Sentence, self._words())
+
+    def _words(self) -> Iterable[str]:
+        """Where the parts cross, how far training reaches, and the theorem's orders of both."""
+        setting, orders = self.setting, self.orders
+        if self.crossing is not None:
+            yield f"The parts cross at mode {self.crossing:.4g}{self._order('m_P')}."
+        elif not isinstance(setting.teacher, Modes):
+            yield f"The parts do not cross up to mode {min(setting.d or 1, FARTHEST):g}."
+        if self.kappa is not None:
+            R = setting.schedule.horizon
+            words = f"Training reaches mode kappa = {self.kappa:.4g} (the paper's guide, R = {R:g})"
+            yield f"{words}{self._order('kappa')}."
+        if self.learned is not None:
+            yield f"It learns {self.learned:.4g} dimensions (relative error about 1/M)."
+        if "P_M" in orders:
+            yield (
+                f"By order, approx stops falling with P at P_M = {orders['P_M']:.4g}, and bias stops "
+                f"depending on P at P_R = {orders['P_R']:.4g}."
+            )
+
+    def _order(self, name: str) -> str:
+        value = self.orders.get(name)
+        return "" if value is None else f"; the theorem's order, constants dropped: {name} = {value:.4g}"
+
+    def tidy_rows(self) -> Sequence[Mapping[str, Any]]:
+        return [parameters(self.setting) | row for row in self.modes]
+
+    def flagged(self) -> Sequence[Flag]:
+        return setting_flags(self.setting)
+
+    def draw(self, axes: Sequence[Axes]) -> None:
+        """h_P and its two parts, with the crossing (the paper's m_P), the cutoff κ and the width M marked."""
+        (place,) = axes
+        place.plot(self.j, self.initial, color=COLOURS["bias"], linestyle="--", label="initialization")
+        place.plot(self.j, self.innovation, color=COLOURS["approx"], linestyle="-.", label="innovations")
+        place.plot(self.j, self.total, color=COLOURS["reducible"], label="$h_P$, their sum")
+        top = float(self.total.max())
+        place.set_ylim(max(float(self.total.min()) / 30, top * 1e-14), top * 3)
+        for name, mode in (("$m_P$", self.crossing), ("κ", self.kappa), ("$M$", float(self.setting.M))):
+            if mode is not None and 1 <= mode <= self.j[-1]:
+                place.axvline(mode, color="0.6", linewidth=0.8, linestyle=":")
+                place.annotate(
+                    name, (mode, 0.02), xycoords=("data", "axes fraction"), ha="left", fontsize="small"
+                )
+        title = f"Regime {self.setting.regime}: averaged covariance at P = {self.setting.P}"
+        tidy(place, "mode j", "variance", title)
+        place.legend(frameon=False, fontsize="small")
+
+
+def or_none(compute: Callable[[], Any]) -> Any:
+    """None where a trace diverges, a power overflows or modes are arrays: the rest needs neither."""
+    try:
+        return compute()
+    except NO_NUMBER:
+        return None
+
+
+def averaged_spectrum(setting: Setting, *, points: int = 24, last: int | None = None) -> AveragedSpectrum:
+    """h_P at about `points` modes from 1 to `last`, evenly in the logarithm.
+
+    `last` is by default 30 times as far as M, the crossing and κ lie, within d.
+    """
+    found = averaged(setting, points=points, last=last)
+    record = {f.name: getattr(found, f.name) for f in fields(Averaged)}
+    return AveragedSpectrum(**record, setting=setting)

@@ -1,0 +1,159 @@
+"""Longer or more: the risk along P at a fixed number of tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from seqlaw.answers.answer import Answer
+from seqlaw.answers.blocks import Block, Sentence, Table
+from seqlaw.answers.risk import parameters
+from seqlaw.answers.style import MARKERS, SERIES, share_range, tidy
+from seqlaw.answers.words import Side, describe_teacher, regime_words
+from seqlaw.model.amount import amount
+from seqlaw.model.flags import Flag, merge_flags
+from seqlaw.model.setting import Setting
+from seqlaw.model.teacher import PRESETS
+from seqlaw.planning import tradeoff as splits
+from seqlaw.planning.tradeoff import OWN
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_COLUMNS = ("P", "N", "tested", "eval_length", "approx", "bias", "variance", "reducible")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tradeoff(Answer, splits.Tradeoff):
+    """The curves, and for each test length the range of P within 1 % of the best."""
+
+    setting: Setting
+    command: ClassVar[str] = "tradeoff"
+
+    @property
+    def pictures(self) -> tuple[int, float, float]:  # type: ignore[override]  # one panel a test
+        return len(self.best), 3.3 * len(self.best) + 0.4, 3.8
+
+    @property
+    def lengths(self) -> list[int]:
+        """The training lengths."""
+        return [row.P for row in self.curve(OWN)]
+
+    @property
+    def tests(self) -> list[int]:
+        """The common test lengths."""
+        return [int(name) for name in self.best if name != OWN]
+
+    def inputs(self) -> Mapping[str, Any]:
+        setting = self.setting
+        student = {"teacher": setting.teacher, "M": setting.M, "d": setting.d, "schedule": setting.schedule}
+        return {**student, "tokens": self.tokens, "lengths": self.lengths, "tests": self.tests}
+
+    def fields(self) -> Mapping[str, Any]:
+        rows = [{name: getattr(row, name) for name in _COLUMNS} for row in self.rows]
+        return {"regime": self.regime, "rows": rows, "best": self.best}
+
+    def blocks(self, side: Side) -> Iterable[Block]:
+        setting = self.setting
+        yield Sentence(describe_teacher(setting.teacher))
+        yield Table(
+            rows=[
+                (amount(P), amount(self.tokens // P), *(self.curve(name)[k].reducible for name in self.best))
+                for k, P in enumerate(self.lengths)
+            ],
+            header=("P", "N", "at own length", *(f"at {P}" for P in self.tests)),
+            title=f"{regime_words(setting)}: reducible risk at {amount(self.tokens)} tokens, "
+            f"M={amount(setting.M)}, d={amount(setting.d or 0)}, {amount(setting.schedule.L)} steps",
+        )
+        for name, (low, high) in self.best.items():
+            where = "its own length" if name == OWN else f"length {amount(int(name))}"
+            yield Sentence(
+                f"tested at {where}: best P {amount(low)}{'' if low == high else f' to {amount(high)}'}"
+            )
+
+    def tidy_rows(self) -> Sequence[Mapping[str, Any]]:
+        return [
+            parameters(replace(self.setting, P=row.P, N=row.N, eval_length=row.eval_length))
+            | {name: getattr(row, name) for name in _COLUMNS}
+            for row in self.rows
+        ]
+
+    def flagged(self) -> Sequence[Flag]:
+        return merge_flags(self.flags, "P", [row.P for row in self.rows])
+
+    def draw(self, axes: Sequence[Axes]) -> None:
+        """One panel a test, relative to the shortest sequences."""
+        self.draw_beside(axes, ())
+
+    def draw_beside(self, axes: Sequence[Axes], others: Sequence[Tradeoff]) -> None:
+        """The same with other answers beside it, thin and dashed."""
+        for place, tested in zip(axes, self.best, strict=True):
+            for answer in (self, *others):
+                _draw_curve(place, answer, tested, asked=answer is self)
+            place.axhline(1.0, color="0.6", linewidth=0.8, linestyle=":")
+            where = f"all tested at length {int(tested):,}" if tested != OWN else _PAPERS_VIEW
+            first = f"reducible risk relative to P = {self.lengths[0]:,}" if place is axes[0] else ""
+            tidy(place, "length P of the training sequences", first, where)
+        share_range(axes, below=0.2, above=0.2)
+
+    def decorate(self, figure: Figure) -> None:
+        handles, labels = figure.axes[0].get_legend_handles_labels()
+        figure.legend(
+            handles, labels, loc="outside lower center", ncols=len(labels), frameon=False, fontsize="small"
+        )
+        figure.suptitle(
+            f"Longer sequences or more of them? The same {self.tokens:,} tokens, split", fontsize="medium"
+        )
+
+    def other_presets(self) -> list[Tradeoff]:
+        """For a preset as it is, the same question to the others, to be drawn beside it."""
+        asked = self.setting.teacher
+        if asked not in PRESETS.values():
+            return []
+        others = [replace(self.setting, teacher=teacher) for teacher in PRESETS.values() if teacher != asked]
+        return [
+            tradeoff(other, self.tokens, lengths=self.lengths, eval_lengths=self.tests) for other in others
+        ]
+
+
+_PAPERS_VIEW = "tested at the training length\n(the paper's view)"
+
+
+def _draw_curve(axes: Axes, answer: Tradeoff, tested: str, *, asked: bool) -> None:
+    curve = answer.curve(tested)
+    x, y = [row.P for row in curve], [row.reducible / curve[0].reducible for row in curve]
+    k = answer.regime == "II"
+    style: dict[str, Any] = {"label": f"Regime {answer.regime}"}
+    if not asked:
+        style = {"label": f"Regime {answer.regime}, for comparison", "linestyle": "--", "linewidth": 1}
+    axes.plot(x, y, color=SERIES[k], marker=MARKERS[k], markersize=4, **style)
+    verdict = "longer wins" if y[-1] < 0.95 else "more wins" if y[-1] > 1.05 else "no difference"
+    above, times = y[-1] > 1, max(y[-1], 1 / y[-1])
+    axes.annotate(
+        f"{verdict}, {times:.{3 if times < 2 else 2}g}×",
+        (x[-1], y[-1]),
+        textcoords="offset points",
+        xytext=(0, 6 if above else -12),
+        ha="right",
+        fontsize="small",
+        color=SERIES[k],
+    )
+
+
+def tradeoff(
+    setting: Setting,
+    tokens: float,
+    *,
+    lengths: Sequence[int] | None = None,
+    eval_lengths: Sequence[int] = (16, 4096),
+) -> Tradeoff:
+    """The risk of the setting's student at N·P ≈ tokens for each length, N = ⌊tokens/P⌋.
+
+    `setting` gives the teacher, M, d and the schedule; its own N, P and test length do not matter. Each
+    student is tested at its own length, as in the paper, and at the common `eval_lengths`.
+    """
+    found = splits.tradeoff(setting, tokens, lengths=lengths, eval_lengths=eval_lengths)
+    record = {f.name: getattr(found, f.name) for f in fields(splits.Tradeoff)}
+    return Tradeoff(**record, setting=setting)

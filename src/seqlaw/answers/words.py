@@ -1,0 +1,184 @@
+"""The one place where flags become sentences, and numbers are written for people.
+
+A reader on the command line is told options, one in Python names: `Side` says who reads.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from seqlaw.model.amount import amount
+from seqlaw.model.assumptions import setting_flags
+from seqlaw.model.flags import ASSUMPTIONS, Flag, Where
+from seqlaw.model.setting import Setting
+from seqlaw.model.teacher import PRESETS, Modes, Teacher
+from seqlaw.rungs.terms import FEWEST_TOKENS
+
+Side = Literal["cli", "python"]
+
+
+def number(value: Any) -> str:
+    """Five significant digits, large ones as 1.5e9; whole numbers as they are."""
+    if isinstance(value, (float, np.floating)):
+        return re.sub(r"e\+0*", "e", f"{value:.5g}")
+    return str(value)
+
+
+def sentence(flag: Flag, side: Side) -> str:
+    """`code: words`, and at which points of a curve."""
+    return f"{flag.code}: {words_alone(flag, side)}{_places(flag.where)}"
+
+
+def words_alone(flag: Flag, side: Side) -> str:
+    """The sentence without its code; a code that nobody gave words is said with its numbers."""
+    if flag.code not in _WORDS:
+        return ", ".join(f"{name} = {number(value)}" for name, value in flag.numbers) or "raised"
+    return _WORDS[flag.code](flag, side)
+
+
+def sentences(flags: Iterable[Flag], side: Side) -> list[str]:
+    return [sentence(flag, side) for flag in flags]
+
+
+def _places(where: Where | None) -> str:
+    """Nothing where a flag is everywhere, else the values of the axis: a run of them by its ends.
+
+    Several points may share a value, as the tests of a tradeoff do.
+    """
+    if where is None:
+        return ""
+    every, runs = sorted(set(where.values)), list[list[float]]()
+    for before, value in zip([None, *every], every, strict=False):
+        if value in where.places:
+            if before in where.places:
+                runs[-1].append(value)
+            else:
+                runs.append([value])
+    texts = [f"{run[0]:g}" + (f" to {run[-1]:g}" if len(run) > 1 else "") for run in runs]
+    counts = f"{len(where.places)} of {len(where.values)} points"
+    return f" (at {where.axis} = {', '.join(texts)}: {counts})"
+
+
+def _broken(flag: Flag, side: Side) -> str:
+    """What an assumption needs, and what it got."""
+    numbers = dict(flag.numbers)
+    needs = {
+        "transitions": "a_j > 0, got a zero or negative transition",
+        "innovations": "sigma_xi,j > 0, got a mode without innovation",
+        "r": "0 < 2r < 1, got r = {got:g}",
+        "alpha": "alpha > 1, got {got:g}",
+        "theta": "theta > 1, got {got:g}",
+        "smoothing": "theta >= alpha - 2r = {least:g}, got {got:g}",
+        "R": "R >~ 1, got R = {got:g}",
+        # What measured exponents were found to be.
+        "alpha <= 1": "alpha > 1, got {got:.3g}",
+        "theta <= 1": "theta > 1, got {got:.3g}",
+        "theta < alpha - 2r": "theta >= alpha - 2r",
+        **dict.fromkeys(("r <= 0", "2r >= 1"), "0 < 2r < 1, got r = {got:.3g}"),
+        "r next to 0": "r > 0, got r = {got:.2g}: all transitions are nearly the same",
+    }
+    return "needs " + needs[numbers["of"]].format(**numbers)
+
+
+def _safeguard(flag: Flag, side: Side) -> str:
+    numbers = dict(flag.numbers)
+    if "rows" in numbers:
+        return f"active on {numbers['clipped']:.0f} of {numbers['rows']} data sets"
+    to = f"{numbers['gamma']:.3g} = 1/(2||G||)" if "gamma" in numbers else "1/(2||G||)"
+    return f"active, gamma scaled down to {to}"
+
+
+def _saturated(flag: Flag, side: Side) -> str:
+    """With how to look at single sketches: both rungs at one d, which the exact one can hold."""
+    check, d = "", flag["check_d"]
+    if d is not None and flag["same_d"]:
+        check = "`seqlaw risk --rung exact`" if side == "cli" else '`risk(…, rung="exact")`'
+        check = f" (check: {check} at these sizes)"
+    elif d is not None and side == "cli":
+        sizes = f"at these sizes but -d {d}"
+        check = f" (check: `seqlaw risk` {sizes}, with --rung exact and with --rung equivalent)"
+    elif d is not None:
+        check = f' (check: `risk` at these sizes but d={d}, with rung="exact" and with "equivalent")'
+    return (
+        f"sum(gamma) * kappa(0) = {flag['saturation']:.3g} > 1, the smallest eigenvalues rule the bias and "
+        f"sketches scatter about this value{check}"
+    )
+
+
+def _repeated(flag: Flag, side: Side) -> str:
+    how = "choose one value of it with --where" if side == "cli" else "choose one value of it"
+    return (
+        f"{flag['rows']} rows at {flag['values']} values of {flag['column']}. If something else varies among "
+        f"them, the interval means nothing: {how}"
+    )
+
+
+_WORDS: dict[str, Callable[[Flag, Side], str]] = {
+    **dict.fromkeys(ASSUMPTIONS, _broken),
+    "regime-unknown": lambda f, s: "modes given as arrays have no exponents, so the theorem does not apply",
+    "length": lambda f, s: "the paper takes P >= 2, got P = 1",
+    "ambient": lambda f, s: (
+        f"the theorem needs d >= C_amb M with a large C_amb; d = {f['d']:g} is below 2M = {2 * f['M']}"
+    ),
+    "cross": lambda f, s: "of lower order on this rung, reported as 0",
+    "safeguard": _safeguard,
+    "untrained": lambda f, s: f"sum(gamma) * ||G|| = {f['trained']:.2g}, the variance is not resolved",
+    "saturated": _saturated,
+    "bias": lambda f, s: f"below {f['floor']:g} of the source energy, reported as 0",
+    "frozen-filter": lambda f, s: (
+        f"{f['tokens']:.3g} effective tokens per learned dimension, below {FEWEST_TOKENS:g}: too few data "
+        "for this rung, which may understate the risk by 20 % to many times"
+    ),
+    "standard-error": lambda f, s: "a single row has none; take more sketches or repetitions",
+    "infinite": lambda f, s: f"{f['field']} is infinite, given as null",
+    "undefined": lambda f, s: f"{f['field']} is undefined, given as null",
+    "repeated": _repeated,
+    "software": lambda f, s: (
+        f"{f['tasks']} task{'' if f['tasks'] == 1 else 's'} recorded by other code ({f['name']}) "
+        f"{'is' if f['tasks'] == 1 else 'are'} kept beside these, and not taken for them"
+    ),
+    "failed": lambda f, s: f"{f['reason']} ({f['tasks']} tasks)",
+}
+"""Each code in words. A room with flags of its own adds them by `say`."""
+
+REMARKS = {"cross"}
+"""Codes that are true of a rung everywhere: a note, not a warning."""
+
+
+def say(words: dict[str, Callable[[Flag, Side], str]]) -> None:
+    """Words for the codes of a room or of a rung of your own."""
+    _WORDS.update(words)
+
+
+def describe_teacher(teacher: Teacher | Modes) -> str:
+    """One line that says which teacher a result is about; a preset has its name."""
+    if isinstance(teacher, Modes):
+        return f"Teacher: {teacher.d} modes {f'from {teacher.name}' if teacher.name else 'given as arrays'}"
+    name = next((f" {name}" for name, preset in PRESETS.items() if preset == teacher), "")
+    usual = " (the default)" if teacher == PRESETS["regime2"] else ""
+    numbers = " ".join(f"{f.name}={getattr(teacher, f.name):g}" for f in dataclasses.fields(Teacher))
+    return f"Teacher{name}{usual}: {numbers}"
+
+
+def regime_words(setting: Setting) -> str:
+    """The regime, and whether an assumption of the theorem fails."""
+    outside = any(flag.code in ASSUMPTIONS for flag in setting_flags(setting))
+    return f"Regime {setting.regime}{' (outside the theorem, see below)' if outside else ''}"
+
+
+def sizes_words(setting: Setting, without: Sequence[str] = ()) -> str:
+    """The sizes that are not varied."""
+    text = " ".join(f"{name}={amount(getattr(setting, name))}" for name in "MNPd" if name not in without)
+    horizon = setting.schedule.horizon
+    R = amount(horizon) if horizon == int(horizon) else number(horizon)
+    return text if "R" in without else f"{text}, {amount(setting.schedule.L)} steps (R={R})"
+
+
+def tested_words(eval_length: int | None) -> str:
+    """Where students are tested."""
+    return "its own length" if eval_length is None else f"length {amount(eval_length)}"

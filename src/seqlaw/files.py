@@ -1,0 +1,156 @@
+"""The edges: TOML, JSON and NPZ become the dataclasses that Python users build, and these become JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import tomllib
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from seqlaw.model.checks import InputError, library
+from seqlaw.model.filters import speaking_of
+from seqlaw.model.flags import Flag, flag
+from seqlaw.model.schedule import Schedule, build_schedule, kind_name, schedule_kind
+from seqlaw.model.teacher import PRESETS, Modes, Teacher
+
+T = TypeVar("T")
+
+
+def read(kind: type[T], data: Any, *, where: str) -> T:
+    """`data` as a `kind`; what pydantic finds wrong becomes an InputError that names the field."""
+    from pydantic import TypeAdapter, ValidationError
+
+    try:
+        return TypeAdapter(kind).validate_python(data)
+    except ValidationError as error:
+        raise explain(error.errors()[0], where=where) from None
+
+
+def explain(problem: Mapping[str, Any], *, where: str = "") -> InputError:
+    """One of pydantic's problems as an InputError: the spec's own where it raised one."""
+    cause = problem.get("ctx", {}).get("error")
+    if isinstance(cause, InputError):
+        return cause
+    field = ".".join([*filter(None, [where]), *(str(part) for part in problem["loc"])])
+    if problem["type"] == "missing":  # pydantic's input is then the whole table
+        return InputError(field, "must be given", None)
+    return InputError(field, problem["msg"][0].lower() + problem["msg"][1:], problem["input"])
+
+
+def make_schedule(
+    kind: str,
+    *,
+    gamma: float,
+    L: float | None = None,
+    R: float | None = None,
+    where: str = "schedule",
+    shape: Mapping[str, float | None] | None = None,
+) -> Schedule:
+    """The schedule of a name or an import path, its steps L or its horizon R, and its further fields.
+
+    Fields that are None keep their defaults; errors name `where`.
+    """
+    make: Any = schedule_kind(kind, field=f"{where}.kind")
+    if (L is None) == (R is None):
+        raise InputError(f"{where}.L", "or R must be given, and not both", {"L": L, "R": R})
+    given = {name: value for name, value in (shape or {}).items() if value is not None}
+    known = [f.name for f in dataclasses.fields(make)]
+    for name, value in given.items():
+        if name not in known:
+            only_wsd = name in ("warmup", "decay")
+            rule = "goes with the wsd schedule only" if only_wsd else f"is no field of {kind}"
+            raise InputError(f"{where}.{name}", rule, value)
+    if R is None:
+        return build_schedule(make, f"{where}.kind", gamma=gamma, L=L, **given)
+    with speaking_of(R):
+        return build_schedule(make, f"{where}.kind", gamma=gamma, L=make.steps_reaching(R, gamma), **given)
+
+
+def load_toml(path: str | Path, *, field: str = "file") -> dict[str, Any]:
+    """The tables of a TOML file; `field` is what an error names."""
+    try:
+        with open(path, "rb") as file:
+            return tomllib.load(file)
+    except FileNotFoundError:
+        raise InputError(field, "must exist", str(path)) from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InputError(field, f"must be readable TOML ({error})", str(path)) from None
+
+
+def load_teacher(source: str | Path) -> Teacher | Modes:
+    """A preset's name, a TOML file of six numbers, or a TOML or NPZ file of a, sigma_xi and sigma_0."""
+    if str(source) in PRESETS:
+        return PRESETS[str(source)]
+    path = Path(source)
+    if path.suffix == ".npz":
+        return _modes(_load_npz(path), path)
+    if path.suffix != ".toml":
+        allowed = ", ".join([*PRESETS, "FILE.toml", "FILE.npz"])
+        raise InputError("teacher", f"must be one of {allowed}", str(source))
+    data = load_toml(path, field="teacher")
+    return _modes(data, path) if "a" in data else read(Teacher, data, where=path.name)
+
+
+def _load_npz(path: Path) -> dict[str, Any]:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return {name: file[name] for name in file.files}
+    except FileNotFoundError:
+        raise InputError("teacher", "must exist", str(path)) from None
+    except (OSError, ValueError, EOFError, TypeError, AttributeError, zipfile.BadZipFile) as error:
+        raise InputError("teacher", f"must be a readable NPZ archive ({error})", str(path)) from None
+
+
+def _modes(data: Mapping[str, Any], path: Path) -> Modes:
+    wanted = {"a", "sigma_xi", "sigma_0"}
+    if set(data) != wanted:
+        raise InputError(path.name, f"must hold exactly {', '.join(sorted(wanted))}", sorted(data))
+    return Modes(**data, name=path.name)
+
+
+def read_table(source: Any, *, field: str = "file") -> Any:
+    """Rows as a DataFrame: a .csv or .parquet file, or a DataFrame as it is."""
+    pd = library("pandas")
+    if isinstance(source, pd.DataFrame):
+        return source
+    path = Path(source)
+    readers = {".parquet": pd.read_parquet, ".csv": pd.read_csv}
+    if path.suffix not in readers:
+        raise InputError(field, "must be a .parquet or .csv file or a sweep's folder", str(source))
+    if path.suffix == ".parquet":
+        library("pyarrow")
+    try:
+        return readers[path.suffix](path)
+    except FileNotFoundError:
+        raise InputError(field, "must exist", str(source)) from None
+    except pd.errors.EmptyDataError:
+        raise InputError(field, "must hold rows", f"the empty {source}") from None
+    except (OSError, ValueError) as error:
+        raise InputError(field, f"must be readable ({str(error).splitlines()[0]})", str(source)) from None
+
+
+def plain(value: Any, name: str, lost: list[Flag]) -> Any:
+    """Dataclasses, arrays and NumPy numbers as JSON types.
+
+    JSON has no infinity: it becomes null, and `lost` gains a flag that says where.
+    """
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        kind = {"kind": kind_name(value)} if isinstance(value, Schedule) else {}
+        value = kind | {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {str(k): plain(v, f"{name}.{k}".lstrip("."), lost) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(v, f"{name}[{k}]", lost) for k, v in enumerate(value)]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        lost.append(flag("undefined" if math.isnan(value) else "infinite", field=name))
+        return None
+    return value

@@ -1,1 +1,0 @@
-"""From real sequences to exponents: source → tally → spectra → power laws → Measurement."""

@@ -1,0 +1,103 @@
+"""The reproduction as an answer: the ten slopes beside the paper's, and where everything was written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from seqlaw.answers.answer import Answer
+from seqlaw.answers.blocks import Block, Sentence, Table
+from seqlaw.answers.words import Side
+from seqlaw.model.flags import Flag, flag
+from seqlaw.paper.experiments import reproduction
+from seqlaw.paper.experiments.slopes import SlopeRow
+from seqlaw.paper.report.figures import HEIGHT, WIDTH, draw_panel
+from seqlaw.paper.report.formats import NAMES, cells, ratio_cells
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Reproduction(Answer, reproduction.Reproduction):
+    """What one run of the experiments gave."""
+
+    out: Path
+    files: list[Path]
+    seconds: float
+    others: Mapping[str, int]
+    """Tasks in the folder that other code recorded, and that were not taken."""
+    command: ClassVar[str] = "reproduce"
+
+    @property
+    def pictures(self) -> tuple[int, float, float]:  # type: ignore[override]  # one a panel
+        return len(self.panels), WIDTH / 3 * len(self.panels), HEIGHT
+
+    def inputs(self) -> Mapping[str, Any]:
+        return {
+            "out": str(self.out),
+            "rung": self.rung,
+            "panels": "".join(panel.name for panel in self.panels),
+            "quick": self.quick,
+            "replicate": self.replicates,
+            "overlay": [overlay[0].curve.rung for overlay in self.overlays],
+            "seed": self.seed,
+        }
+
+    def fields(self) -> Mapping[str, Any]:
+        return self.document() | {"files": [str(path) for path in self.files], "seconds": self.seconds}
+
+    def blocks(self, side: Side) -> Iterable[Block]:
+        names = [f"{row.regime:<3}{NAMES[row.quantity]} vs. {row.against}" for row in self.slopes]
+        yield Table(
+            rows=[(name, *cells(row)[2:]) for name, row in zip(names, self.slopes, strict=True)],
+            header=("slope of", "here", "± se", "guide", "paper", "its guide", "z"),
+            title=f"Log–log slopes, {self.rung} rung, seed {self.seed}",
+        )
+        if self.replicates > 1:
+            yield Table(
+                rows=[
+                    (
+                        name,
+                        f"{row.replicate_mean:.4f}",
+                        f"{row.replicate_spread:.2g}",
+                        f"{row.paper_slope:.3f}",
+                    )
+                    for name, row in zip(names, self.slopes, strict=True)
+                ],
+                header=("slope of", "mean", "spread", "paper"),
+                title=f"The same over {self.replicates} replicates, seeds {self.seed} to "
+                f"{self.seed + self.replicates - 1}",
+            )
+        if self.agreement:
+            yield Table(
+                rows=ratio_cells(self.agreement),
+                header=("Regime II", "mean [least, largest]", "paper"),
+                title="Measured over guide",
+            )
+        smaller = "; not given on the smaller grid, whose slopes are others." if self.quick else "."
+        yield Sentence(
+            f"z: distance from the paper's slope, in standard deviations of such a difference{smaller}"
+        )
+        clipped = f"in {self.clipping:.1%} of the rows" if self.clipping else "nowhere"
+        yield Sentence(f"The safeguard clipped the step size {clipped} (in the paper nowhere).")
+        yield Sentence(f"Written in {self.seconds:.1f} s:")
+        yield from (Sentence(str(path)) for path in self.files)
+
+    def tidy_rows(self) -> Sequence[Mapping[str, Any]]:
+        """One slope a row."""
+        return [asdict(row) | {"rung": self.rung, "seed": self.seed} for row in self.slopes]
+
+    def flagged(self) -> Sequence[Flag]:
+        return [flag("software", name=name, tasks=count) for name, count in self.others.items()]
+
+    def draw(self, axes: Sequence[Axes]) -> None:
+        """The panels, one axes each."""
+        for place, panel in zip(axes, self.panels, strict=True):
+            draw_panel(place, panel, self.series, self.overlays)
+
+
+def _spread(row: SlopeRow) -> tuple[str, str]:
+    return f"{row.replicate_spread:.2g}", f"{row.paper_slope:.3f}"

@@ -1,0 +1,169 @@
+"""The experiments through the lab: tasks, one for each sketch and data set, resumable and on all cores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from seqlaw.lab.engine import Notice
+from seqlaw.lab.errors import EngineError
+from seqlaw.lab.grid import Task, key
+from seqlaw.lab.run import Progress, Summary, run
+from seqlaw.lab.software import software
+from seqlaw.lab.store import read, recorded
+from seqlaw.model.setting import Setting
+from seqlaw.paper.experiments.curves import Row
+from seqlaw.paper.experiments.panels import Panel
+from seqlaw.paper.experiments.rungs import POPULATION, Role, role
+from seqlaw.paper.experiments.task import draws, panel_rows, rung
+from seqlaw.rungs.terms import TERMS
+from seqlaw.sweeping.codec import setting_of, task_of
+
+ALONE = 10.0
+"""Seconds of estimated work below which worker processes cost more than they save."""
+
+
+def tasks(panels: Iterable[Panel], rungs: Iterable[str]) -> list[Task]:
+    """What the panels need on these rungs, each task once."""
+    rungs = list(rungs)
+    return [
+        task
+        for panel in panels
+        for name in dict.fromkeys(rows for rung in rungs for rows in role(rung).needs(panel.quantity))
+        for task in _of_panel(panel, role(name))
+    ]
+
+
+def _of_panel(panel: Panel, role: Role) -> list[Task]:
+    """A task for each sketch and data set that the rung draws."""
+    tasks: list[Task] = [{"panel": panel.name, "rung": role.name} | _packed(panel.settings)]
+    if role.sketches:
+        tasks = [task | {"sketch": sketch} for task in tasks for sketch in range(panel.sketches)]
+    if role.repetitions:
+        tasks = [task | {"repetition": k} for task in tasks for k in range(panel.repetitions)]
+    return tasks
+
+
+def _packed(settings: Sequence[Setting]) -> Task:
+    """Settings as one task: what they share, and what is left of each as `points`."""
+    tables = [task_of(setting) for setting in settings]
+    shared = {name: value for name, value in tables[0].items() if all(t[name] == value for t in tables)}
+    return shared | {"points": [{k: v for k, v in table.items() if k not in shared} for table in tables]}
+
+
+def seconds(task: Task) -> float:
+    """About how long a task takes on one core."""
+    settings = [setting_of(task | point) for point in task["points"]]
+    return rung(task).cost(settings, draws(task, 0)).seconds
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """What the panels need under one seed."""
+
+    seed: int
+    tasks: dict[str, Task]
+    """By their key."""
+    left: float
+    """About how many seconds on one core the tasks take that the folder has no record of."""
+
+    def workers(self, jobs: int) -> int:
+        """How many processes pay for it."""
+        return jobs if self.left > ALONE else 1
+
+
+def plan(panels: Sequence[Panel], rungs: Sequence[str], *, folder: Path, seed: int) -> Work:
+    """The tasks of the panels, each once, and what is left of them; nothing runs."""
+    wanted = {key(task, seed): task for task in tasks(panels, rungs)}
+    planned = {name: software(panel_rows, task) for name, task in wanted.items()}
+    done, _ = recorded(folder, planned)
+    left = sum(seconds(task) for name, task in wanted.items() if name not in done)
+    return Work(seed=seed, tasks=wanted, left=left)
+
+
+def measure(
+    works: Sequence[Work],
+    *,
+    folder: Path,
+    jobs: int = 1,
+    progress: Progress = lambda summary, share: None,
+    notice: Notice = lambda line: None,
+) -> tuple[list[list[Row]], dict[str, int]]:
+    """Run what `folder` has no record of; for each work the rows of all its tasks, in a fixed order.
+
+    And how many tasks other code has recorded there.
+
+    `progress` is of all of it. What failed before is tried again; a task that fails now ends it with its
+    reason.
+    """
+    count, left = sum(len(work.tasks) for work in works), sum(work.left for work in works)
+    ended: list[Summary] = []
+
+    def show(now: Summary, share: float) -> None:
+        done = sum(work.left for work in works[: len(ended)]) + share * works[len(ended)].left
+        progress(_together([*ended, now], count), done / left if left else 1.0)
+
+    for work in works:
+        summary = run(
+            panel_rows,
+            work.tasks.values(),
+            folder=folder,
+            seed=work.seed,
+            jobs=work.workers(jobs),
+            cost=seconds,
+            retry_failed=True,
+            note="seqlaw reproduce",
+            progress=show,
+            notice=notice,
+        )
+        ended.append(summary)
+        if summary.failed:
+            break
+    wanted = {name: software(panel_rows, task) for work in works for name, task in work.tasks.items()}
+    records = {one.key: one for one in read(folder) if wanted.get(one.key) == one.version}
+    for one in records.values():
+        if one.rows is None:
+            raise EngineError(f"panel ({one.task['panel']}), {one.task['rung']}: {one.error}")
+    rows = [
+        [row | {"seed": work.seed} for name in work.tasks for row in records[name].rows or ()]
+        for work in works
+    ]
+    return rows, ended[0].others
+
+
+def _together(parts: Sequence[Summary], tasks: int) -> Summary:
+    """Several runs as one of `tasks` tasks."""
+    sums = {name: sum(getattr(part, name) for part in parts) for name in ("done", "skipped", "failed")}
+    return replace(parts[0], tasks=tasks, seconds=sum(part.seconds for part in parts), **sums)
+
+
+COLUMNS = {
+    **dict.fromkeys(("panel", "rung"), "string"),
+    **dict.fromkeys(("seed", "sketch", "repetition", "point"), "int64"),
+    "regime": "string",
+    **dict.fromkeys(("M", "N", "P", "d"), "int64"),
+    "schedule": "string",
+    "gamma": "float64",
+    "L": "int64",
+    "R": "float64",
+    "eval_length": "int64",
+    **dict.fromkeys((*TERMS, "reducible", "total", "loss"), "float64"),
+    **dict.fromkeys(("finite_filter_variance", "clipped", "covariance_event"), "float64"),
+}
+"""The columns of `rows.parquet` and their types."""
+_UNUSED = {"a": ("N", "schedule", "gamma", "L", "R", "bias"), "b": ("N",)}
+_UNUSED |= {"d": _UNUSED["a"], "e": _UNUSED["b"]}
+
+
+def write_rows(rows: Iterable[Row], path: Path) -> None:
+    """One measurement a row, as Parquet; what plays no part in a panel is left empty."""
+    import pyarrow
+    from pyarrow.parquet import write_table
+
+    tidy = []
+    for row in rows:
+        unused = _UNUSED[row["panel"]] if row["rung"] == POPULATION else ()
+        tidy.append({"repetition": 0} | row | dict.fromkeys(unused))
+    schema = pyarrow.schema(list(COLUMNS.items()))
+    write_table(pyarrow.Table.from_pylist(tidy, schema=schema), path)

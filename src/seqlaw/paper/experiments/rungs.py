@@ -1,0 +1,74 @@
+"""What a rung is in these experiments: the rows that it gives and what it is compared with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from seqlaw.rungs.ask import rung_name, rung_of
+from seqlaw.rungs.exact import Population
+from seqlaw.rungs.rung import Rung
+
+SMOOTH = "equivalent"
+"""The rung that samples nothing: every run has it for comparison."""
+POPULATION = Population.name
+"""Rows of sketches without data: approximation and bias of the rungs with sketches."""
+
+
+@dataclass(frozen=True)
+class Role:
+    """The part that a rung plays."""
+
+    rung: Rung
+
+    @property
+    def name(self) -> str:
+        """What tasks and rows know it by."""
+        return POPULATION if isinstance(self.rung, Population) else rung_name(self.rung)
+
+    @property
+    def sketches(self) -> bool:
+        """It draws sketches: a task for each, and error bars."""
+        return "sketches" in self.rung.draws
+
+    @property
+    def repetitions(self) -> bool:
+        """It draws data sets: a task for each, and a variance that can be laid over its expectation."""
+        return "repetitions" in self.rung.draws
+
+    @property
+    def noisy(self) -> bool:
+        """Its slopes scatter as the paper's do: a difference of the two then has the spread of two runs."""
+        return self.repetitions or isinstance(self.rung, Population)
+
+    @property
+    def expectation(self) -> str:
+        return self.rung.expectation
+
+    @property
+    def opening(self) -> str:
+        return self.rung.opening or f"Every number is the {self.rung.name} rung's."
+
+    @property
+    def solid(self) -> str:
+        return self.rung.solid or f"Solid: {self.rung.name} rung."
+
+    @property
+    def key(self) -> str:
+        return self.rung.key or f"{self.rung.name} rung"
+
+    @property
+    def dashes(self) -> tuple[int, tuple[float, ...]]:
+        return self.rung.dashes
+
+    def rows(self, quantity: str) -> str:
+        """Which rows give a quantity: approximation and bias are averages over sketches and need no data."""
+        return POPULATION if self.rung.population and quantity != "variance" else self.name
+
+    def needs(self, quantity: str) -> list[str]:
+        """All rows that a panel of this quantity takes: a variance has its expectation's beside it."""
+        return list(dict.fromkeys([self.rows(quantity), *[self.expectation] * (quantity == "variance")]))
+
+
+def role(rung: str) -> Role:
+    """The part of a rung, by name or import path."""
+    return Role(Population() if rung == POPULATION else rung_of(rung))

@@ -1,0 +1,145 @@
+"""Ten series and their slopes: measured, beside the paper's guides and beside what the paper printed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from seqlaw.model.checks import Array
+from seqlaw.paper.experiments.curves import Curve, Row, curve
+from seqlaw.paper.experiments.guides import Guide, guide
+from seqlaw.paper.experiments.panels import Panel, size
+from seqlaw.paper.experiments.rungs import role
+
+ROUNDING = 0.001 / math.sqrt(12)
+"""Standard deviation of what three printed digits leave out."""
+
+PRINTED_RATIOS = {
+    "approx_P": (1.000, 0.996, 1.003),
+    "bias_P": (0.987, 0.953, 1.006),
+    "variance_N": (1.037, 0.980, 1.088),
+    "variance_P": (0.983, 0.966, 1.001),
+    "variance_R": (1.030, 1.000, 1.053),
+}
+"""The paper's "Checkpoint agreement", Regime II: mean, least and largest ratio of measured to guide."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Measured:
+    """One series on one rung, with its guide."""
+
+    panel: Panel
+    curve: Curve
+    guide: Guide
+
+    @property
+    def relative_x(self) -> Array:
+        """The size itself, or in a variance panel the size relative to the point where its sweeps meet."""
+        reference, x = self.panel.reference, self.curve.x
+        return x if reference is None else x / size(reference, self.curve.series.against)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlopeRow:
+    """One row of the table."""
+
+    panel: str
+    regime: str
+    quantity: str
+    against: str
+    slope: float
+    slope_se: float | None
+    guide: float
+    paper_slope: float
+    paper_guide: float
+    z: float | None
+    """(slope - paper's) / √(runs · spread² + rounding²); None on a smaller grid, which has another spread."""
+    spread: float
+    """Standard deviation of the slope over repetitions of the whole experiment, known beforehand."""
+    replicate_mean: float | None = None
+    replicate_spread: float | None = None
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Ratios of measured to guide along a series, next to the paper's."""
+
+    mean: float
+    low: float
+    high: float
+    paper_mean: float
+    paper_low: float
+    paper_high: float
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether the range of the ratios and the paper's have a number in common."""
+        return self.low <= self.paper_high and self.paper_low <= self.high
+
+
+def measured(rows: Sequence[Row], panels: Sequence[Panel], rung: str) -> list[Measured]:
+    """The series of the panels on a rung, with their guides."""
+    found = []
+    for panel in panels:
+        for series in panel.series:
+            here, finite = curve(rows, panel, series, rung), None
+            if series.key[:2] == ("II", "variance"):
+                finite = curve(rows, panel, series, role(rung).expectation, "finite_filter_variance")
+            found.append(Measured(panel=panel, curve=here, guide=guide(here, finite)))
+    return found
+
+
+def z_score(slope: float, printed: float, spread: float, runs: int) -> float:
+    """Difference over √(runs · spread² + rounding²): 2 where this run is as noisy as the paper's, else 1."""
+    return (slope - printed) / math.sqrt(runs * spread**2 + ROUNDING**2)
+
+
+def slope_table(
+    series: Sequence[Measured], *, seed: int, quick: bool, replicates: Sequence[Sequence[Measured]] = ()
+) -> list[SlopeRow]:
+    """The rows of the table; `replicates` are all repetitions of the whole experiment, the first included."""
+    table = []
+    for place, one in enumerate(series):
+        key, printed = one.curve.series.key, one.curve.series.printed
+        slope = one.curve.slope
+        # The exact rung's variance has no data, the equivalent rung no sketches: one noisy run is left.
+        runs = 2 if role(role(one.curve.rung).rows(key[1])).noisy else 1
+        again = np.array([replicate[place].curve.slope for replicate in replicates])
+        table.append(
+            SlopeRow(
+                panel=one.panel.name,
+                regime=key[0],
+                quantity=key[1],
+                against=key[2],
+                slope=slope,
+                slope_se=one.curve.slope_se(seed),
+                guide=one.guide.slope,
+                paper_slope=printed.slope,
+                paper_guide=printed.guide,
+                z=None if quick else z_score(slope, printed.slope, printed.spread, runs),
+                spread=printed.spread,
+                replicate_mean=float(again.mean()) if again.size > 1 else None,
+                replicate_spread=float(again.std(ddof=1)) if again.size > 1 else None,
+            )
+        )
+    return table
+
+
+def agreement(series: Sequence[Measured]) -> dict[str, Agreement]:
+    """Measured over guide in Regime II, by quantity and size."""
+    ratios = {}
+    for one in series:
+        key = one.curve.series.key
+        if key[0] == "II":
+            name, ratio = f"{key[1]}_{key[2]}", one.guide.ratio
+            here = float(ratio.mean()), float(ratio.min()), float(ratio.max())
+            ratios[name] = Agreement(*here, *PRINTED_RATIOS[name])
+    return ratios
+
+
+def clipping_rate(rows: Sequence[Row]) -> float:
+    """The share of rows in which the safeguard was active (the paper: zero)."""
+    return float(np.mean([row["clipped"] for row in rows]))

@@ -1,0 +1,99 @@
+"""One page for a reader of the paper, which needs nothing but itself: tables and pictures in a template."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from seqlaw.paper.experiments import checks
+from seqlaw.paper.experiments.guides import FORMULAS
+from seqlaw.paper.experiments.panels import GAMMA, QUANTITIES
+from seqlaw.paper.experiments.reproduction import Reproduction
+from seqlaw.paper.experiments.rungs import role
+from seqlaw.paper.report import figures, tables
+from seqlaw.paper.report.typeset import typeset_html
+from seqlaw.paper.report.verdicts import headline, verdicts
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+    from matplotlib.figure import Figure
+
+PAGE = 8.6 * 72
+"""Points: the width of the paper's figure. Narrower pictures are scaled alike: letters keep one size."""
+LEAST = 46
+"""rem: a picture as wide as the page is not shown smaller, or its letters could not be read."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An SVG inside a page."""
+
+    svg: bytes
+
+    @property
+    def address(self) -> str:
+        return "data:image/svg+xml;base64," + b64encode(self.svg).decode()
+
+    @property
+    def size(self) -> str:
+        """One of PAGE points is as wide as the page; a narrow window scrolls, as under a table."""
+        found = re.search(rb'viewBox="0 0 ([\d.]+)', self.svg)
+        share = min(float(found[1]) / PAGE, 1.0) if found else 1.0
+        return f"width:{share:.0%};min-width:{LEAST * share:.1f}rem"
+
+
+def environment() -> Environment:
+    """The templates of this folder, with the filter `typeset`."""
+    from jinja2 import Environment, PackageLoader
+    from markupsafe import Markup
+
+    found = Environment(
+        loader=PackageLoader("seqlaw.paper.report", ""),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    found.filters["typeset"] = lambda html: Markup(typeset_html(html))
+    return found
+
+
+def page(result: Reproduction, figure: bytes) -> str:
+    """The page, with its pictures inside; a section is left out where it has nothing to show."""
+    agree, differ = verdicts(result)
+    views = checks.longer_or_more()
+    noise = checks.noise_checks(result.rows, result.series)
+    curves = checks.schedule_curves(result.panels)
+    terms = checks.term_checks(result.rows, result.panels)
+    common = checks.common_tests(result.panels)
+    template = environment().get_template("page.html.j2")
+    return template.render(
+        result=result,
+        role=role(result.rung),
+        letters=[f"({panel.name})" for panel in result.panels],
+        headline=headline(result),
+        gamma=GAMMA,
+        teachers=tables.teachers(result.panels),
+        sizes=tables.sizes(result.panels, result.rung),
+        figure=Picture(figure),
+        slopes=tables.slopes(result),
+        ratios=tables.ratios(result.agreement),
+        guides={f"Regime {name}, {QUANTITIES[kind]}": text for (name, kind), text in FORMULAS.items()},
+        verdicts={"Agrees": agree, "Differs, or needs care": differ},
+        named=tables.named(result.panels),
+        unnamed=tables.unnamed(result),
+        tokens=checks.TOKENS,
+        student=checks.LONGER,
+        longer=_shown(tables.longer(views), figures.draw_tradeoffs(views)),
+        noise=_shown(tables.noise(noise), figures.draw_noise(noise)) if noise else None,
+        schedules=_shown(tables.schedules(curves), figures.draw_schedules(curves)) if curves else None,
+        terms=tables.terms(terms) if terms else None,
+        common=tables.common(common) if common else None,
+        colophon=tables.colophon(result),
+    )
+
+
+def _shown(table: tables.Table, figure: Figure) -> dict[str, Any]:
+    return {"table": table, "picture": Picture(figures.as_svg(figure))}

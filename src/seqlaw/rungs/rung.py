@@ -1,0 +1,118 @@
+"""What a rung is: the risk of settings, their rows for the lab, what they cost, and what it cannot do.
+
+A rung of your own is a subclass, given by import path (`--rung mymodule:Rung`) or as an object in Python.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from seqlaw.model.checks import InputError, whole
+from seqlaw.model.setting import Setting
+from seqlaw.rungs.rows import Row, columns, with_sums
+from seqlaw.rungs.terms import TERMS, Risk
+
+Progress = Callable[[int, int], None]
+"""What is told (done, total) data sets."""
+AXES = ("M", "N", "P", "R")
+"""The sizes that a curve can run along."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draws:
+    """What the random rungs draw, and on how many threads; counts, or the numbers of those wanted."""
+
+    sketches: int | Sequence[int] = 4
+    repetitions: int | Sequence[int] = 2
+    seed: int = 0
+    workers: int = 1
+    device: None = None
+    """A GPU; none yet."""
+
+    def __post_init__(self) -> None:
+        for name in ("sketches", "repetitions"):
+            if not isinstance(getattr(self, name), Sequence):
+                object.__setattr__(self, name, whole(name, getattr(self, name)))
+        object.__setattr__(self, "seed", whole("seed", self.seed, least=0))
+        object.__setattr__(self, "workers", whole("workers", self.workers))
+
+    def inputs(self) -> dict[str, Any]:
+        """What a number depends on."""
+        return {"sketches": self.sketches, "repetitions": self.repetitions, "seed": self.seed}
+
+    def count(self, name: str) -> int:
+        """How many sketches or repetitions."""
+        given = getattr(self, name)
+        return len(given) if isinstance(given, Sequence) else given
+
+
+BLOCK = 3.2e7
+"""Bytes of the arrays that every rung works on."""
+
+
+def sketch_memory(M: int, d: float, points: int) -> float:
+    """Bytes of a sketch, its problems and the decompositions of so many points."""
+    return BLOCK + 8.0 * (6 * M * d + (4 + 4 * points) * M**2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """About what a task takes: seconds on a core of its own, bytes of memory beside the process."""
+
+    seconds: float
+    memory: float
+
+
+class Rung(ABC):
+    """One way to the risk."""
+
+    name: ClassVar[str]
+    draws: ClassVar[tuple[str, ...]] = ()
+    """Which of "sketches" and "repetitions" it draws; none where a number is certain."""
+    infinite: ClassVar[bool] = False
+    """Whether it takes d = inf."""
+    population: ClassVar[bool] = False
+    """Whether approximation and bias are averages over sketches that need no data."""
+    expectation: ClassVar[str] = "equivalent"
+    """The rung that has its expectation over the data: where the finite-filter guide comes from."""
+    opening: ClassVar[str] = ""
+    """A sentence about all numbers of a page; made from the name where empty, as those below."""
+    solid: ClassVar[str] = ""
+    """What a solid line of it is, in a caption …"""
+    key: ClassVar[str] = ""
+    """… and in the key of a figure."""
+    dashes: ClassVar[tuple[int, tuple[float, ...]]] = (0, (2, 1, 2, 3))
+    """Of its line where it is laid over another rung's figure (matplotlib's offset and pattern)."""
+
+    @abstractmethod
+    def risks(
+        self, settings: Sequence[Setting], draws: Draws, *, progress: Progress | None = None
+    ) -> list[Risk]:
+        """The risk of each setting; settings that can share work do."""
+
+    def quick(self, settings: Sequence[Setting]) -> list[Risk]:
+        """The same with coarser sums where the rung has them, for a slider that is moving."""
+        return self.risks(settings, Draws(sketches=1, repetitions=1))
+
+    def rows(self, settings: Sequence[Setting], draws: Draws) -> list[Row]:
+        """One measurement a row, with the settings' numbers as `point`; by default one row a setting."""
+        return [
+            {"rung": self.name, "point": point, "sketch": 0, **columns(setting)}
+            | with_sums({name: getattr(risk, name) for name in TERMS})
+            | {name: risk.diagnostics.get(name, 0.0) for name in ("finite_filter_variance", "clipped")}
+            for point, (setting, risk) in enumerate(zip(settings, self.risks(settings, draws), strict=True))
+        ]
+
+    def cost(self, settings: Sequence[Setting], draws: Draws) -> Cost:
+        """About what the settings cost together."""
+        return Cost(seconds=0.01 + 0.001 * len(settings), memory=BLOCK)
+
+    def refuses(self, setting: Setting) -> InputError | None:
+        """Why it cannot answer at a setting; None where it can."""
+        if setting.d == math.inf and not self.infinite:
+            return InputError("d", "must be finite on this rung (only `equivalent` takes inf)", setting.d)
+        return None

@@ -1,0 +1,265 @@
+"""One contract for every answer: text, JSON, rows, picture and notebook, each defined once."""
+
+import ast
+import json
+import re
+from pathlib import Path
+
+import matplotlib
+import nbformat
+import numpy as np
+import pytest
+from nbclient import NotebookClient
+
+import seqlaw
+from conftest import python_path
+from seqlaw.answers.words import sentences
+from seqlaw.cli import main
+from seqlaw.model.flags import flag
+
+matplotlib.use("agg")
+SOURCE = Path(seqlaw.__file__).parent
+SETTING = seqlaw.Setting(
+    teacher="regime2", M=16, N=256, P=8, d=64, schedule=seqlaw.WSD(gamma=0.1, L=500), eval_length=32
+)
+OPTIONS = ("-M", "16", "-N", "256", "-P", "8", "-d", "64", "-L", "500", "--eval-length", "32")
+STATES = seqlaw.trajectories(seqlaw.PRESETS["regime2"].modes(24), 200, 12, seed=1)
+BUDGET = seqlaw.Budget(compute=1e7, tokens=1e4)
+BOUND = ("--compute", "1e7", "--tokens", "1e4", "-d", "64")
+ANSWERS = {
+    "risk": (lambda: seqlaw.risk(SETTING), ("risk", *OPTIONS)),
+    "curve": (
+        lambda: seqlaw.curve(SETTING, "N", [64, 128, 256]),
+        ("curve", "--along", "N", "--from", "64", "--to", "256", "--points", "3", *OPTIONS),
+    ),
+    "tradeoff": (
+        lambda: seqlaw.tradeoff(SETTING, 4096, lengths=[2, 8, 32], eval_lengths=[16]),
+        (
+            *[
+                "tradeoff",
+                "--tokens",
+                "4096",
+                "--test",
+                "16",
+                "--points",
+                "3",
+                "--longest",
+                "32",
+                "-M",
+                "16",
+                "-d",
+                "64",
+                "-L",
+                "500",
+            ],
+        ),
+    ),
+    "plan": (lambda: seqlaw.plan("regime2", BUDGET, d=64), ("plan", *BOUND)),
+    "rates": (lambda: seqlaw.rates(SETTING), ("rates", *OPTIONS)),
+    "spectrum": (
+        lambda: seqlaw.averaged_spectrum(SETTING, points=5),
+        ("spectrum", "--points", "5", *OPTIONS),
+    ),
+    "measure": (lambda: seqlaw.measure(STATES), ("measure", "states.npy")),
+}
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory):
+    """Every answer, computed once."""
+    made = {name: make() for name, (make, _) in ANSWERS.items()}
+    out = tmp_path_factory.mktemp("out")
+    made["reproduce"] = seqlaw.reproduce(out, rung="equivalent", panels="ad", quick=True)
+    return made
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_text_and_json_are_those_of_the_command(name, answers, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    np.save("states.npy", STATES)
+    command = ANSWERS[name][1]
+
+    def printed(*more):
+        with pytest.raises(SystemExit) as stop:
+            main([*command, *more])
+        assert stop.value.code == 0
+        return capsys.readouterr().out
+
+    # A plan's d was chosen here as there; what a measurement is of, and advice on it, only the command says.
+    text = printed().rstrip("\n").replace(" (the default: d never limits M)", "")
+    assert text.startswith(str(answers[name])[:200])
+    shown, mine = json.loads(printed("--json")), answers[name].to_dict()
+    assert {"command", "version", "inputs", "flags", "flag_records"} <= set(mine)
+    assert [one["code"] for one in shown["flag_records"]] == [one["code"] for one in mine["flag_records"]]
+    for field in set(mine) - {"inputs", "flags", "flag_records", "advice"}:
+        assert shown[field] == mine[field], field
+
+
+@pytest.mark.parametrize("name", [*ANSWERS, "reproduce"])
+def test_an_answer_shows_itself(name, answers):
+    answer = answers[name]
+    json.dumps(answer.to_dict(), allow_nan=False)
+    frame = answer.to_frame()
+    assert len(frame) > 0
+    page = answer._repr_html_()
+    assert page.count("<table>") == page.count("</table>") > 0
+    if answer.pictures[0]:
+        axes = np.ravel(answer.plot())
+        assert len(axes) == answer.pictures[0]
+        assert all(place.has_data() for place in axes)
+        figure = matplotlib.figure.Figure()
+        own = figure.subplots(1, answer.pictures[0], squeeze=False)[0]
+        assert list(np.ravel(answer.plot(own))) == list(own)
+        with pytest.raises(seqlaw.InputError, match=f"ax must be {answer.pictures[0]} axes"):
+            answer.plot([*own, own[0]])
+    else:
+        with pytest.raises(seqlaw.InputError, match="has no picture"):
+            answer.plot()
+
+
+@pytest.mark.parametrize("name", ["risk", "curve", "tradeoff", "plan", "rates", "spectrum"])
+def test_frames_have_every_parameter(name, answers):
+    frame = answers[name].to_frame()
+    wanted = {
+        "M",
+        "N",
+        "P",
+        "L",
+        "d",
+        "gamma",
+        "alpha",
+        "theta",
+        "r",
+        "rho",
+        "c_xi",
+        "c_0",
+        "batch",
+        "lengths",
+    }
+    assert wanted <= set(frame)
+    if name in ("risk", "curve", "plan"):
+        assert {"reducible", "total"} <= set(frame)
+
+
+def test_a_flag_speaks_to_its_reader():
+    saturated = [flag("saturated", saturation=3.0, check_d=64, same_d=True)]
+    assert "--rung exact" in sentences(saturated, "cli")[0]
+    assert 'rung="exact"' in sentences(saturated, "python")[0]
+    assert "--" not in sentences(saturated, "python")[0]
+    assert sentences([flag("of-my-own-rung", size=3.5)], "cli") == ["of-my-own-rung: size = 3.5"]
+
+
+def strings(path):
+    """The text of a module's names and constants, docstrings left out."""
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare):
+            for side in (node.left, *node.comparators):
+                yield from (c.value for c in ast.walk(side) if isinstance(c, ast.Constant))
+        if isinstance(node, ast.match_case):
+            yield from (c.value for c in ast.walk(node.pattern) if isinstance(c, ast.Constant))
+
+
+def test_nothing_outside_rungs_branches_on_the_name_of_a_rung():
+    names = {"sampled", "exact", "equivalent"}
+    for path in SOURCE.rglob("*.py"):
+        if path.parent.name != "rungs":
+            assert not names & set(map(str, strings(path))), path
+
+
+def test_nobody_reads_the_text_of_a_flag():
+    """Neither Python nor the page: a flag is known by its code."""
+    parsed = re.compile(r"flags?\w*\)?\.(startswith|split|partition|startsWith|includes)\(")
+    for path in [*SOURCE.rglob("*.py"), *SOURCE.rglob("*.js")]:
+        assert not parsed.search(path.read_text()), path
+
+
+RUNG = '''
+from seqlaw.rungs.equivalent import equivalent_risks
+from seqlaw.rungs.rung import Rung
+from dataclasses import replace
+
+
+class Doubled(Rung):
+    """Twice the bias of the equivalent rung."""
+
+    name = "doubled"
+
+    def risks(self, settings, draws, *, progress=None):
+        return [replace(risk, rung=self.name, bias=2 * risk.bias) for risk in equivalent_risks(settings)]
+'''
+
+
+@pytest.fixture
+def doubled(tmp_path, monkeypatch):
+    (tmp_path / "doubled_rung.py").write_text(RUNG)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return "doubled_rung:Doubled"
+
+
+def test_a_rung_of_ones_own_works_everywhere(doubled, tmp_path, capsys):
+    """In `risk`, `curve`, `sweep` and `reproduce`, given by its import path and nothing else."""
+    plain = seqlaw.risk(SETTING)
+    own = seqlaw.risk(SETTING, rung=doubled)
+    assert (own.rung, own.bias, own.approx) == ("doubled", 2 * plain.bias, plain.approx)
+
+    def run(*command):
+        with pytest.raises(SystemExit) as stop:
+            main([*command, "--json"])
+        out, err = capsys.readouterr()
+        assert stop.value.code == 0, err
+        return json.loads(out)
+
+    assert run("risk", "--rung", doubled, *OPTIONS)["bias"] == own.bias
+    ends = ("--along", "N", "--from", "64", "--to", "256", "--points", "3")
+    curve = run("curve", "--rung", doubled, *ends, *OPTIONS)
+    # Points of one batch share their contour: the last digits may differ.
+    assert [row["bias"] for row in curve["rows"]] == pytest.approx([own.bias] * 3, rel=1e-10)
+    sizes = {"M": 16, "N": 256, "P": 8, "d": 64}
+    tables = {"rung": doubled, "sizes": sizes, "schedules": [{"L": 500}], "eval_lengths": 32}
+    assert seqlaw.sweep(tables, tmp_path / "out").done == 1
+    assert seqlaw.load(tmp_path / "out").frame["bias"].tolist() == [own.bias]
+    assert seqlaw.sweep(tables, tmp_path / "out", dry_run=True).skipped == 1
+    made = run("reproduce", "--rung", doubled, "--quick", "--panels", "be", "--out", "paper")
+    smooth = run("reproduce", "--rung", "equivalent", "--quick", "--panels", "be", "--out", "paper")
+    assert [row["slope"] for row in made["slopes"]] == pytest.approx([r["slope"] for r in smooth["slopes"]])
+    rows = {row["rung"]: row["bias"] for row in seqlaw.load(tmp_path / "paper").frame.to_dict("records")}
+    assert set(rows) == {"equivalent", doubled}
+    with pytest.raises(seqlaw.InputError, match=r"rung must name a subclass of seqlaw\.rungs\.rung\.Rung"):
+        seqlaw.risk(SETTING, rung="json:JSONEncoder")
+
+
+def test_every_answer_in_a_notebook(tmp_path, monkeypatch):
+    """repr, frame and plot as a notebook shows them, and a sweep's bar as a line."""
+    monkeypatch.setenv("PYTHONPATH", python_path(SOURCE.parent))
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    head = (
+        "import seqlaw\nfrom seqlaw import *\n"
+        "s = Setting(teacher='regime2', M=16, N=256, P=8, d=64, schedule=WSD(gamma=0.1, L=500))\n"
+        "X = trajectories(PRESETS['regime2'].modes(24), 200, 12, seed=1)"
+    )
+    calls = [
+        "risk(s)", "curve(s, 'N', [64, 128, 256])", "tradeoff(s, 4096, lengths=[2, 8], eval_lengths=[16])",
+        "plan('regime2', Budget(compute=1e7, tokens=1e4), d=64)", "rates(s)", "averaged_spectrum(s)",
+        "measure(X)", "reproduce('paper', rung='equivalent', panels='a', quick=True)",
+    ]  # fmt: skip
+    cells = [head, "sweep({'sizes': {'M': [4, 8], 'N': 9, 'P': 4, 'd': 16}}, 'out', progress=True)"]
+    for call in calls:
+        cells += [f"x = {call}\nx", "x.to_frame().shape", "x.plot() if x.pictures[0] else None"]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    client = NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(tmp_path)}})
+    client.execute()
+    outputs = [
+        {kind for output in cell.outputs for kind in output.get("data", {})} for cell in notebook.cells
+    ]
+    texts = [output.get("data", {}).get("text/plain", "") for output in notebook.cells[1].outputs]
+    assert any("2/2 tasks" in text for text in texts)
+    shown = outputs[2:]
+    assert all("text/html" in kinds for kinds in shown[0::3])
+    pictures = [
+        kinds
+        for call, kinds in zip(calls, shown[2::3], strict=True)
+        if not call.startswith(("risk", "rates"))
+    ]
+    assert all("image/png" in kinds for kinds in pictures)
