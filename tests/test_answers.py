@@ -16,6 +16,8 @@ from conftest import python_path
 from seqlaw.answers.words import sentences
 from seqlaw.cli import main
 from seqlaw.model.flags import flag
+from seqlaw.web.schema import CurveBody, ScheduleBody
+from seqlaw.web.views import curve as curve_view
 
 matplotlib.use("agg")
 SOURCE = Path(seqlaw.__file__).parent
@@ -199,7 +201,7 @@ def doubled(tmp_path, monkeypatch):
 
 
 def test_a_rung_of_ones_own_works_everywhere(doubled, tmp_path, capsys):
-    """In `risk`, `curve`, `sweep` and `reproduce`, given by its import path and nothing else."""
+    """In `risk`, `curve`, `sweep`, `reproduce` and the explorer, by its import path and nothing else."""
     plain = seqlaw.risk(SETTING)
     own = seqlaw.risk(SETTING, rung=doubled)
     assert (own.rung, own.bias, own.approx) == ("doubled", 2 * plain.bias, plain.approx)
@@ -226,6 +228,19 @@ def test_a_rung_of_ones_own_works_everywhere(doubled, tmp_path, capsys):
     assert [row["slope"] for row in made["slopes"]] == pytest.approx([r["slope"] for r in smooth["slopes"]])
     rows = {row["rung"]: row["bias"] for row in seqlaw.load(tmp_path / "paper").frame.to_dict("records")}
     assert set(rows) == {"equivalent", doubled}
+    body = CurveBody(
+        teacher=SETTING.teacher,
+        M=16,
+        N=256,
+        P=8,
+        d=64,
+        schedule=ScheduleBody(L=500),
+        eval_length=32,
+        rung=doubled,
+    )
+    shown = curve_view(body, lambda done, total: None)
+    assert shown["point"]["bias"] == pytest.approx(own.bias, rel=1e-10)
+    assert f"--rung {doubled}" in shown["copy"]["command"]
     with pytest.raises(seqlaw.InputError, match=r"rung must name a subclass of seqlaw\.rungs\.rung\.Rung"):
         seqlaw.risk(SETTING, rung="json:JSONEncoder")
 

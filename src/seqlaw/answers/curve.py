@@ -12,6 +12,7 @@ from seqlaw.answers.risk import Risk, risks
 from seqlaw.answers.style import COLOURS, MARKERS, tidy
 from seqlaw.answers.words import Side, describe_teacher, regime_words, sizes_words, tested_words
 from seqlaw.fit import fit_power_law
+from seqlaw.model.checks import InputError
 from seqlaw.model.flags import Flag, merge_flags
 from seqlaw.model.setting import Setting
 from seqlaw.rungs import ask
@@ -161,10 +162,12 @@ def curve(
     progress: Progress | None = None,
 ) -> Curve:
     """The risk along one size (M, N, P or R) on a rung, as `risks` has it."""
-    settings = ask.along(setting, along, values)
+    settings, asked = ask.along(setting, along, values), ask.rung_of(rung)
+    if along not in asked.varies:
+        raise InputError("along", f"must be one of {', '.join(asked.varies)} on this rung", along)
     found = risks(
         settings,
-        rung=rung,
+        rung=asked,
         sketches=sketches,
         repetitions=repetitions,
         seed=seed,

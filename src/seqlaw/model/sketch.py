@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import eigh
 
+from seqlaw.model.arrays import namespace
 from seqlaw.model.checks import Array, InputError, matrix, whole
 from seqlaw.model.randomness import generator
 from seqlaw.model.teacher import Modes
@@ -151,4 +152,4 @@ def position_moments(modes: Modes, S: ArrayLike, p: int) -> tuple[Array, Array]:
 
 def weighted_square(B: Array, G: Array) -> float:
     """‖B‖²_G = tr(B G Bᵀ)."""
-    return float(np.sum((B @ G) * B))
+    return float(namespace(B).sum((B @ G) * B))

@@ -11,6 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from seqlaw.model.arrays import namespace
 from seqlaw.model.assumptions import setting_flags
 from seqlaw.model.checks import InputError
 from seqlaw.model.descent import Spectrum
@@ -33,10 +34,10 @@ def population_bias(problem: Problem, schedule: Schedule, test: Problem) -> floa
     ½ ‖B*_P ψ(G)‖²_G = ½ Σ_j ‖C v_j‖² ψ(μ_j)²/μ_j at the own length;
     ½ ‖B*_P (I - ψ(G)) - B*_{P'}‖²_{G'} at another (MATH §12).
     """
-    spectrum = Spectrum(mu=problem.eigenvalues, U=problem.eigenvectors)
+    spectrum, xp = Spectrum(mu=problem.eigenvalues, U=problem.eigenvectors), namespace(problem.C)
     if test.P == problem.P:
-        image = np.sum((problem.C @ spectrum.U) ** 2, axis=0)
-        return float(np.sum(image * schedule.residual(spectrum.mu) ** 2 / spectrum.mu) / 2)
+        image = xp.sum((problem.C @ spectrum.U) ** 2, axis=0)
+        return float(xp.sum(image * schedule.residual(spectrum.mu) ** 2 / spectrum.mu) / 2)
     return weighted_square(spectrum.response(problem.C, schedule) - test.B_star, test.G) / 2
 
 
@@ -45,13 +46,14 @@ def exact_variance(problem: Problem, N: int, schedule: Schedule, test: Problem, 
 
     `noise` is `score(problem)`; at the own length G' = G is diag(μ) in the basis U.
     """
+    xp = namespace(problem.eigenvectors)
     filtered = problem.eigenvectors * schedule.response(problem.eigenvalues)
     if test.P == problem.P:
-        return float(np.sum((noise.covariance @ filtered) * filtered * problem.eigenvalues)) / (
+        return float(xp.sum((noise.covariance @ filtered) * filtered * problem.eigenvalues)) / (
             2.0 * N * problem.P
         )
     weight = problem.eigenvectors.T @ test.G @ problem.eigenvectors
-    return float(np.sum((noise.covariance @ filtered) * (filtered @ weight))) / (2.0 * N * problem.P)
+    return float(xp.sum((noise.covariance @ filtered) * (filtered @ weight))) / (2.0 * N * problem.P)
 
 
 def finite_filter_variance(problem: Problem, N: int, schedule: Schedule | str, test: Problem) -> float:
@@ -59,14 +61,14 @@ def finite_filter_variance(problem: Problem, N: int, schedule: Schedule | str, t
 
     At another test length Σ_j μ_j g(μ_j)² [UᵀG'U]_jj takes the place of the sum.
     """
-    g = as_schedule("schedule", schedule).response(problem.eigenvalues)
+    g, xp = as_schedule("schedule", schedule).response(problem.eigenvalues), namespace(problem.eigenvalues)
     weight = (
         problem.eigenvalues
         if test.P == problem.P
-        else np.sum((test.G @ problem.eigenvectors) * problem.eigenvectors, axis=0)
+        else xp.sum((test.G @ problem.eigenvectors) * problem.eigenvectors, axis=0)
     )
-    filtered = float(np.sum(problem.eigenvalues * g**2 * weight))
-    return float(np.trace(problem.residual_covariance)) / (2.0 * N * problem.P) * filtered
+    filtered = float(xp.sum(problem.eigenvalues * g**2 * weight))
+    return float(xp.linalg.trace(problem.residual_covariance)) / (2.0 * N * problem.P) * filtered
 
 
 def learned_dimensions(problem: Problem, schedule: Schedule) -> float:

@@ -73,6 +73,8 @@ class Rung(ABC):
     name: ClassVar[str]
     draws: ClassVar[tuple[str, ...]] = ()
     """Which of "sketches" and "repetitions" it draws; none where a number is certain."""
+    varies: ClassVar[tuple[str, ...]] = AXES
+    """The sizes that its curves can run along."""
     infinite: ClassVar[bool] = False
     """Whether it takes d = inf."""
     population: ClassVar[bool] = False

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from seqlaw.model.checks import Array, InputError, real, whole
 from seqlaw.model.descent import Spectrum
@@ -20,6 +19,7 @@ from seqlaw.model.randomness import generator
 from seqlaw.model.schedule import WSD, Schedule
 from seqlaw.model.sketch import Problem, sketched_problem
 from seqlaw.model.teacher import Modes
+from seqlaw.model.threads import one_thread
 from seqlaw.rungs.exact import exact_variance, learned_dimensions, population_bias
 from seqlaw.rungs.score import score
 from seqlaw.rungs.terms import frozen_filter_flags
@@ -121,7 +121,7 @@ def held_out(
     eval_length = whole("eval_length", states - 1 if eval_length is None else eval_length, most=states - 1)
     repetitions = whole("repetitions", repetitions, least=2)
     tokens = len(train) // 2 * lengths[0]
-    with threadpool_limits(limits=1, user_api="blas"):
+    with one_thread():
         measurement = measured(tally(batches(_Rows(source, train))), seed=seed)
         mean = measurement.mean
         schedule = WSD(

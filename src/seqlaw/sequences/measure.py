@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from seqlaw.model.checks import Array, whole
 from seqlaw.model.flags import Flag
 from seqlaw.model.teacher import Modes, Teacher
+from seqlaw.model.threads import one_thread
 from seqlaw.sequences.exponents import ASYMMETRY, LAWS, Estimate, Fit, Regime, estimates, fit, regime
 from seqlaw.sequences.findings import (
     LEAST_ORDER,
@@ -119,7 +119,7 @@ class Measurement:
 def measure(X: Any, *, centre: bool = True, seed: int = 0) -> Measurement:
     """The record behind `seqlaw.measure`, which says what X may be."""
     seed = whole("seed", seed, least=0)
-    with threadpool_limits(limits=1, user_api="blas"):
+    with one_thread():
         return measured(tally(batches(open_source(X)), centre=centre), seed=seed)
 
 
