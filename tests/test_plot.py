@@ -7,7 +7,6 @@ from seqlaw import PRESETS, WSD, Setting, tradeoff
 pytest.importorskip("matplotlib", reason="needs the extra: pip install 'seqlaw[plot]'")
 
 from seqlaw.answers import style as plot
-from seqlaw.cli.tradeoff import draw
 
 
 @pytest.mark.parametrize(
@@ -35,7 +34,7 @@ def test_panels_in_a_row_share_a_range_with_labels_in_it(ends):
 def test_the_figure_says_which_curve_was_asked_for(tmp_path):
     asked = Setting(teacher=PRESETS["regime2"], M=16, N=1, P=2, d=64, schedule=WSD(gamma=0.1, L=500))
     picture = tmp_path / "tradeoff.svg"
-    draw(tradeoff(asked, 4096, lengths=[8, 64], eval_lengths=[16]), str(picture))
+    tradeoff(asked, 4096, lengths=[8, 64], eval_lengths=[16]).save_plot(picture)
     text = picture.read_text()
     for words in ("Regime II", "Regime I, for comparison", "relative to P = 8"):
         assert f"<!-- {words} -->" in text or f"{words} -->" in text, words

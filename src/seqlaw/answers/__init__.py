@@ -1,0 +1,1 @@
+"""How every answer looks, and the public functions that give them."""

@@ -15,7 +15,7 @@ from seqlaw.answers.words import Side, describe_teacher, tested_words
 from seqlaw.model.amount import amount
 from seqlaw.model.assumptions import teacher_flags
 from seqlaw.model.flags import Flag
-from seqlaw.model.schedule import Schedule
+from seqlaw.model.schedule import Schedule, kind_name
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import Modes, Teacher
 from seqlaw.planning import plan as planning
@@ -72,7 +72,7 @@ class Plan(Answer, planning.Plan):
         return {
             "teacher": self.teacher,
             "budget": self.budget,
-            "schedule": {"kind": self.schedule.name, "gamma": self.schedule.gamma},
+            "schedule": {"kind": kind_name(self.schedule), "gamma": self.schedule.gamma},
             # Of wsd only: the fractions that were used, given or not.
             "warmup": getattr(self.schedule, "warmup", None),
             "decay": getattr(self.schedule, "decay", None),

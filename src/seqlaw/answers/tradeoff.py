@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from seqlaw.answers.answer import Answer
 from seqlaw.answers.blocks import Block, Sentence, Table
 from seqlaw.answers.risk import parameters
-from seqlaw.answers.style import MARKERS, SERIES, share_range, tidy
+from seqlaw.answers.style import MARKERS, SERIES, new_figure, save, share_range, tidy
 from seqlaw.answers.words import Side, describe_teacher, regime_words
 from seqlaw.model.amount import amount
 from seqlaw.model.flags import Flag, merge_flags
@@ -106,6 +107,14 @@ class Tradeoff(Answer, splits.Tradeoff):
         figure.suptitle(
             f"Longer sequences or more of them? The same {self.tokens:,} tokens, split", fontsize="medium"
         )
+
+    def save_plot(self, path: str | Path) -> None:
+        """Draw into a file; a preset has the other one beside it."""
+        count, width, height = self.pictures
+        figure, grid = new_figure(width, height, 1, count)
+        self.draw_beside(list(grid.flat), self.other_presets())
+        self.decorate(figure)
+        save(figure, path)
 
     def other_presets(self) -> list[Tradeoff]:
         """For a preset as it is, the same question to the others, to be drawn beside it."""

@@ -37,7 +37,7 @@ def sentence(flag: Flag, side: Side) -> str:
 def words_alone(flag: Flag, side: Side) -> str:
     """The sentence without its code; a code that nobody gave words is said with its numbers."""
     if flag.code not in _WORDS:
-        return ", ".join(f"{name} = {number(value)}" for name, value in flag.numbers) or "raised"
+        return _numbers(flag)
     return _WORDS[flag.code](flag, side)
 
 
@@ -64,6 +64,10 @@ def _places(where: Where | None) -> str:
     return f" (at {where.axis} = {', '.join(texts)}: {counts})"
 
 
+def _numbers(flag: Flag) -> str:
+    return ", ".join(f"{name} = {number(value)}" for name, value in flag.numbers) or "raised"
+
+
 def _broken(flag: Flag, side: Side) -> str:
     """What an assumption needs, and what it got."""
     numbers = dict(flag.numbers)
@@ -82,6 +86,8 @@ def _broken(flag: Flag, side: Side) -> str:
         **dict.fromkeys(("r <= 0", "2r >= 1"), "0 < 2r < 1, got r = {got:.3g}"),
         "r next to 0": "r > 0, got r = {got:.2g}: all transitions are nearly the same",
     }
+    if numbers.get("of") not in needs:
+        return _numbers(flag)
     return "needs " + needs[numbers["of"]].format(**numbers)
 
 
@@ -144,7 +150,7 @@ _WORDS: dict[str, Callable[[Flag, Side], str]] = {
     ),
     "failed": lambda f, s: f"{f['reason']} ({f['tasks']} tasks)",
 }
-"""Each code in words. A room with flags of its own adds them by `say`."""
+"""Each code in words; those of a measurement are in `answers.findings`, added by `say`."""
 
 REMARKS = {"cross"}
 """Codes that are true of a rung everywhere: a note, not a warning."""

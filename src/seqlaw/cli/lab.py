@@ -24,7 +24,6 @@ from seqlaw.lab.table import Table
 from seqlaw.lab.table import export as export_table
 from seqlaw.model.checks import InputError, real
 from seqlaw.model.flags import Flag, flag
-from seqlaw.rungs.ask import RUNGS
 from seqlaw.sweeping.cost import Estimate
 from seqlaw.sweeping.file import OWN, load_sweep
 from seqlaw.sweeping.run import load
@@ -224,9 +223,9 @@ def fit(
 
 
 def _certain(rows: Any) -> bool:
-    """Whether nothing was drawn for the rows: what lies beside a line is then no chance but curvature."""
-    rungs = set(rows["rung"]) if "rung" in rows else set()
-    return bool(rungs) and all(rung in RUNGS and not RUNGS[rung].draws for rung in rungs)
+    """Whether a rung's rows have no standard errors: what lies beside a line is then curvature, not chance."""
+    errors = [name for name in rows if str(name).startswith("se_")]
+    return "rung" in rows and not rows[errors].notna().any(axis=None)
 
 
 def _repeated(x: Any, window: tuple[float, float]) -> list[Flag]:

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from seqlaw.answers.style import check_path, new_figure, save
-from seqlaw.answers.tradeoff import Tradeoff
+from seqlaw.answers.style import check_path
 from seqlaw.answers.tradeoff import tradeoff as split_tokens
 from seqlaw.cli.options import (
     Json,
@@ -88,14 +87,5 @@ def tradeoff(
     lengths = split_lengths(budget, whole("points", points, least=2, most=1000), least=least, most=most)
     answer = split_tokens(setting, budget, lengths=lengths, eval_lengths=common)
     if plot is not None:
-        draw(answer, plot)
+        answer.save_plot(plot)
     show(answer, as_json=json)
-
-
-def draw(answer: Tradeoff, path: str) -> None:
-    """The picture, of a preset with the other one beside it."""
-    count, width, height = answer.pictures
-    figure, grid = new_figure(width, height, 1, count)
-    answer.draw_beside(list(grid.flat), answer.other_presets())
-    answer.decorate(figure)
-    save(figure, path)

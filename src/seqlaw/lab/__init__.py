@@ -1,0 +1,1 @@
+"""Many runs of any function of a dict and a seed."""

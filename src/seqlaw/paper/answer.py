@@ -12,7 +12,6 @@ from seqlaw.answers.blocks import Block, Sentence, Table
 from seqlaw.answers.words import Side
 from seqlaw.model.flags import Flag, flag
 from seqlaw.paper.experiments import reproduction
-from seqlaw.paper.experiments.slopes import SlopeRow
 from seqlaw.paper.report.figures import HEIGHT, WIDTH, draw_panel
 from seqlaw.paper.report.formats import NAMES, cells, ratio_cells
 
@@ -97,7 +96,3 @@ class Reproduction(Answer, reproduction.Reproduction):
         """The panels, one axes each."""
         for place, panel in zip(axes, self.panels, strict=True):
             draw_panel(place, panel, self.series, self.overlays)
-
-
-def _spread(row: SlopeRow) -> tuple[str, str]:
-    return f"{row.replicate_spread:.2g}", f"{row.paper_slope:.3f}"

@@ -51,16 +51,15 @@ def risks(
 ) -> list[Risk]:
     """The risk of each setting on a rung, or the first refusal."""
     asked = rung_of(rung)
-    for setting in settings:
-        as_setting("setting", setting)
-        if (refusal := asked.refuses(setting)) is not None:
-            raise refusal
+    require_answerable(asked, settings)
     return asked.risks(settings, Draws() if draws is None else draws, progress=progress)
 
 
-def error_name(rung: str | Rung) -> str:
-    """What the standard error of a slope is, on a rung: an error only where something was drawn."""
-    return "standard error" if rung_of(rung).draws else "curvature"
+def require_answerable(rung: Rung, settings: Sequence[Setting]) -> None:
+    """Raise the first refusal of a rung."""
+    for setting in settings:
+        if (refusal := rung.refuses(as_setting("setting", setting))) is not None:
+            raise refusal
 
 
 def spaced(axis: str, low: float, high: float, points: int) -> list[float]:

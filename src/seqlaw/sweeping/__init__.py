@@ -1,0 +1,1 @@
+"""A sweep file becomes tasks for the lab, and these rows."""

@@ -22,7 +22,7 @@ from seqlaw.model.flags import Flag
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import Teacher
 from seqlaw.planning.tradeoff import split_lengths
-from seqlaw.rungs.ask import along, rung_of
+from seqlaw.rungs.ask import along, require_answerable, rung_of
 from seqlaw.rungs.equivalent import equivalent_risks
 from seqlaw.rungs.rates import approx_guide, bias_guide, guide_cutoff
 from seqlaw.rungs.rows import columns, with_sums
@@ -119,6 +119,7 @@ def curve(body: CurveBody, progress: Progress) -> Answer:
     setting, rung = body.setting(), rung_of(body.rung)
     settings = [*along(setting, body.along, body.values()), *([] if body.quick else [setting])]
     draws = Draws()
+    require_answerable(rung, settings)
     risks = answered(settings, rung.quick(settings) if body.quick else rung.risks(settings, draws), draws)
     point = None if body.quick else risks.pop()
     found = Curve(setting=setting, along=body.along, values=tuple(body.values()), risks=tuple(risks))
@@ -154,7 +155,7 @@ def sampled(body: SampledBody, progress: Progress) -> Answer:
 
 
 def _shown(found: Curve) -> Answer:
-    return {"along": found.along, "rows": found.points, **_flags(found.flagged())}
+    return {"along": found.along, "rung": found.rung, "rows": found.points, **_flags(found.flagged())}
 
 
 def _flags(flags: Sequence[Flag]) -> Answer:

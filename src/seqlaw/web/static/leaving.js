@@ -40,7 +40,7 @@ function table(view, answer, sampled) {
     return answer.panels.flatMap((p) => [...p.curves, ...p.overlays].flatMap((c) => c.x.map((x, k) => ({
       regime: p.regime, quantity: p.quantity, against: c.axis, rung: c.rung, x, y: c.y[k], error: c.error?.[k], guide: c.guide?.[k],
     }))));
-  const rows = answer.rows.map((row) => (view === "curve" ? { rung: "equivalent", ...row } : row));
+  const rows = answer.rows.map((row) => (view === "curve" ? { rung: answer.rung, ...row } : row));
   if (view !== "curve" || !sampled) return rows;
   const error = (row) => ({ reducible_standard_error: row.standard_error.reducible ?? "" });
   return [
