@@ -223,7 +223,7 @@ def fit(
 
 
 def _certain(rows: Any) -> bool:
-    """Whether a rung's rows have no standard errors: what lies beside a line is then curvature, not chance."""
+    """Whether a rung's rows have no standard errors: beside a line then lies curvature, not chance."""
     errors = [name for name in rows if str(name).startswith("se_")]
     return "rung" in rows and not rows[errors].notna().any(axis=None)
 
