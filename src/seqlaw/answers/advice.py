@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from seqlaw.answers.answer import Answer, record
@@ -15,10 +15,11 @@ from seqlaw.answers.plan import Plan, finite_notes
 from seqlaw.answers.tradeoff import Tradeoff
 from seqlaw.answers.words import Side, sentences
 from seqlaw.model.amount import amount
+from seqlaw.model.checks import positive
 from seqlaw.model.flags import Flag
 from seqlaw.model.schedule import Schedule
 from seqlaw.model.setting import Setting
-from seqlaw.model.teacher import Modes, Teacher
+from seqlaw.model.teacher import Modes, Teacher, as_teacher
 from seqlaw.planning.tradeoff import OWN
 from seqlaw.sequences import advise as records
 from seqlaw.sequences.advise import WIDEST, Verdict
@@ -214,15 +215,12 @@ def advise(
     (by name: γ = 0.1, 30000 steps); with it the plan chooses M and L. Where a flag leaves nothing to
     predict from, the only sentence says so.
     """
-    found = records.advise(
-        source, tokens=tokens, compute=compute, eval_length=eval_length, M=M, schedule=schedule, d=d
-    )
-    values = {f.name: getattr(found, f.name) for f in fields(records.Advice)}
-    if found.tradeoff is not None and found.student is not None:
-        values["tradeoff"] = Tradeoff(**vars(found.tradeoff), setting=found.student)
-    if found.plan is not None:
-        values["plan"] = Plan(**vars(found.plan))
-    return Advice(**values)
+    source = source if isinstance(source, Measured) else as_teacher("source", source)
+    tokens = None if tokens is None else positive("tokens", tokens)
+    asked = records.Advice(source=source, tokens=tokens, compute=compute, eval_length=eval_length)
+    found = records.advise(asked, M, schedule, d)
+    curves = found.tradeoff and Tradeoff.of(found.tradeoff, setting=found.student)
+    return Advice.of(found, tradeoff=curves, plan=found.plan and Plan.of(found.plan))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -30,6 +30,11 @@ class Answer(ABC):
 
     command: ClassVar[str]
     """Its name on the command line."""
+
+    @classmethod
+    def of(cls, found: Any, **more: Any) -> Self:
+        """A room's record as the answer that shows it; `more` is what the room does not know."""
+        return cls(**{f.name: getattr(found, f.name) for f in fields(found)} | more)
 
     @abstractmethod
     def inputs(self) -> Mapping[str, Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 from seqlaw.answers.answer import Answer
 from seqlaw.answers.blocks import Block, Sentence, Table
-from seqlaw.answers.risk import Risk, risks
+from seqlaw.answers.risk import Risk, drawn
 from seqlaw.answers.style import COLOURS, MARKERS, tidy
 from seqlaw.answers.words import Side, describe_teacher, regime_words, sizes_words, tested_words
 from seqlaw.fit import fit_power_law
@@ -17,7 +17,7 @@ from seqlaw.model.flags import Flag, merge_flags
 from seqlaw.model.setting import Setting
 from seqlaw.rungs import ask
 from seqlaw.rungs.rows import columns, with_sums
-from seqlaw.rungs.rung import Progress, Rung
+from seqlaw.rungs.rung import Draws, Progress, Rung
 from seqlaw.rungs.terms import TERMS
 
 if TYPE_CHECKING:
@@ -165,13 +165,6 @@ def curve(
     settings, asked = ask.along(setting, along, values), ask.rung_of(rung)
     if along not in asked.varies:
         raise InputError("along", f"must be one of {', '.join(asked.varies)} on this rung", along)
-    found = risks(
-        settings,
-        rung=asked,
-        sketches=sketches,
-        repetitions=repetitions,
-        seed=seed,
-        workers=workers,
-        progress=progress,
-    )
+    draws = Draws(sketches=sketches, repetitions=repetitions, seed=seed, workers=workers)
+    found = drawn(settings, asked, draws, progress)
     return Curve(setting=setting, along=along, values=tuple(values), risks=tuple(found))

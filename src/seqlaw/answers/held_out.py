@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from seqlaw.answers.answer import Answer
@@ -131,14 +131,5 @@ def held_out(
     default to powers of two up to the longest; the tokens are what half the training sequences give at the
     shortest length.
     """
-    found = records.held_out(
-        X,
-        lengths=lengths,
-        eval_length=eval_length,
-        steps=steps,
-        repetitions=repetitions,
-        share=share,
-        seed=seed,
-    )
-    values = {f.name: getattr(found, f.name) for f in fields(records.HeldOut)}
-    return HeldOut(**{**values, "measurement": answered(found.measurement, X)})
+    found = records.held_out(X, lengths, eval_length, steps, repetitions, share, seed)
+    return HeldOut.of(found, measurement=answered(found.measurement, X))

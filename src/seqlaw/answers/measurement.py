@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -171,9 +171,8 @@ def measure(X: Any, *, centre: bool = True, seed: int = 0) -> Measurement:
 def answered(found: records.Measurement, X: Any) -> Measurement:
     """A measurement of X that shows itself."""
     file = str(X) if isinstance(X, (str, Path)) else None
-    values = {f.name: getattr(found, f.name) for f in fields(records.Measurement)}
     checks = tuple(Check(name=each.name, value=each.value, holds=each.holds) for each in found.checks)
-    return Measurement(**{**values, "checks": checks}, file=file)
+    return Measurement.of(found, checks=checks, file=file)
 
 
 def save_teacher(found: Measurement, path: str | Path, *, source: str = "sequences") -> None:

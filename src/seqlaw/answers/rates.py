@@ -91,6 +91,4 @@ def _short(value: float | None) -> str:
 
 def rates(setting: Setting) -> Rates:
     """The theorem's statement at a setting; regimes outside it are computed as Regime II and flagged."""
-    found = theorem.rates(setting)
-    record = {f.name: getattr(found, f.name) for f in fields(theorem.Rates)}
-    return Rates(**record, setting=setting)
+    return Rates.of(theorem.rates(setting), setting=setting)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from seqlaw.answers.answer import Answer
@@ -86,16 +86,19 @@ def risks(
     own is a `seqlaw.rungs.rung.Rung`, or its import path.
     """
     draws = Draws(sketches=sketches, repetitions=repetitions, seed=seed, workers=workers)
+    return drawn(settings, rung, draws, progress)
+
+
+def drawn(
+    settings: Sequence[Setting], rung: str | Rung, draws: Draws, progress: Progress | None
+) -> list[Risk]:
+    """What `risks`, `risk` and `curve` have in common."""
     return answered(settings, ask.risks(settings, rung=rung, draws=draws, progress=progress), draws)
 
 
 def answered(settings: Sequence[Setting], found: Sequence[terms.Risk], draws: Draws) -> list[Risk]:
     """What a rung found, as answers."""
-    names = [f.name for f in fields(terms.Risk)]
-    return [
-        Risk(**{name: getattr(one, name) for name in names}, setting=setting, draws=draws)
-        for setting, one in zip(settings, found, strict=True)
-    ]
+    return [Risk.of(one, setting=setting, draws=draws) for setting, one in zip(settings, found, strict=True)]
 
 
 def risk(
@@ -109,12 +112,5 @@ def risk(
     progress: Progress | None = None,
 ) -> Risk:
     """The risk of one setting on a rung, as `risks` has it."""
-    return risks(
-        [setting],
-        rung=rung,
-        sketches=sketches,
-        repetitions=repetitions,
-        seed=seed,
-        workers=workers,
-        progress=progress,
-    )[0]
+    draws = Draws(sketches=sketches, repetitions=repetitions, seed=seed, workers=workers)
+    return drawn([setting], rung, draws, progress)[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -138,6 +138,4 @@ def averaged_spectrum(setting: Setting, *, points: int = 24, last: int | None = 
 
     `last` is by default 30 times as far as M, the crossing and κ lie, within d.
     """
-    found = averaged(setting, points=points, last=last)
-    record = {f.name: getattr(found, f.name) for f in fields(Averaged)}
-    return AveragedSpectrum(**record, setting=setting)
+    return AveragedSpectrum.of(averaged(setting, points=points, last=last), setting=setting)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -164,5 +164,4 @@ def tradeoff(
     student is tested at its own length, as in the paper, and at the common `eval_lengths`.
     """
     found = splits.tradeoff(setting, tokens, lengths=lengths, eval_lengths=eval_lengths)
-    record = {f.name: getattr(found, f.name) for f in fields(splits.Tradeoff)}
-    return Tradeoff(**record, setting=setting)
+    return Tradeoff.of(found, setting=setting)

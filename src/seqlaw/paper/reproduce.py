@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import fields
 from pathlib import Path
 
 from seqlaw.lab.engine import Notice
@@ -86,8 +85,8 @@ def reproduce(
         rows=rows,
     )
     files = _write(result, folder)
-    record = {f.name: getattr(result, f.name) for f in fields(Record)}
-    return Reproduction(**record, out=folder, files=files, seconds=time.monotonic() - start, others=others)
+    seconds = time.monotonic() - start
+    return Reproduction.of(result, out=folder, files=files, seconds=seconds, others=others)
 
 
 def _require_libraries() -> None:

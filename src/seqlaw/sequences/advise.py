@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from seqlaw.model.checks import InputError, positive, whole
+from seqlaw.model.checks import InputError, whole
 from seqlaw.model.flags import Flag
 from seqlaw.model.schedule import Schedule, as_schedule
 from seqlaw.model.setting import Setting
-from seqlaw.model.teacher import MODES, Modes, Teacher, as_teacher
+from seqlaw.model.teacher import MODES, Modes, Teacher
 from seqlaw.planning.budget import Budget
 from seqlaw.planning.plan import Plan, plan
 from seqlaw.planning.tradeoff import OWN, Tradeoff, split_lengths, tradeoff
@@ -46,10 +46,9 @@ class Advice:
     tokens: float | None
     compute: float | None
     eval_length: int | None
-    void: tuple[Flag, ...] = ()
-    """Why nothing can be predicted; all that follows is then missing, as it is without tokens."""
     student: Setting | None = None
-    """Its teacher, width, modes and schedule; N and P are what is compared."""
+    """Its teacher, width, modes and schedule; N and P are what is compared. It and all that follows are
+    missing without tokens, and where nothing can be predicted."""
     chosen: str | None = None
     """Why this width: "asked", "plan", "quarter" (of the modes) or "widest" (the default's largest)."""
     tradeoff: Tradeoff | None = None
@@ -60,6 +59,11 @@ class Advice:
     @property
     def measured(self) -> Measurement | None:
         return self.source if isinstance(self.source, Measurement) else None
+
+    @property
+    def void(self) -> tuple[Flag, ...]:
+        """Why nothing can be predicted."""
+        return () if self.measured is None else void(self.measured.flags)
 
     @property
     def covered(self) -> bool:
@@ -79,27 +83,14 @@ class Advice:
         return next(apart, None)
 
 
-def advise(
-    source: Measurement | Teacher | Modes | str,
-    *,
-    tokens: float | None = None,
-    compute: float | None = None,
-    eval_length: int | None = None,
-    M: int | None = None,
-    schedule: Schedule | str = "wsd",
-    d: int | None = None,
-) -> Advice:
-    """The record behind `seqlaw.advise`, which says what the arguments are."""
+def advise(asked: Advice, M: int | None, schedule: Schedule | str, d: int | None) -> Advice:
+    """What was asked, with the student, its verdicts and the plan behind `seqlaw.advise`."""
+    source, tokens, compute, eval_length = asked.source, asked.tokens, asked.compute, asked.eval_length
     if compute is not None and M is not None:
         raise InputError("M", "cannot be given together with compute, which chooses it", M)
-    if not isinstance(source, Measurement):
-        source = as_teacher("source", source)
     schedule = as_schedule("schedule", schedule)
-    tokens = None if tokens is None else positive("tokens", tokens)
-    stop = void(source.flags) if isinstance(source, Measurement) else ()
-    advice = Advice(source=source, tokens=tokens, compute=compute, eval_length=eval_length, void=stop)
-    if stop or tokens is None:
-        return advice
+    if asked.void or tokens is None:
+        return asked
     teacher = source.modes if isinstance(source, Measurement) else source
     size = teacher.d if isinstance(teacher, Modes) else (MODES if d is None else whole("d", d))
     planned = None
@@ -121,7 +112,7 @@ def advise(
         eval_lengths=() if eval_length is None else (eval_length,),
     )
     return replace(
-        advice,
+        asked,
         student=student,
         chosen=chosen,
         tradeoff=curves,

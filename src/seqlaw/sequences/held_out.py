@@ -95,13 +95,12 @@ class HeldOut:
 
 def held_out(
     X: Any,
-    *,
-    lengths: Sequence[int] | None = None,
-    eval_length: int | None = None,
-    steps: int = 500,
-    repetitions: int = 4,
-    share: float = 0.2,
-    seed: int = 0,
+    lengths: Sequence[int] | None,
+    eval_length: int | None,
+    steps: int,
+    repetitions: int,
+    share: float,
+    seed: int,
 ) -> HeldOut:
     """The record behind `seqlaw.held_out`, which says what the arguments are."""
     source = open_source(X)
