@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import typer
 
@@ -16,56 +17,52 @@ from seqlaw.model.setting import Setting
 from seqlaw.rungs import ask
 from seqlaw.rungs.rung import AXES
 
-Rung = Annotated[
-    str,
-    typer.Option(
-        help=f"One of {', '.join(ask.RUNGS)}, or your own by import path.", metavar="NAME|MODULE:NAME"
-    ),
-]
-Sketches = Annotated[int, typer.Option(help="Sketches to average over (random rungs).")]
-Repetitions = Annotated[int, typer.Option(help="Data sets a sketch (sampled rung).")]
+
+@dataclass(frozen=True, kw_only=True)
+class RungOptions:
+    """Which rung, and what it draws."""
+
+    rung: Annotated[
+        str,
+        typer.Option(
+            help=f"One of {', '.join(ask.RUNGS)}, or your own by import path.", metavar="NAME|MODULE:NAME"
+        ),
+    ] = "equivalent"
+    sketches: Annotated[int, typer.Option(help="Sketches to average over (random rungs).")] = 4
+    repetitions: Annotated[int, typer.Option(help="Data sets a sketch (sampled rung).")] = 2
+    seed: Seed = 0
+    jobs: Jobs = None
 
 
-@takes(SettingOptions)
-def risk(
-    options: SettingOptions,
-    rung: Rung = "equivalent",
-    sketches: Sketches = 4,
-    repetitions: Repetitions = 2,
-    seed: Seed = 0,
-    jobs: Jobs = None,
-    json: Json = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class AskOptions(SettingOptions, RungOptions):
+    """A setting, and the rung that answers."""
+
+    def how(self) -> dict[str, Any]:
+        """The options of `risk` and `curve`."""
+        names = ("rung", "sketches", "repetitions", "seed")
+        return {name: getattr(self, name) for name in names} | {"workers": jobs_or_all(self.jobs)}
+
+
+@takes(AskOptions)
+def risk(options: AskOptions, json: Json = False) -> None:
     """The five terms of the student's risk at one point.
 
     Example: seqlaw risk --teacher regime2 -M 64 -P 32 --eval-length 256
     """
     setting = options.build()
     with progress_bar("data sets") as progress:
-        answer = points.risk(
-            setting,
-            rung=rung,
-            sketches=sketches,
-            repetitions=repetitions,
-            seed=seed,
-            workers=jobs_or_all(jobs),
-            progress=progress,
-        )
+        answer = points.risk(setting, **options.how(), progress=progress)
     show(answer, as_json=json)
 
 
-@takes(SettingOptions)
+@takes(AskOptions)
 def curve(
-    options: SettingOptions,
+    options: AskOptions,
     along: Annotated[str, typer.Option(help=f"The size to vary: {', '.join(AXES)}.", metavar="SIZE")] = "P",
     start: Annotated[str, typer.Option("--from", help="First value.", metavar="NUMBER")] = "2",
     stop: Annotated[str, typer.Option("--to", help="Last value.", metavar="NUMBER")] = "4096",
     points: Annotated[int, typer.Option(help="How many values, evenly spaced in the logarithm.")] = 12,
-    rung: Rung = "equivalent",
-    sketches: Sketches = 4,
-    repetitions: Repetitions = 2,
-    seed: Seed = 0,
-    jobs: Jobs = None,
     json: Json = False,
     plot: Plot = None,
 ) -> None:
@@ -79,17 +76,7 @@ def curve(
     values = spaced(along, start, stop, points)
     _check_ends(setting, along, values)
     with progress_bar("data sets") as progress:
-        answer = curves.curve(
-            setting,
-            along,
-            values,
-            rung=rung,
-            sketches=sketches,
-            repetitions=repetitions,
-            seed=seed,
-            workers=jobs_or_all(jobs),
-            progress=progress,
-        )
+        answer = curves.curve(setting, along, values, **options.how(), progress=progress)
     if plot is not None:
         answer.save_plot(plot)
     show(answer, as_json=json)
