@@ -10,7 +10,7 @@ from scipy.linalg import solve_discrete_lyapunov
 from oracles import averaged_exact, position_covariances
 from seqlaw import PRESETS, InputError, Modes, Teacher
 from seqlaw.answers.words import sentences
-from seqlaw.model import full_state_loss, teacher_flags
+from seqlaw.model import teacher_flags
 
 EPS = np.finfo(float).eps
 
@@ -98,7 +98,6 @@ def test_zero_and_negative_transitions():
 def test_a_mode_without_innovation_is_computed_and_flagged():
     modes = Modes(a=[0.5, 0.5], sigma_xi=[0.0, 1.0], sigma_0=[1.0, 0.0])
     np.testing.assert_allclose(modes.averaged(2), [(1 + 0.25) / 2, 0.5])
-    assert modes.C_sm == np.inf
     assert any("without innovation" in flag for flag in sentences(teacher_flags(modes), "cli"))
 
 
@@ -107,22 +106,6 @@ def test_constants():
     modes = teacher.modes(64)
     assert teacher.C_rho == pytest.approx(1.55 / 0.45)
     assert modes.C_rho == pytest.approx(teacher.C_rho)
-    for theta in (1.25, 1.1, 0.9):  # inside, at the border, and outside where C_sm grows with d
-        varied = dataclasses.replace(teacher, theta=theta)
-        assert varied.C_sm(64) == pytest.approx(varied.modes(64).C_sm)
-    assert dataclasses.replace(teacher, theta=0.9).C_sm() == np.inf
-
-
-def test_full_state_loss():
-    modes = PRESETS["regime1"].modes(6)
-    rng = np.random.default_rng(0)
-    A = rng.standard_normal((6, 6))
-    direct = 0.0
-    for sigma in position_covariances(modes, 9)[:9]:
-        error = A - np.diag(modes.a)
-        direct += np.trace(error @ np.diag(sigma) @ error.T) / 18
-    assert full_state_loss(modes, A, 9) == pytest.approx(direct + modes.sigma_xi.sum() / 2, rel=1e-13)
-    assert full_state_loss(modes, np.diag(modes.a), 9) == pytest.approx(modes.sigma_xi.sum() / 2)
 
 
 @pytest.mark.parametrize(

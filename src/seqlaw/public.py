@@ -75,8 +75,8 @@ __all__ = [
 MOVED = {
     **dict.fromkeys(
         (
-            "Moments", "Problem", "Spectrum", "descend", "full_state_loss", "gaussian_sketch", "generator",
-            "position_moments", "setting_flags", "sketched_problem", "sketched_problems", "teacher_flags",
+            "Moments", "Problem", "Spectrum", "descend", "gaussian_sketch", "generator", "setting_flags",
+            "sketched_problem", "teacher_flags",
         ),
         "seqlaw.model",
     ),

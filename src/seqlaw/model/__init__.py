@@ -5,14 +5,7 @@ from seqlaw.model.descent import Moments, Spectrum, descend
 from seqlaw.model.filters import ramp_power_sums, sum_logs
 from seqlaw.model.flags import Flag, flag
 from seqlaw.model.randomness import generator
-from seqlaw.model.sketch import (
-    Problem,
-    gaussian_sketch,
-    position_moments,
-    sketched_problem,
-    sketched_problems,
-)
-from seqlaw.model.teacher import full_state_loss
+from seqlaw.model.sketch import Problem, gaussian_sketch, sketched_problem
 
 __all__ = [
     "Flag",
@@ -21,14 +14,11 @@ __all__ = [
     "Spectrum",
     "descend",
     "flag",
-    "full_state_loss",
     "gaussian_sketch",
     "generator",
-    "position_moments",
     "ramp_power_sums",
     "setting_flags",
     "sketched_problem",
-    "sketched_problems",
     "sum_logs",
     "teacher_flags",
 ]

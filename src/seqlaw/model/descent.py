@@ -38,10 +38,6 @@ class Moments:
         B = matrix("B", B, self.G.shape)
         return float((self.energy - 2 * np.sum(B * self.C) + np.sum((B @ self.G) * B)) / 2)
 
-    def gradient(self, B: ArrayLike) -> Array:
-        """∇L̂_M(B) = B Ĝ - Ĉ."""
-        return matrix("B", B, self.G.shape) @ self.G - self.C
-
 
 def operator_norm(G: Array) -> float:
     """‖G‖ of a positive semidefinite matrix."""

@@ -5,7 +5,6 @@ u = S x with a Gaussian sketch S ∈ R^{M×d}, S_lj ~ N(0, 1/M); G = S H Sᵀ, C
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -77,10 +76,6 @@ class Problem:
         h = self.h if P is None else self.modes.averaged(whole("P", P))
         return self.irreducible + float(((B @ self.S - self.S * self.modes.a) ** 2 @ h).sum() / 2)
 
-    def gradient(self, B: ArrayLike) -> Array:
-        """∇L_M(B) = B G - C."""
-        return matrix("B", B, (self.M, self.M)) @ self.G - self.C
-
     def excess(self, B: ArrayLike) -> float:
         """L_M(B) - L_M(B*) = ½ ‖B - B*‖²_G."""
         return weighted_square(matrix("B", B, (self.M, self.M)) - self.B_star, self.G) / 2
@@ -133,21 +128,6 @@ def sketched_problem(modes: Modes, S: ArrayLike, P: int) -> Problem:
         irreducible=float((S**2 @ modes.sigma_xi).sum() / 2),
         approx=float((D**2 @ h).sum() / 2),
     )
-
-
-def sketched_problems(modes: Modes, S: ArrayLike, lengths: Iterable[int]) -> Iterator[Problem]:
-    """One problem per length for one sketch, in the given order."""
-    for P in lengths:
-        yield sketched_problem(modes, S, P)
-
-
-def position_moments(modes: Modes, S: ArrayLike, p: int) -> tuple[Array, Array]:
-    """G_p = S Σ_p Sᵀ and C_p = S A Σ_p Sᵀ at position p = 0, 1, …"""
-    S = np.asarray(S, dtype=np.float64)
-    if S.ndim != 2 or S.shape[1] != modes.d:
-        raise InputError("S", f"must have shape (M, {modes.d})", S.shape)
-    sigma = modes.covariance(whole("p", p, least=0))
-    return (S * sigma) @ S.T, (S * (modes.a * sigma)) @ S.T
 
 
 def weighted_square(B: Array, G: Array) -> float:

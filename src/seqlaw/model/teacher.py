@@ -73,14 +73,6 @@ class Teacher:
         """The stability constant C_ρ = (1 + ρ)/(1 - ρ)."""
         return (1 + self.rho) / (1 - self.rho)
 
-    def C_sm(self, d: float = np.inf) -> float:
-        """The smoothing constant: the least C with A Σ_0 Aᵀ ⪯ C Σ_ξ on d modes.
-
-        a_j² σ_0,j / σ_ξ,j = (ρ² c_0 / c_ξ) j^{α-θ-2r}; infinite for d = inf when θ < α - 2r.
-        """
-        growth = self.alpha - self.theta - 2 * self.r
-        return float(self.rho**2 * self.c_0 / self.c_xi * (d**growth if growth > 1e-12 else 1.0))
-
     def at(self, j: ArrayLike) -> Modes:
         """The modes at the given indices, which may be real (quadrature nodes of a sum over j)."""
         j = np.asarray(j, dtype=np.float64)
@@ -145,13 +137,6 @@ class Modes:
         return (1 + rho) / (1 - rho)
 
     @property
-    def C_sm(self) -> float:
-        """The least C with A Σ_0 Aᵀ ⪯ C Σ_ξ: max_j a_j² σ_0,j / σ_ξ,j."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratios = self.a**2 * self.sigma_0 / self.sigma_xi
-        return float(np.max(np.where(self.a**2 * self.sigma_0 == 0, 0.0, ratios)))
-
-    @property
     def gap(self) -> Array:
         """1 - a², as a product so that no digit is lost near |a| = 1."""
         return (1 - self.a) * (1 + self.a)
@@ -211,15 +196,6 @@ def as_power_law(field: str, value: object) -> Teacher:
     if isinstance(teacher, Modes):
         raise InputError(field, "must be a power law: the theorem has no rates for arrays", "arrays")
     return teacher
-
-
-def full_state_loss(modes: Modes, A: ArrayLike, P: int) -> float:
-    """𝓛(A) = ½ tr Σ_ξ + ½ ‖(A - A*) H_P^{1/2}‖²_F, the loss of a predictor that sees all d modes."""
-    A = np.asarray(A, dtype=np.float64)
-    if A.shape != (modes.d, modes.d) or not np.all(np.isfinite(A)):
-        raise InputError("A", f"must be a finite matrix of shape {(modes.d, modes.d)}", f"shape {A.shape}")
-    error = A - np.diag(modes.a)
-    return float(modes.sigma_xi.sum() / 2 + (error**2 @ modes.averaged(P)).sum() / 2)
 
 
 def _twice_log(a: Array) -> Array:

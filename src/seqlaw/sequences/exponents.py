@@ -62,8 +62,6 @@ class Fit:
     """ "direct": the features are the latent directions; "projected": they look like a random projection of
     more of them; "unknown": the data cannot tell, and both are allowed for; "neither": transition and
     covariance share directions less than either has it, so no bias is taken off."""
-    expected_excess: float | None
-    """The excess of `Alignment` that a random projection of the fitted law would show."""
 
 
 def fit(spectra: Spectra, *, D: int, P: int, seed: int, dynamics: bool) -> Fit:
@@ -77,15 +75,15 @@ def fit(spectra: Spectra, *, D: int, P: int, seed: int, dynamics: bool) -> Fit:
     clear = expected is not None and expected > _CLEAR * alignment.excess_error
     if expected is not None and clear and alignment.excess < expected / 2:
         lines = _lines(spectra, names, D // 2)
-        return Fit(laws=_laws(spectra, lines, None, 0.0, seed), seen="direct", expected_excess=expected)
+        return Fit(laws=_laws(spectra, lines, None, 0.0, seed), seen="direct")
     if not _commutes(alignment, expected):
         laws = _laws(spectra, first, (simulated, teacher), 0.0, seed)
-        return Fit(laws=laws, seen="neither", expected_excess=expected)
+        return Fit(laws=laws, seen="neither")
     # The bias is read at the fitted law, then once more at the corrected one.
     teacher = _teacher(first, _biases(first, simulated, teacher))
     simulated = project(teacher, D, P, block=alignment.block, seed=seed)
     laws = _laws(spectra, first, (simulated, teacher), 1.0 if clear else 0.5, seed)
-    return Fit(laws=laws, seen="projected" if clear else "unknown", expected_excess=expected)
+    return Fit(laws=laws, seen="projected" if clear else "unknown")
 
 
 def _commutes(alignment: Alignment, expected: float | None) -> bool:
