@@ -11,7 +11,6 @@ from seqlaw.answers.advice import Advised, advise
 from seqlaw.answers.held_out import held_out
 from seqlaw.answers.measurement import measure as measure_sequences
 from seqlaw.answers.measurement import save_teacher as save
-from seqlaw.answers.style import check_path
 from seqlaw.cli.options import Json, Plot, Seed, size
 from seqlaw.cli.output import show
 from seqlaw.model.checks import InputError, positive
@@ -72,15 +71,11 @@ def measure(
     for field, value in (("M", width), ("L", steps)):
         if value is not None and compute is not None:
             raise InputError(field, "cannot be given together with --compute, which chooses it", value)
-    if plot is not None:
-        check_path(plot)
     if save_teacher is not None:
         check_teacher_path(save_teacher)
     found = measure_sequences(file, centre=centre, seed=seed)
     advice = advise(found, M=M, schedule=WSD(gamma=GAMMA, L=L or STEPS), **budgets)
     compared = held_out(file, seed=seed) if check else None
-    if plot is not None:
-        found.save_plot(plot)
     refusal = None
     if save_teacher is not None:
         try:
@@ -95,7 +90,7 @@ def measure(
         held_out=compared,
         teacher_file=saved,
     )
-    show(answer, as_json=json)
+    show(answer, as_json=json, plot=plot)
     if saved is not None and not json:
         print(f"{found.modes.d} modes saved: {saved}")
     if refusal is not None:

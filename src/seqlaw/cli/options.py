@@ -1,18 +1,17 @@
-"""The options that commands share, each written once, and how they become specs."""
+"""The options that commands share, each written once, and how they become settings."""
 
 from __future__ import annotations
 
 import dataclasses
-import functools
-import inspect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from typing import Annotated, Any, TypeVar, get_type_hints
+from typing import Annotated, Any, TypeVar
 
 import typer
 
+from seqlaw.answers.style import check_path
 from seqlaw.files import load_teacher, make_schedule
 from seqlaw.model.checks import InputError, whole
 from seqlaw.model.schedule import GAMMA, STEPS, Schedule
@@ -35,7 +34,7 @@ OPTIONS = {
 
 
 def option_of(field: str) -> str:
-    """The option that sets a field of a spec: Teacher.c_xi → --c-xi; what is in a file keeps its name."""
+    """The option that sets a field: Teacher.c_xi → --c-xi; what is in a file keeps its name."""
     owner, _, name = field.rpartition(".")
     if not name.isidentifier() or owner == "Modes" or ".toml" in field or ".npz" in field:
         return field
@@ -57,7 +56,14 @@ def size(field: str, text: str, *, infinite: bool = False) -> float:
 
 Seed = Annotated[int, typer.Option(help="Seed of every random number.")]
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
-Plot = Annotated[str | None, typer.Option(help="Draw a picture: png, pdf or svg.", metavar="FILE")]
+Plot = Annotated[
+    str | None,
+    typer.Option(
+        help="Draw a picture: png, pdf or svg.",
+        metavar="FILE",
+        callback=lambda path: path and str(check_path(path)),
+    ),
+]
 Jobs = Annotated[int | None, typer.Option(help="Cores to use.  [default: all]")]
 
 
@@ -191,32 +197,14 @@ class SettingOptions(SizeOptions, ScheduleOptions, TeacherOptions):
         )
 
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., None])
 
 
-def takes(options: type[Any]) -> Callable[[F], Callable[..., Any]]:
-    """Give a command the options of a dataclass; it gets them as one record, its first argument."""
+def takes(options: type[Any]) -> Callable[[F], F]:
+    """Mark a command as one that gets a dataclass of options, its first argument (see `cli.register`)."""
 
-    def decorate(command: F) -> Callable[..., Any]:
-        own = list(inspect.signature(command).parameters.values())[1:]
-        hints = get_type_hints(options, include_extras=True)
-        shared = [
-            inspect.Parameter(
-                f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default, annotation=hints[f.name]
-            )
-            for f in dataclasses.fields(options)
-        ]
-        own_hints = get_type_hints(command, include_extras=True)
-        own = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=own_hints[p.name]) for p in own]
+    def mark(command: F) -> F:
+        command.__dict__["takes"] = options
+        return command
 
-        @functools.wraps(command)
-        def wrapper(**values: Any) -> Any:
-            record = options(**{p.name: values.pop(p.name) for p in shared})
-            return command(record, **values)
-
-        wrapper.__signature__ = inspect.Signature([*own, *shared])  # type: ignore[attr-defined]  # read by typer
-        wrapper.__annotations__ = {p.name: p.annotation for p in [*own, *shared]}
-        del wrapper.__wrapped__  # typer would look through it
-        return wrapper
-
-    return decorate
+    return mark

@@ -17,8 +17,10 @@ from seqlaw.files import plain
 from seqlaw.model.flags import Flag
 
 
-def show(answer: Answer, *, as_json: bool) -> None:
-    """Print an answer: one JSON document, or the page for people."""
+def show(answer: Answer, *, as_json: bool, plot: str | None = None) -> None:
+    """Print an answer, one JSON document or the page for people, and draw it into a file."""
+    if plot is not None:
+        answer.save_plot(plot)
     if as_json:
         print(json.dumps(answer.to_dict("cli"), indent=2, allow_nan=False))
     else:

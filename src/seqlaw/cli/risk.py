@@ -9,7 +9,6 @@ import typer
 
 from seqlaw.answers import curve as curves
 from seqlaw.answers import risk as points
-from seqlaw.answers.style import check_path
 from seqlaw.cli.options import Jobs, Json, Plot, Seed, SettingOptions, jobs_or_all, size, takes
 from seqlaw.cli.output import progress_bar, show
 from seqlaw.model.checks import InputError, real
@@ -70,16 +69,12 @@ def curve(
 
     Example: seqlaw curve --along M --from 12 --to 512 --teacher regime1
     """
-    if plot is not None:
-        check_path(plot)
     setting = options.build()
     values = spaced(along, start, stop, points)
     _check_ends(setting, along, values)
     with progress_bar("data sets") as progress:
         answer = curves.curve(setting, along, values, **options.how(), progress=progress)
-    if plot is not None:
-        answer.save_plot(plot)
-    show(answer, as_json=json)
+    show(answer, as_json=json, plot=plot)
 
 
 def spaced(along: str, start: str, stop: str, points: int) -> list[float]:

@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from seqlaw.answers.spectrum import averaged_spectrum
-from seqlaw.answers.style import check_path
 from seqlaw.cli.options import Json, Plot, SettingOptions, size, takes
 from seqlaw.cli.output import show
 
@@ -33,11 +32,7 @@ def spectrum(
 
     Example: seqlaw spectrum --teacher regime2 -P 64 -d inf --to 1e4
     """
-    if plot is not None:
-        check_path(plot)
     answer = averaged_spectrum(
         options.build(), points=points, last=None if last is None else int(size("to", last))
     )
-    if plot is not None:
-        answer.save_plot(plot)
-    show(answer, as_json=json)
+    show(answer, as_json=json, plot=plot)

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from seqlaw.answers.style import check_path
 from seqlaw.answers.tradeoff import tradeoff as split_tokens
 from seqlaw.cli.options import (
     Json,
@@ -66,8 +65,6 @@ def tradeoff(
 
     Example: seqlaw tradeoff --schedule block -L 30000 --plot longer-or-more.png
     """
-    if plot is not None:
-        check_path(plot)
     teacher = options.build_teacher()
     setting = Setting(
         teacher=teacher,
@@ -86,6 +83,4 @@ def tradeoff(
             raise InputError("shortest", f"must be at most {words}, {limit}", least)
     lengths = split_lengths(budget, whole("points", points, least=2, most=1000), least=least, most=most)
     answer = split_tokens(setting, budget, lengths=lengths, eval_lengths=common)
-    if plot is not None:
-        answer.save_plot(plot)
-    show(answer, as_json=json)
+    show(answer, as_json=json, plot=plot)
