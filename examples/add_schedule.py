@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from seqlaw import PRESETS, WSD, Schedule, Setting, risk
-from seqlaw.model.filters import ramp_power_sums, sum_logs
+from seqlaw.model import ramp_power_sums, sum_logs
 
 
 @dataclass(frozen=True, kw_only=True)

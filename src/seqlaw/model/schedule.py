@@ -1,6 +1,9 @@
 """The schedules: constant, cosine, warm-up–stable–decay, block decay, and any array of steps.
 
 Each says its step sizes, their sum, its horizon R, and log ψ; the interface is `seqlaw.model.filters`.
+Warm-up, exponential decay and cosine phases have closed power sums, so log ψ is summed as
+    log ψ(s) = Σ_t log(1 - γ_t s) = -Σ_n (s^n / n) Σ_t γ_t^n,
+which keeps full relative precision for real and complex s however small, at O(1) in L.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from scipy.special import log1p
 
 from seqlaw.model.checks import Array, InputError, positive, real, vector, whole
 from seqlaw.model.extension import IMPORT_PATH, import_object, path_of
-from seqlaw.model.filters import MOST_STEPS, Schedule, ramp_power_sums, speaking_of, steps_to, sum_logs
+from seqlaw.model.filters import MOST_STEPS, Schedule, speaking_of, steps_to
 
 __all__ = [
     "GAMMA",
@@ -32,22 +35,54 @@ __all__ = [
 ]
 
 
-def _check(schedule: Any, *, least: int) -> None:
-    name = type(schedule).__name__
-    object.__setattr__(schedule, "gamma", positive(f"{name}.gamma", schedule.gamma))
-    object.__setattr__(schedule, "L", whole(f"{name}.L", schedule.L, least=least, most=MOST_STEPS))
+def sum_logs(power_sums: Any, x: NDArray[Any]) -> NDArray[Any]:
+    """Σ_t log(1 - x w_t) = -Σ_n (x^n/n) W_n, W_n = Σ_t w_t^n, for |x| < 1 and 0 ≤ w_t ≤ 1."""
+    largest = max(float(np.abs(x).max(initial=0.0)), 1e-300)
+    terms = max(2, math.ceil(-40 / math.log(largest)))  # e^-40: W_n/n falls with n, so this is relative
+    n = np.arange(1, terms + 1)
+    total = np.zeros_like(x)
+    for coefficient in (power_sums(n) / n)[::-1]:
+        total = (total + coefficient) * x
+    return -total
+
+
+def ramp_power_sums(T: int, n: Array) -> Array:
+    """Σ_{t=1}^T (t/T)^n for n = 1 … n_max: direct when short, else Euler–Maclaurin.
+
+    T/(n+1) + 1/2 + n/(12T) - n(n-1)(n-2)/(720T³) + n…(n-4)/(30240T⁵) - n…(n-6)/(1209600T⁷);
+    with n ≤ T/16 the first dropped term is below 1e-17 of the sum.
+    """
+    if T < 16 * n[-1]:
+        return np.asarray(((np.arange(1, T + 1) / T) ** n[:, None]).sum(axis=1))
+    n = n.astype(np.float64)
+    total = T / (n + 1) + 0.5
+    falling = n / T
+    for k, coefficient in enumerate((1 / 12, -1 / 720, 1 / 30240, -1 / 1209600)):
+        # The derivative of order 2k+1 of t^n is the same at both ends when n = 2k+1.
+        total = total + np.where(n == 2 * k + 1, 0.0, coefficient * falling)
+        falling = falling * (n - 2 * k - 1) * (n - 2 * k - 2) / T**2
+    return np.asarray(total)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Constant(Schedule):
-    """γ_t = γ; R = γL."""
+class _Counted(Schedule):
+    """A peak step and a number of steps, both checked."""
 
     gamma: float
     L: int
-    name: ClassVar[str] = "constant"
+    least: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        _check(self, least=1)
+        name = type(self).__name__
+        object.__setattr__(self, "gamma", positive(f"{name}.gamma", self.gamma))
+        object.__setattr__(self, "L", whole(f"{name}.L", self.L, least=self.least, most=MOST_STEPS))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Constant(_Counted):
+    """γ_t = γ; R = γL."""
+
+    name: ClassVar[str] = "constant"
 
     def at(self, t: ArrayLike) -> Array:
         return np.full(np.shape(t), self.gamma)
@@ -61,18 +96,13 @@ class Constant(Schedule):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cosine(Schedule):
+class Cosine(_Counted):
     """γ_t = γ cos²(π(t-1)/(2L)), from γ down to almost zero; R = γL.
 
     Σ_t cos^{2n}(π(t-1)/(2L)) = L binom(2n, n)/4^n + ½ exactly for n < 2L (no aliasing).
     """
 
-    gamma: float
-    L: int
     name: ClassVar[str] = "cosine"
-
-    def __post_init__(self) -> None:
-        _check(self, least=1)
 
     def at(self, t: ArrayLike) -> Array:
         return np.asarray(self.gamma * np.cos(np.pi * (np.asarray(t) - 1) / (2 * self.L)) ** 2)
@@ -91,21 +121,20 @@ class Cosine(Schedule):
 
 
 @dataclass(frozen=True, kw_only=True)
-class WSD(Schedule):
+class WSD(_Counted):
     """Warm-up, stable, decay (the theorem's schedule); R = γL.
 
     γ t/L_w up to L_w, γ up to L_s, then γ exp(-(t - L_s) ln L/(L - L_s)), which ends at γ/L.
     `warmup` and `decay` are the fractions L_w/L and (L - L_s)/L; 1 ≤ L_w < L_s < L is checked.
     """
 
-    gamma: float
-    L: int
     warmup: float = 0.1
     decay: float = 0.2
     name: ClassVar[str] = "wsd"
+    least: ClassVar[int] = 3
 
     def __post_init__(self) -> None:
-        _check(self, least=3)
+        super().__post_init__()
         for field in ("warmup", "decay"):
             fraction = real(f"WSD.{field}", getattr(self, field))
             object.__setattr__(self, field, fraction)
@@ -159,18 +188,14 @@ class WSD(Schedule):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BlockDecay(Schedule):
+class BlockDecay(_Counted):
     """γ_t = γ/2^⌊(t-1)/L_eff⌋, L_eff = ⌊L/ln L⌋ (the paper's experiments); R = γ L_eff.
 
     About ln L blocks, the last one partial; Σγ_t ≈ 2R.
     """
 
-    gamma: float
-    L: int
     name: ClassVar[str] = "block"
-
-    def __post_init__(self) -> None:
-        _check(self, least=2)
+    least: ClassVar[int] = 2
 
     @property
     def L_eff(self) -> int:
