@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 NO_NUMBER = (ArithmeticError, ValueError, RuntimeError, np.linalg.LinAlgError)
-"""What arithmetic raises where double precision ends: overflow, a logarithm of zero, a root not found."""
+"""What is raised where double precision ends (overflow, a logarithm of zero, a root not found), a trace
+diverges or modes are arrays."""
 _NAMES = ("j", "initial", "innovation", "total")
 
 
@@ -43,13 +45,16 @@ class AveragedSpectrum(Answer, Averaged):
     @cached_property
     def learned(self) -> float | None:
         """The dimensions that training learns, where the sums converge."""
-        found: float | None = or_none(lambda: equivalent_risk(self.setting).diagnostics["learned_dimensions"])
-        return found
+        with suppress(*NO_NUMBER):
+            return float(equivalent_risk(self.setting).diagnostics["learned_dimensions"])
+        return None
 
     @cached_property
     def orders(self) -> dict[str, float]:
         """The theorem's crossovers, where the exponents allow them."""
-        return or_none(lambda: rates(self.setting).crossovers) or {}
+        with suppress(*NO_NUMBER):
+            return rates(self.setting).crossovers
+        return {}
 
     @property
     def modes(self) -> list[dict[str, Any]]:
@@ -123,14 +128,6 @@ class AveragedSpectrum(Answer, Averaged):
         title = f"Regime {self.setting.regime}: averaged covariance at P = {self.setting.P}"
         tidy(place, "mode j", "variance", title)
         place.legend(frameon=False, fontsize="small")
-
-
-def or_none(compute: Callable[[], Any]) -> Any:
-    """None where a trace diverges, a power overflows or modes are arrays: the rest needs neither."""
-    try:
-        return compute()
-    except NO_NUMBER:
-        return None
 
 
 def averaged_spectrum(setting: Setting, *, points: int = 24, last: int | None = None) -> AveragedSpectrum:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from seqlaw.answers.curve import Curve
@@ -12,7 +13,7 @@ from seqlaw.answers.curve import curve as sample_curve
 from seqlaw.answers.plan import plan
 from seqlaw.answers.rates import rates
 from seqlaw.answers.risk import Risk, answered
-from seqlaw.answers.spectrum import averaged_spectrum, or_none
+from seqlaw.answers.spectrum import NO_NUMBER, averaged_spectrum
 from seqlaw.answers.tradeoff import tradeoff
 from seqlaw.answers.words import REMARKS, sentence, words_alone
 from seqlaw.files import plain
@@ -81,8 +82,10 @@ def badge(setting: Setting) -> Answer:
         "exponents": {},
         "flags": [words(flag) for flag in flags],
     }
-    law = or_none(lambda: rates(setting))  # no exponents there: the flags say which assumption breaks
-    return answer if law is None else answer | {"conditions": law.conditions, "exponents": law.exponents}
+    with suppress(*NO_NUMBER):  # no exponents there: the flags say which assumption breaks
+        law = rates(setting)
+        answer |= {"conditions": law.conditions, "exponents": law.exponents}
+    return answer
 
 
 def spectrum(body: Question, progress: Progress) -> Answer:
@@ -242,23 +245,23 @@ def _broken(flags: Sequence[Flag]) -> str:
 def _guides(settings: Sequence[Setting], rows: Sequence[Answer]) -> Answer:
     """The theorem's shape of each term where the theorem holds, scaled to the middle of these points."""
     covered = [k for k, setting in enumerate(settings) if not setting_flags(setting)]
-
-    def shapes() -> dict[str, list[float]]:
-        columns: dict[str, list[float]] = {"approx": [], "bias": [], "variance": []}
-        for setting in (settings[k] for k in covered):
-            teacher = setting.teacher
-            assert isinstance(teacher, Teacher)
-            M, N, P, R = setting.M, setting.N, setting.P, setting.schedule.horizon
-            columns["approx"].append(approx_guide(teacher, M, P))
-            columns["bias"].append(bias_guide(teacher, R, P))
-            columns["variance"].append(min(M, guide_cutoff(teacher, R, P)) / (N * P))
-        return columns
-
     guides: Answer = {}
-    for name, values in (or_none(shapes) or {}).items() if covered else ():
-        middle = len(covered) // 2
-        if values[middle] > 0:
-            scale = rows[covered[middle]][name] / values[middle]
-            found = dict(zip(covered, (scale * value for value in values), strict=True))
-            guides[name] = [found.get(k) for k in range(len(rows))]  # None: a gap in the line
+    with suppress(*NO_NUMBER):
+        shapes = [_shape(settings[k]) for k in covered]
+        for name in shapes[0] if shapes else ():
+            middle = len(covered) // 2
+            if shapes[middle][name] > 0:
+                scale = rows[covered[middle]][name] / shapes[middle][name]
+                found = {k: scale * shape[name] for k, shape in zip(covered, shapes, strict=True)}
+                guides[name] = [found.get(k) for k in range(len(rows))]  # None: a gap in the line
     return guides
+
+
+def _shape(setting: Setting) -> dict[str, float]:
+    teacher, M, R, P = setting.teacher, setting.M, setting.schedule.horizon, setting.P
+    assert isinstance(teacher, Teacher)
+    return {
+        "approx": approx_guide(teacher, M, P),
+        "bias": bias_guide(teacher, R, P),
+        "variance": min(M, guide_cutoff(teacher, R, P)) / (setting.N * P),
+    }
