@@ -16,9 +16,9 @@ from seqlaw.model.setting import Setting
 from seqlaw.paper.experiments.curves import Row
 from seqlaw.paper.experiments.panels import Panel
 from seqlaw.paper.experiments.rungs import POPULATION, Role, role
-from seqlaw.paper.experiments.task import draws, panel_rows, rung
+from seqlaw.paper.experiments.task import panel_rows, seconds
 from seqlaw.rungs.terms import TERMS
-from seqlaw.sweeping.codec import setting_of, task_of
+from seqlaw.sweeping.codec import task_of
 
 ALONE = 10.0
 """Seconds of estimated work below which worker processes cost more than they save."""
@@ -50,12 +50,6 @@ def _packed(settings: Sequence[Setting]) -> Task:
     tables = [task_of(setting) for setting in settings]
     shared = {name: value for name, value in tables[0].items() if all(t[name] == value for t in tables)}
     return shared | {"points": [{k: v for k, v in table.items() if k not in shared} for table in tables]}
-
-
-def seconds(task: Task) -> float:
-    """About how long a task takes on one core."""
-    settings = [setting_of(task | point) for point in task["points"]]
-    return rung(task).cost(settings, draws(task, 0)).seconds
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from seqlaw.model.setting import Setting
 from seqlaw.rungs.ask import rung_of
 from seqlaw.rungs.exact import Population
 from seqlaw.rungs.rows import Row
@@ -11,18 +12,21 @@ from seqlaw.sweeping.codec import Task, setting_of
 
 def panel_rows(task: Task, seed: int) -> list[Row]:
     """One task of the lab: the rows of one panel on one rung for one sketch and data set."""
-    settings = [setting_of(task | point) for point in task["points"]]
-    rows = rung(task).rows(settings, draws(task, seed))
+    rung, settings, draws = _asked(task, seed)
+    rows = rung.rows(settings, draws)
     for row in rows:
         row |= {"panel": task["panel"], "rung": task["rung"]}
     return rows
 
 
-def rung(task: Task) -> Rung:
-    """The rung of a task."""
-    return Population() if task["rung"] == Population.name else rung_of(task["rung"])
+def seconds(task: Task) -> float:
+    """About how long a task takes on one core."""
+    rung, settings, draws = _asked(task, 0)
+    return rung.cost(settings, draws).seconds
 
 
-def draws(task: Task, seed: int) -> Draws:
-    """The one sketch and data set of a task, where its rung draws any."""
-    return Draws(sketches=[task.get("sketch", 0)], repetitions=[task.get("repetition", 0)], seed=seed)
+def _asked(task: Task, seed: int) -> tuple[Rung, list[Setting], Draws]:
+    """The rung and the settings of a task, and its one sketch and data set where the rung draws any."""
+    rung = Population() if task["rung"] == Population.name else rung_of(task["rung"])
+    draws = Draws(sketches=[task.get("sketch", 0)], repetitions=[task.get("repetition", 0)], seed=seed)
+    return rung, [setting_of(task | point) for point in task["points"]], draws
