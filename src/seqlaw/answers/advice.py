@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from seqlaw.answers.answer import Answer, record
+from seqlaw.answers.answer import Answer, fields_of, record
 from seqlaw.answers.blocks import Block, Flagged, Sentence
 from seqlaw.answers.findings import what_would_help, why_void
 from seqlaw.answers.held_out import HeldOut
@@ -219,8 +219,9 @@ def advise(
     tokens = None if tokens is None else positive("tokens", tokens)
     asked = records.Advice(source=source, tokens=tokens, compute=compute, eval_length=eval_length)
     found = records.advise(asked, M, schedule, d)
-    curves = found.tradeoff and Tradeoff.of(found.tradeoff, setting=found.student)
-    return Advice.of(found, tradeoff=curves, plan=found.plan and Plan.of(found.plan))
+    curves = found.tradeoff and Tradeoff(**fields_of(found.tradeoff, setting=found.student))
+    plan = found.plan and Plan(**fields_of(found.plan))
+    return Advice(**fields_of(found, tradeoff=curves, plan=plan))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -30,11 +30,6 @@ class Answer(ABC):
 
     command: ClassVar[str]
     """Its name on the command line."""
-
-    @classmethod
-    def of(cls, found: Any, **more: Any) -> Self:
-        """A room's record as the answer that shows it; `more` is what the room does not know."""
-        return cls(**{f.name: getattr(found, f.name) for f in fields(found)} | more)
 
     @abstractmethod
     def inputs(self) -> Mapping[str, Any]:
@@ -128,6 +123,11 @@ def _pyplot_axes(count: int, width: float, height: float) -> Any:
         raise MissingLibrary(f"plot {needs('matplotlib', 'plot')}") from None
     _, grid = pyplot.subplots(1, count, figsize=(width, height), layout="constrained", squeeze=False)
     return grid.flat
+
+
+def fields_of(found: Any, **more: Any) -> dict[str, Any]:
+    """The fields of a room's record, for the answer that shows it; `more` is what the room does not know."""
+    return {f.name: getattr(found, f.name) for f in fields(found)} | more
 
 
 def record(flag: Flag) -> dict[str, Any]:

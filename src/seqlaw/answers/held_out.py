@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from seqlaw.answers.answer import Answer
+from seqlaw.answers.answer import Answer, fields_of
 from seqlaw.answers.blocks import Block, Sentence, Table
 from seqlaw.answers.measurement import Measurement, answered
 from seqlaw.answers.style import MARKERS, SERIES, few_ticks, tidy
@@ -132,4 +132,4 @@ def held_out(
     shortest length.
     """
     found = records.held_out(X, lengths, eval_length, steps, repetitions, share, seed)
-    return HeldOut.of(found, measurement=answered(found.measurement, X))
+    return HeldOut(**fields_of(found, measurement=answered(found.measurement, X)))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from seqlaw.answers.answer import Answer
+from seqlaw.answers.answer import Answer, fields_of
 from seqlaw.answers.blocks import Block, Sentence, Table
 from seqlaw.answers.findings import CHECKS, LOOKS, data_words, regime_words, why_void
 from seqlaw.answers.style import MARKERS, SERIES, tidy
@@ -172,7 +172,7 @@ def answered(found: records.Measurement, X: Any) -> Measurement:
     """A measurement of X that shows itself."""
     file = str(X) if isinstance(X, (str, Path)) else None
     checks = tuple(Check(name=each.name, value=each.value, holds=each.holds) for each in found.checks)
-    return Measurement.of(found, checks=checks, file=file)
+    return Measurement(**fields_of(found, checks=checks, file=file))
 
 
 def save_teacher(found: Measurement, path: str | Path, *, source: str = "sequences") -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
-from seqlaw.answers.answer import Answer
+from seqlaw.answers.answer import Answer, fields_of
 from seqlaw.answers.blocks import Block, Sentence, Table
 from seqlaw.answers.risk import parameters
 from seqlaw.answers.words import Side, describe_teacher, number, regime_words
@@ -91,4 +91,4 @@ def _short(value: float | None) -> str:
 
 def rates(setting: Setting) -> Rates:
     """The theorem's statement at a setting; regimes outside it are computed as Regime II and flagged."""
-    return Rates.of(theorem.rates(setting), setting=setting)
+    return Rates(**fields_of(theorem.rates(setting), setting=setting))

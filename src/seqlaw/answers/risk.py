@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from seqlaw.answers.answer import Answer
+from seqlaw.answers.answer import Answer, fields_of
 from seqlaw.answers.blocks import Block, Sentence, Table
 from seqlaw.answers.words import Side, describe_teacher, regime_words, sizes_words
 from seqlaw.model.amount import amount
@@ -98,7 +98,10 @@ def drawn(
 
 def answered(settings: Sequence[Setting], found: Sequence[terms.Risk], draws: Draws) -> list[Risk]:
     """What a rung found, as answers."""
-    return [Risk.of(one, setting=setting, draws=draws) for setting, one in zip(settings, found, strict=True)]
+    return [
+        Risk(**fields_of(one, setting=setting, draws=draws))
+        for setting, one in zip(settings, found, strict=True)
+    ]
 
 
 def risk(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from seqlaw.answers.answer import Answer
+from seqlaw.answers.answer import Answer, fields_of
 from seqlaw.answers.blocks import Block, Sentence, Table
 from seqlaw.answers.risk import parameters
 from seqlaw.answers.style import COLOURS, tidy
@@ -135,4 +135,4 @@ def averaged_spectrum(setting: Setting, *, points: int = 24, last: int | None = 
 
     `last` is by default 30 times as far as M, the crossing and κ lie, within d.
     """
-    return AveragedSpectrum.of(averaged(setting, points=points, last=last), setting=setting)
+    return AveragedSpectrum(**fields_of(averaged(setting, points=points, last=last), setting=setting))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from seqlaw.answers.answer import Answer
+from seqlaw.answers.answer import Answer, fields_of
 from seqlaw.answers.blocks import Block, Sentence, Table
 from seqlaw.answers.risk import parameters
 from seqlaw.answers.style import MARKERS, SERIES, new_figure, save, share_range, tidy
@@ -164,4 +164,4 @@ def tradeoff(
     student is tested at its own length, as in the paper, and at the common `eval_lengths`.
     """
     found = splits.tradeoff(setting, tokens, lengths=lengths, eval_lengths=eval_lengths)
-    return Tradeoff.of(found, setting=setting)
+    return Tradeoff(**fields_of(found, setting=setting))

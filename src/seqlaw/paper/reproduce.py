@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from seqlaw.answers.answer import fields_of
 from seqlaw.lab.engine import Notice
 from seqlaw.lab.run import Progress
 from seqlaw.model.checks import MissingLibrary, needs, whole
@@ -86,7 +87,7 @@ def reproduce(
     )
     files = _write(result, folder)
     seconds = time.monotonic() - start
-    return Reproduction.of(result, out=folder, files=files, seconds=seconds, others=others)
+    return Reproduction(**fields_of(result, out=folder, files=files, seconds=seconds, others=others))
 
 
 def _require_libraries() -> None:
