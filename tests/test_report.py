@@ -17,9 +17,9 @@ import pytest
 from conftest import python_path
 from seqlaw.lab.progress import WorkBar, seconds_left
 from seqlaw.lab.run import Summary
-from seqlaw.paper.experiments.checks import LONGER, SPREADS, TOKENS, noise_checks
+from seqlaw.paper.experiments.checks import LONGER, TOKENS, noise_checks
 from seqlaw.paper.experiments.conditions import conditions, named_conditions
-from seqlaw.paper.experiments.panels import Panel, paper_panels, quick_panels
+from seqlaw.paper.experiments.panels import PRINTED, Panel, paper_panels, quick_panels
 from seqlaw.paper.experiments.slopes import measured
 from seqlaw.paper.report.page import LEAST, PAGE, Picture, environment
 from seqlaw.paper.report.tables import Table
@@ -149,8 +149,8 @@ def test_a_data_set_is_the_independent_unit() -> None:
         np.testing.assert_allclose(check.over_finite_filter, 2 * check.over_exact, rtol=1e-12)
         assert check.mean == pytest.approx(each.mean(), rel=1e-12)
         assert check.mean_error == pytest.approx(each.std(ddof=1) / np.sqrt(12), rel=1e-9)
-        against = check.measured.curve.series.against
-        assert check.expected_error == pytest.approx(SPREADS["II", against] / np.sqrt(12), rel=1e-12)
+        noise = PRINTED["II", "variance", check.measured.curve.series.against].noise
+        assert check.expected_error == pytest.approx(noise / np.sqrt(12), rel=1e-12)
 
 
 def test_ratios_keep_the_order_of_the_points() -> None:
@@ -164,7 +164,7 @@ def test_ratios_keep_the_order_of_the_points() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "sets"), [("c", 40), ("f", 60)])
 def test_the_spread_of_a_data_set(name: str, sets: int) -> None:
-    """Against SPREADS: a standard deviation of n numbers is off by 1/√(2n), three times that is allowed."""
+    """A standard deviation of n numbers is off by 1/√(2n), three times that is allowed."""
     panel = quick_panels()[name]
     rows = [
         row | {"panel": name, "seed": 5}
@@ -174,7 +174,7 @@ def test_the_spread_of_a_data_set(name: str, sets: int) -> None:
     for check in noise_checks(rows, measured(rows, [panel], "sampled")):
         series = check.measured.curve.series
         spread = check.over_exact.mean(axis=1).std(ddof=1)
-        assert spread == pytest.approx(SPREADS[series.regime, series.against], rel=3 / np.sqrt(2 * sets))
+        assert spread == pytest.approx(series.printed.noise, rel=3 / np.sqrt(2 * sets))
 
 
 # --- conditions
@@ -182,9 +182,7 @@ def test_the_spread_of_a_data_set(name: str, sets: int) -> None:
 
 def test_points_that_break_a_condition_are_counted() -> None:
     """Written out from the theorem, at constant one and with the scales (h_1 of P for the size of G)."""
-    found = {
-        (one["panel"], one["condition"].partition(":")[0]): one for one in conditions(list(PANELS.values()))
-    }
+    found = {(one["panel"], one["kind"]): one for one in conditions(list(PANELS.values()))}
     settings = PANELS["f"].settings
     short = [s.N < s.schedule.horizon * s.M for s in settings]
     assert (found["f", "trajectories"]["fails"], found["f", "trajectories"]["points"]) == (sum(short), 19)

@@ -13,7 +13,7 @@ from seqlaw.answers.words import Side
 from seqlaw.model.flags import Flag, flag
 from seqlaw.paper.experiments import reproduction
 from seqlaw.paper.report.figures import HEIGHT, WIDTH, draw_panel
-from seqlaw.paper.report.formats import NAMES, cells, ratio_cells
+from seqlaw.paper.report.formats import cells, ratio_cells
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,9 +49,10 @@ class Reproduction(Answer, reproduction.Reproduction):
         return self.document() | {"files": [str(path) for path in self.files], "seconds": self.seconds}
 
     def blocks(self, side: Side) -> Iterable[Block]:
-        names = [f"{row.regime:<3}{NAMES[row.quantity]} vs. {row.against}" for row in self.slopes]
+        lines = [cells(row) for row in self.slopes]
+        names = [f"{regime:<3}{name}" for regime, name, *_ in lines]
         yield Table(
-            rows=[(name, *cells(row)[2:]) for name, row in zip(names, self.slopes, strict=True)],
+            rows=[(name, *line[2:]) for name, line in zip(names, lines, strict=True)],
             header=("slope of", "here", "± se", "guide", "paper", "its guide", "z"),
             title=f"Log–log slopes, {self.rung} rung, seed {self.seed}",
         )

@@ -109,5 +109,5 @@ def _write(result: Record, folder: Path) -> list[Path]:
     }
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8")
-    write_rows(result.rows, folder / "rows.parquet")
+    write_rows(result.rows, result.panels, folder / "rows.parquet")
     return [*paths, *(folder / name for name in texts), folder / "rows.parquet"]

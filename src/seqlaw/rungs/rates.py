@@ -24,7 +24,9 @@ class Condition:
     and with the scales c_ξ and c_0, and `holds` is None.
     """
 
+    kind: str
     name: str
+    """Its kind, and what it asks."""
     relation: str
     value: float
     needed: float
@@ -171,51 +173,32 @@ def _conditions(setting: Setting, teacher: Teacher, heavy: bool) -> tuple[Condit
     load = R * (teacher.c_xi * innovation + teacher.c_0 * initial)  # R over the limit, with the scales
     top = float(teacher.at([1.0]).averaged(setting.P)[0])  # h_1, the order of ‖G‖: R and γ come with it
     learned = R * top * M  # RM with the scales
-    exact = [
-        ("stability: rho < 1", "<", teacher.rho, 1.0, teacher.rho < 1),
-        ("source: 2r > 0", ">", 2 * r, 0.0, r > 0),
-        ("source: 2r < 1", "<", 2 * r, 1.0, 2 * r < 1),
-        ("innovations: alpha > 1", ">", alpha, 1.0, alpha > 1),
-        ("initialization: theta > 1", ">", theta, 1.0, theta > 1),
-        ("smoothing: theta >= alpha - 2r", ">=", theta, alpha - 2 * r, teacher.regime != "outside"),
-        ("length: P >= 2", ">=", P, 2.0, P >= 2),
+    samples = teacher.C_rho * R * M
+    lines: list[tuple[str, str, str, float, float, bool | None, float | None]] = [
+        ("stability", "rho < 1", "<", teacher.rho, 1.0, teacher.rho < 1, None),
+        ("source", "2r > 0", ">", 2 * r, 0.0, r > 0, None),
+        ("source", "2r < 1", "<", 2 * r, 1.0, 2 * r < 1, None),
+        ("innovations", "alpha > 1", ">", alpha, 1.0, alpha > 1, None),
+        ("initialization", "theta > 1", ">", theta, 1.0, theta > 1, None),
+        ("smoothing", "theta >= alpha - 2r", ">=", theta, alpha - 2 * r, teacher.regime != "outside", None),
+        ("length", "P >= 2", ">=", P, 2.0, P >= 2, None),
+        ("unsaturated", "R <= c/(M^-alpha + M^-theta/P)", "<=", R, limit, None, load),
+        ("horizon", "R >~ 1", ">=", R, 1.0, None, R * top),
+        ("samples", "NP >~ C_rho R M", ">=", N * P, samples, None, N * P / (teacher.C_rho * learned)),
+        *([("trajectories", "N >~ R M", ">=", N, R * M, None, N / learned)] if heavy else []),
+        ("step size", "gamma <= 1/(4||G||)", "<=", gamma, 0.25, None, gamma * 4 * top),
+        ("ambient", "d >= C_amb M", ">=", d, M, None, None),
     ]
-    loose = [
-        ("unsaturated: R <= c/(M^-alpha + M^-theta/P)", "<=", R, limit, load),
-        ("horizon: R >~ 1", ">=", R, 1.0, R * top),
-        (
-            "samples: NP >~ C_rho R M",
-            ">=",
-            N * P,
-            teacher.C_rho * R * M,
-            N * P / (teacher.C_rho * learned),
-        ),
-        *([("trajectories: N >~ R M", ">=", N, R * M, N / learned)] if heavy else []),
-        ("step size: gamma <= 1/(4||G||)", "<=", gamma, 0.25, gamma * 4 * top),
-        ("ambient: d >= C_amb M", ">=", d, M, None),
-    ]
-    return (
-        *(
-            Condition(
-                name=name,
-                relation=relation,
-                value=value,
-                needed=needed,
-                ratio=value / needed if needed > 0 else math.inf,
-                holds=holds,
-            )
-            for name, relation, value, needed, holds in exact
-        ),
-        *(
-            Condition(
-                name=name,
-                relation=relation,
-                value=value,
-                needed=needed,
-                ratio=value / needed,
-                holds=None,
-                ratio_scaled=scaled,
-            )
-            for name, relation, value, needed, scaled in loose
-        ),
+    return tuple(
+        Condition(
+            kind=kind,
+            name=f"{kind}: {words}",
+            relation=relation,
+            value=value,
+            needed=needed,
+            ratio=value / needed if needed > 0 else math.inf,
+            holds=holds,
+            ratio_scaled=scaled,
+        )
+        for kind, words, relation, value, needed, holds, scaled in lines
     )

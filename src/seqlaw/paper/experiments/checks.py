@@ -29,11 +29,6 @@ LONGER: dict[str, Any] = {"M": 128, "d": 1024, "schedule": BlockDecay(gamma=GAMM
 """The student of "longer or more", in both regimes."""
 COMMON = (4, 48, 4096)
 """The common test lengths of the panels in P: their shortest and longest, and a long one."""
-SPREADS = {("I", "N"): 0.13, ("I", "P"): 0.13, ("I", "R"): 0.26}
-SPREADS |= {("II", "N"): 0.11, ("II", "P"): 0.13, ("II", "R"): 0.15}
-"""(regime, against) → the standard deviation, over many data sets, of the ratio of sampled to exact variance
-averaged over the points of the sweep, to two digits (150 data sets on the smaller grid of Regime I, 240 on
-the full one of Regime II). The few of one run do not show it well: six of Regime I gave 0.04 along R."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -69,8 +64,7 @@ class NoiseCheck:
     @property
     def expected_error(self) -> float:
         """Standard error of `mean` from the spread that is known beforehand."""
-        series = self.measured.curve.series
-        return SPREADS[series.regime, series.against] / float(np.sqrt(len(self.over_exact)))
+        return self.measured.curve.series.printed.noise / float(np.sqrt(len(self.over_exact)))
 
 
 def noise_checks(rows: Sequence[Row], series: Sequence[Measured]) -> list[NoiseCheck]:

@@ -5,15 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from seqlaw.paper.experiments.panels import Panel
+from seqlaw.paper.experiments.panels import QUANTITIES, Panel
 from seqlaw.rungs.rates import Condition, rates
-
-_CONDITIONS = {
-    "approx": ("ambient",),
-    "bias": ("unsaturated", "horizon", "step size", "ambient"),
-    "variance": ("unsaturated", "horizon", "samples", "trajectories", "step size", "ambient"),
-}
-"""The conditions that have a meaning where there is no training, no data, or both."""
 
 
 def conditions(panels: Sequence[Panel]) -> list[dict[str, Any]]:
@@ -26,8 +19,7 @@ def conditions(panels: Sequence[Panel]) -> list[dict[str, Any]]:
         found: dict[str, list[Condition]] = {}
         for setting in panel.settings:
             for condition in rates(setting).conditions:
-                named = condition.name.partition(":")[0]
-                if named in _CONDITIONS[panel.quantity] and condition.holds is None:
+                if condition.kind in QUANTITIES[panel.quantity].conditions and condition.holds is None:
                     found.setdefault(condition.name, []).append(condition)
         for name, many in found.items():
             ratios = [one.ratio for one in many]
@@ -36,6 +28,7 @@ def conditions(panels: Sequence[Panel]) -> list[dict[str, Any]]:
             table.append(
                 {
                     "panel": panel.name,
+                    "kind": many[0].kind,
                     "condition": name,
                     "relation": many[0].relation,
                     "points": len(many),

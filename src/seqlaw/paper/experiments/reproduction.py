@@ -41,7 +41,10 @@ class Reproduction:
             "replicates": self.replicates,
             "overlay": [overlay[0].curve.rung for overlay in self.overlays],
             "slopes": [asdict(row) for row in self.slopes],
-            "agreement": {name: asdict(ratio) for name, ratio in self.agreement.items()},
+            "agreement": {
+                name: {key: value for key, value in vars(one).items() if key != "series"}
+                for name, one in self.agreement.items()
+            },
             "clipping_rate": self.clipping,
             "conditions": self.conditions,
             "versions": versions(),

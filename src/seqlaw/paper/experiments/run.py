@@ -14,7 +14,7 @@ from seqlaw.lab.software import software
 from seqlaw.lab.store import read, recorded
 from seqlaw.model.setting import Setting
 from seqlaw.paper.experiments.curves import Row
-from seqlaw.paper.experiments.panels import Panel
+from seqlaw.paper.experiments.panels import QUANTITIES, Panel
 from seqlaw.paper.experiments.rungs import POPULATION, Role, role
 from seqlaw.paper.experiments.task import panel_rows, seconds
 from seqlaw.rungs.terms import TERMS
@@ -146,18 +146,16 @@ COLUMNS = {
     **dict.fromkeys(("finite_filter_variance", "clipped", "covariance_event"), "float64"),
 }
 """The columns of `rows.parquet` and their types."""
-_UNUSED = {"a": ("N", "schedule", "gamma", "L", "R", "bias"), "b": ("N",)}
-_UNUSED |= {"d": _UNUSED["a"], "e": _UNUSED["b"]}
 
 
-def write_rows(rows: Iterable[Row], path: Path) -> None:
+def write_rows(rows: Iterable[Row], panels: Iterable[Panel], path: Path) -> None:
     """One measurement a row, as Parquet; what plays no part in a panel is left empty."""
     import pyarrow
     from pyarrow.parquet import write_table
 
-    tidy = []
-    for row in rows:
-        unused = _UNUSED[row["panel"]] if row["rung"] == POPULATION else ()
-        tidy.append({"repetition": 0} | row | dict.fromkeys(unused))
+    idle = {(panel.name, POPULATION): QUANTITIES[panel.quantity].idle for panel in panels}
+    tidy = [
+        {"repetition": 0} | row | dict.fromkeys(idle.get((row["panel"], row["rung"]), ())) for row in rows
+    ]
     schema = pyarrow.schema(list(COLUMNS.items()))
     write_table(pyarrow.Table.from_pylist(tidy, schema=schema), path)

@@ -11,20 +11,11 @@ import numpy as np
 from seqlaw.model.checks import Array
 from seqlaw.paper.experiments.curves import Curve, Row, curve
 from seqlaw.paper.experiments.guides import Guide, guide
-from seqlaw.paper.experiments.panels import Panel, size
+from seqlaw.paper.experiments.panels import Panel, Series, size
 from seqlaw.paper.experiments.rungs import role
 
 ROUNDING = 0.001 / math.sqrt(12)
 """Standard deviation of what three printed digits leave out."""
-
-PRINTED_RATIOS = {
-    "approx_P": (1.000, 0.996, 1.003),
-    "bias_P": (0.987, 0.953, 1.006),
-    "variance_N": (1.037, 0.980, 1.088),
-    "variance_P": (0.983, 0.966, 1.001),
-    "variance_R": (1.030, 1.000, 1.053),
-}
-"""The paper's "Checkpoint agreement", Regime II: mean, least and largest ratio of measured to guide."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -67,6 +58,7 @@ class SlopeRow:
 class Agreement:
     """Ratios of measured to guide along a series, next to the paper's."""
 
+    series: Series
     mean: float
     low: float
     high: float
@@ -130,14 +122,13 @@ def slope_table(
 
 def agreement(series: Sequence[Measured]) -> dict[str, Agreement]:
     """Measured over guide in Regime II, by quantity and size."""
-    ratios = {}
+    found = {}
     for one in series:
-        key = one.curve.series.key
-        if key[0] == "II":
-            name, ratio = f"{key[1]}_{key[2]}", one.guide.ratio
+        curve, ratio = one.curve.series, one.guide.ratio
+        if curve.printed.ratio is not None:
             here = float(ratio.mean()), float(ratio.min()), float(ratio.max())
-            ratios[name] = Agreement(*here, *PRINTED_RATIOS[name])
-    return ratios
+            found[f"{curve.quantity}_{curve.against}"] = Agreement(curve, *here, *curve.printed.ratio)
+    return found
 
 
 def clipping_rate(rows: Sequence[Row]) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 from seqlaw.answers.style import COLOURS, MARKERS, SERIES, few_ticks, new_figure, save, tidy
 from seqlaw.model.checks import Array
 from seqlaw.paper.experiments.checks import NoiseCheck, ScheduleCurve
-from seqlaw.paper.experiments.panels import Panel, size
+from seqlaw.paper.experiments.panels import QUANTITIES, Panel, size
 from seqlaw.paper.experiments.rungs import role
 from seqlaw.paper.experiments.slopes import Measured
 from seqlaw.planning.tradeoff import OWN, Tradeoff
@@ -29,9 +29,6 @@ LABELS = {
     "M": "width $M$",
     "P": "trajectory length $P$",
     "R": r"horizon $R=\gamma L_{\mathrm{eff}}$",
-    "approx": "approximation",
-    "bias": "bias",
-    "variance": "variance",
 }
 DASHES = (0, (3, 1.8))
 """The guides', short and black."""
@@ -113,7 +110,7 @@ def _panel(axes: Axes, panel: Panel, series: Sequence[Measured]) -> None:
         axes.plot(x, one.guide.y, **look, label=None if together else _minus(guide), zorder=2.6)
     against = series[0].curve.series.against
     label = relative_label(panel) if together else LABELS[against]
-    _frame(axes, label, LABELS[panel.quantity], panel.title)
+    _frame(axes, label, QUANTITIES[panel.quantity].word, panel.title)
     axes.tick_params(labelsize=FONT - 0.5)
     low, high = axes.get_ylim()
     if together:
@@ -232,7 +229,7 @@ def draw_schedules(curves: Sequence[ScheduleCurve]) -> Figure:
             label = _minus(f"{one.name}: {one.slope:.3f}")
             place.plot(one.x, one.y, **look, label=label, zorder=2 - 0.1 * k)
         panel = mine[0].panel
-        _finish(place, "horizon $R$ of block decay", LABELS[panel.quantity], panel.title)
+        _finish(place, "horizon $R$ of block decay", QUANTITIES[panel.quantity].word, panel.title)
         if one.x[-1] < 10 * one.x[0]:
             _plain_ticks(place, one.x[::2])
     return figure

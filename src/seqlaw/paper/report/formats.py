@@ -13,7 +13,6 @@ from seqlaw.paper.experiments.panels import QUANTITIES
 from seqlaw.paper.experiments.slopes import Agreement, SlopeRow
 
 HEADER = ("Regime", "Quantity", "Slope", "± se", "Guide", "Paper", "Paper's guide", "z")
-NAMES = {"approx": "Approx", "bias": "Bias", "variance": "Var"}
 
 
 def slope_text(row: SlopeRow) -> str:
@@ -25,7 +24,7 @@ def cells(row: SlopeRow) -> list[str]:
     """A row as the table prints it."""
     return [
         row.regime,
-        f"{NAMES[row.quantity]} vs. {row.against}",
+        f"{QUANTITIES[row.quantity].short} vs. {row.against}",
         slope_text(row),
         "–" if row.slope_se is None else f"{row.slope_se:.2g}",
         f"{row.guide:.3f}",
@@ -58,11 +57,11 @@ def as_markdown(table: Sequence[SlopeRow], ratios: Mapping[str, Agreement]) -> s
 def ratio_cells(ratios: Mapping[str, Agreement]) -> list[list[str]]:
     """The agreement table as text."""
     lines = []
-    for name, one in ratios.items():
-        quantity, _, against = name.partition("_")
+    for one in ratios.values():
+        title = f"{QUANTITIES[one.series.quantity].word} along {one.series.against}"
         here = f"{one.mean:.3f} [{one.low:.3f}, {one.high:.3f}]"
         there = f"{one.paper_mean:.3f} [{one.paper_low:.3f}, {one.paper_high:.3f}]"
-        lines.append([f"{QUANTITIES[quantity].removeprefix('GD ')} along {against}", here, there])
+        lines.append([title, here, there])
     return lines
 
 
@@ -95,7 +94,7 @@ def as_tex(table: Sequence[SlopeRow]) -> str:
             lines.append(r"  \midrule")
             before = row.regime
         regime, _, *numbers = cells(row)
-        name = rf"\(\operatorname{{{NAMES[row.quantity]}}}\) vs.\ \({row.against}\)"
+        name = rf"\(\operatorname{{{QUANTITIES[row.quantity].short}}}\) vs.\ \({row.against}\)"
         numbers = [rf"\({text}\)" if text != "–" else "--" for text in numbers]
         lines.append("  " + " & ".join([regime, name, *numbers]) + r" \\")
     return "\n".join([*lines, r"  \bottomrule", r"\end{tabular}", ""])

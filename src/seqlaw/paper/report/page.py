@@ -80,7 +80,7 @@ def page(result: Reproduction, figure: bytes) -> str:
         figure=Picture(figure),
         slopes=tables.slopes(result),
         ratios=tables.ratios(result.agreement),
-        guides={f"Regime {name}, {QUANTITIES[kind]}": text for (name, kind), text in FORMULAS.items()},
+        guides={f"Regime {name}, {QUANTITIES[kind].title}": text for (name, kind), text in FORMULAS.items()},
         verdicts={"Agrees": agree, "Differs, or needs care": differ},
         named=tables.named(result.panels),
         unnamed=tables.unnamed(result),

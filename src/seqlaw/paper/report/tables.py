@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
 
 from seqlaw.model.setting import Setting
 from seqlaw.paper.experiments.checks import COMMON, NoiseCheck, ScheduleCurve, TermCheck
@@ -51,7 +53,7 @@ def sizes(panels: Sequence[Panel], rung: str) -> Table:
     """A line a panel: a fixed size as a number, a swept one as a range, the meeting point below."""
     drawn, body = role(rung), []
     for panel in panels:
-        idle = {"approx": "NLR", "bias": "N", "variance": ""}[panel.quantity]
+        idle = QUANTITIES[panel.quantity].idle
         data = drawn.repetitions and panel.quantity == "variance"
         counts = f"{panel.sketches}" if drawn.sketches else "–", f"{panel.repetitions}" if data else "–"
         body.append([panel.title, *("–" if n in idle else _swept(panel, n) for n in "MdNPLR"), *counts])
@@ -78,12 +80,12 @@ def slopes(result: Reproduction) -> Table:
     for line, one in zip(body, result.smooth, strict=True):
         line.insert(5, f"{one.curve.slope:.3f}")
     far = {(k, 8) for k, row in enumerate(result.slopes) if row.z is not None and abs(row.z) > FAR}
-    return Table(header, body, words=2, rules=_second_regime(body), far=far)
+    return Table(header, body, words=2, rules=_changes(row.regime for row in result.slopes), far=far)
 
 
-def _second_regime(body: Sequence[Sequence[str]]) -> set[int]:
-    """The row where Regime II begins, below Regime I."""
-    return {k for k in range(1, len(body)) if body[k][0] == "II" != body[k - 1][0]}
+def _changes(regimes: Iterable[str]) -> set[int]:
+    """The rows where another regime begins."""
+    return {k for k, (above, here) in enumerate(pairwise(regimes), 1) if above != here}
 
 
 def ratios(agreement: Mapping[str, Agreement]) -> Table:
@@ -96,8 +98,8 @@ def named(panels: Sequence[Panel]) -> Table:
     regimes = named_conditions(panels)
     first = next(iter(regimes.values()))
     body = [[name, *(_mark(found[name], "holds", "fails") for found in regimes.values())] for name in first]
-    wrong = {(k, j) for k, line in enumerate(body) for j, text in enumerate(line) if text.startswith("✗")}
-    return Table(["Condition", *(f"Regime {regime}" for regime in regimes)], body, far=wrong)
+    far = {(k, j) for k, name in enumerate(first) for j, of in enumerate(regimes.values(), 1) if not of[name]}
+    return Table(["Condition", *(f"Regime {regime}" for regime in regimes)], body, far=far)
 
 
 _UNNAMED = {
@@ -113,22 +115,27 @@ _UNNAMED = {
 def unnamed(result: Reproduction) -> Table:
     """For the other conditions the range of value over needed, without and with the teacher's scales."""
     names = [panel.name for panel in result.panels]
-    lines: dict[str, tuple[dict[str, str], dict[str, str]]] = {}
+    found: dict[str, dict[str, Mapping[str, Any]]] = {}
     for one in result.conditions:
-        plain, scaled = lines.setdefault(one["condition"], ({}, {}))
-        for line, kind, fails in ((plain, "ratio", "fails"), (scaled, "scaled", "scaled_fails")):
-            if one[fails] is not None:
-                at = "fails" if one[fails] == one["points"] else f"fails at {one[fails]} of {one['points']}"
-                ratio = span(one[f"{kind}_low"], one[f"{kind}_high"])
-                line[one["panel"]] = f"{ratio}\n{_mark(not one[fails], 'holds', at)}"
-    body = []
-    for condition, (plain, scaled) in lines.items():
-        title = f"{condition}\n{_UNNAMED[condition.partition(':')[0]]}"
-        body.append([title, *(plain.get(name, "") for name in names)])
-        if scaled:
-            body.append(["… with the scales c_ξ and c_0", *(scaled.get(name, "") for name in names)])
-    far = {(k, j) for k, line in enumerate(body) for j, text in enumerate(line) if "✗" in text}
+        found.setdefault(one["condition"], {})[one["panel"]] = one
+    body: list[list[str]] = []
+    far = set()
+    for condition, panels in found.items():
+        kind = next(iter(panels.values()))["kind"]
+        titles = {"": f"{condition}\n{_UNNAMED[kind]}", "scaled_": "… with the scales c_ξ and c_0"}
+        for scale, title in titles.items():
+            cells = {name: one for name, one in panels.items() if one[f"{scale}fails"] is not None}
+            if cells:
+                far |= {(len(body), 1 + names.index(n)) for n, one in cells.items() if one[f"{scale}fails"]}
+                body.append([title, *(_range(cells[n], scale) if n in cells else "" for n in names)])
     return Table(["Condition", *(f"({name})" for name in names)], body, far=far, even=True)
+
+
+def _range(one: Mapping[str, Any], scale: str) -> str:
+    fails, points = one[f"{scale}fails"], one["points"]
+    at = "fails" if fails == points else f"fails at {fails} of {points}"
+    ends = f"{scale or 'ratio_'}low", f"{scale or 'ratio_'}high"
+    return f"{span(one[ends[0]], one[ends[1]])}\n{_mark(not fails, 'holds', at)}"
 
 
 def _mark(holds: bool, yes: str, no: str) -> str:
@@ -137,12 +144,12 @@ def _mark(holds: bool, yes: str, no: str) -> str:
 
 def longer(views: Mapping[str, Tradeoff]) -> Table:
     """The best P of a fixed number of tokens, by the length of the test."""
-    body = []
+    body, regimes = [], [regime for regime, view in views.items() for _ in view.best]
     for regime, view in views.items():
         for tested, (low, high) in view.best.items():
             where = "at its own length" if tested == OWN else f"at length {int(tested):,}"
             body.append([regime, where, f"{low:,}" if low == high else f"{low:,} to {high:,}"])
-    return Table(["Regime", "Tested", "Best P (within 1 %)"], body, words=2, rules=_second_regime(body))
+    return Table(["Regime", "Tested", "Best P (within 1 %)"], body, words=2, rules=_changes(regimes))
 
 
 def noise(checks: Sequence[NoiseCheck]) -> Table:
@@ -169,7 +176,8 @@ def noise(checks: Sequence[NoiseCheck]) -> Table:
         )
     header = ["Regime", "Sweep", "Data sets", "Its points", "Mean of the curve", "± expected", "± this run"]
     header += ["(mean - 1) / expected", "Mean over guide"]
-    return Table(header, body, words=2, rules=_second_regime(body), far=off)
+    rules = _changes(check.measured.panel.regime for check in checks)
+    return Table(header, body, words=2, rules=rules, far=off)
 
 
 def schedules(curves: Sequence[ScheduleCurve]) -> Table:
@@ -180,7 +188,7 @@ def schedules(curves: Sequence[ScheduleCurve]) -> Table:
         ratio = curve.y / block[curve.panel.name].y
         body.append(
             [
-                f"({curve.panel.name}) {QUANTITIES[curve.panel.quantity]}",
+                f"({curve.panel.name}) {QUANTITIES[curve.panel.quantity].title}",
                 curve.name,
                 f"{curve.sum_over_R:.2f} R",
                 f"{curve.slope:.3f}",
@@ -206,7 +214,7 @@ def terms(checks: Sequence[TermCheck]) -> Table:
 def common(tests: Sequence[tuple[Panel, dict[str, float]]]) -> Table:
     """The slopes in P when every student faces the same test."""
     body = [
-        [f"({panel.name}) {QUANTITIES[panel.quantity]} against P"]
+        [f"({panel.name}) {QUANTITIES[panel.quantity].title} against P"]
         + [f"{slope:.3f}".replace("-0.000", "0.000") for slope in slopes.values()]
         for panel, slopes in tests
     ]

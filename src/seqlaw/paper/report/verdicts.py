@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from seqlaw.paper.experiments.checks import SPREADS
-from seqlaw.paper.experiments.panels import Panel
+from seqlaw.paper.experiments.panels import QUANTITIES, Panel
 from seqlaw.paper.experiments.reproduction import Reproduction
 from seqlaw.paper.experiments.rungs import role
 from seqlaw.paper.experiments.slopes import Agreement, SlopeRow, z_score
-from seqlaw.paper.report.formats import NAMES, ratio_cells, slope_text
+from seqlaw.paper.report.formats import ratio_cells, slope_text
 
 FAR = 2.0
 """Standard deviations beyond which a slope is said to differ."""
@@ -65,7 +64,7 @@ def verdicts(result: Reproduction) -> tuple[list[str], list[str]]:
 
 
 def _name(row: SlopeRow) -> str:
-    return f"{NAMES[row.quantity]} against {row.against}, Regime {row.regime}"
+    return f"{QUANTITIES[row.quantity].short} against {row.against}, Regime {row.regime}"
 
 
 def _beside_paper(row: SlopeRow) -> str:
@@ -103,24 +102,23 @@ def _ratios(result: Reproduction) -> tuple[list[str], list[str]]:
     same: list[str] = []
     apart: list[str] = []
     cells = ratio_cells(result.agreement)
-    for (name, one), (title, here, paper) in zip(result.agreement.items(), cells, strict=True):
+    for one, (title, here, paper) in zip(result.agreement.values(), cells, strict=True):
         if one.overlaps:
             same.append(title)
             continue
         text = f"Measured over guide, {title}, Regime II: {here}, paper {paper}; the ranges do not overlap."
-        quantity, _, against = name.partition("_")
-        if quantity == "variance":
-            text += _as_a_whole(one, against, result.panels, result.rung)
+        if one.series.quantity == "variance":
+            text += _as_a_whole(one, result.panels, result.rung)
         apart.append(text)
     said = f"Measured over guide, Regime II: the ranges of {', '.join(same)} overlap the paper's."
     return [said] if same else [], apart
 
 
-def _as_a_whole(one: Agreement, against: str, panels: Sequence[Panel], rung: str) -> str:
+def _as_a_whole(one: Agreement, panels: Sequence[Panel], rung: str) -> str:
     """How far two such curves lie apart by chance: the points of a sweep share their data sets."""
-    panel = next(p for p in panels if (p.regime, p.quantity) == ("II", "variance"))
+    panel = next(panel for panel in panels if one.series in panel.series)
     sets = panel.sketches * panel.repetitions
-    error = SPREADS["II", against] / math.sqrt(sets)
+    error = one.series.printed.noise / math.sqrt(sets)
     runs = 2 if role(rung).noisy else 1
     z = abs(one.mean - one.paper_mean) / (math.sqrt(runs) * error)
     return (
