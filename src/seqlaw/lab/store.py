@@ -8,12 +8,10 @@ when its transaction has reached the disk.
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import os
 import socket
 import sqlite3
-import struct
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -23,60 +21,18 @@ from typing import Any, Self
 
 from filelock import FileLock, Timeout
 
+from seqlaw.lab.database import FILE, FROM_2_TO_3, create, inspect, opened, reader, translated
 from seqlaw.lab.errors import StoreError
 from seqlaw.lab.grid import Task, compact
 from seqlaw.lab.journal import journal_for
 
-FILE = "results.sqlite"
 LOCK = "driver.lock"
-SCHEMA = 3
-OLDEST = 2
-"""Of release 0.1: read as it is, and brought up to date by the next driver."""
-APPLICATION = int.from_bytes(b"seql", "big")  # the header field by which a file of ours is known
-
-_TABLES = f"""
-BEGIN;
-CREATE TABLE machines (id INTEGER PRIMARY KEY, facts TEXT NOT NULL UNIQUE);
-CREATE TABLE runs (
-  id INTEGER PRIMARY KEY,
-  started TEXT NOT NULL, version TEXT NOT NULL, seed INTEGER NOT NULL, note TEXT NOT NULL,
-  resume TEXT NOT NULL DEFAULT '');
-CREATE TABLE planned (key TEXT PRIMARY KEY) WITHOUT ROWID;
-CREATE TABLE results (
-  key TEXT NOT NULL, version TEXT NOT NULL, seed INTEGER NOT NULL, task TEXT NOT NULL,
-  rows TEXT, error TEXT, seconds REAL NOT NULL, finished TEXT NOT NULL,
-  machine INTEGER NOT NULL REFERENCES machines(id),
-  CHECK ((rows IS NULL) <> (error IS NULL)));
-CREATE UNIQUE INDEX results_key ON results (version, key);
-CREATE INDEX results_failed ON results (version, key) WHERE error IS NOT NULL;
-PRAGMA application_id = {APPLICATION};
-PRAGMA user_version = 2;
-COMMIT;
-"""
-_FROM_2_TO_3 = """
-BEGIN;
-ALTER TABLE results ADD COLUMN function TEXT NOT NULL DEFAULT '';
-ALTER TABLE runs ADD COLUMN function TEXT NOT NULL DEFAULT '';
-ALTER TABLE runs ADD COLUMN driver TEXT NOT NULL DEFAULT '';
-ALTER TABLE planned ADD COLUMN version TEXT NOT NULL DEFAULT '';
-PRAGMA user_version = 3;
-COMMIT;
-"""
 _STANDING = """
 SELECT last.*, COUNT(*), COUNT(results.rows), COUNT(results.error)
 FROM (SELECT version, resume, {function} FROM runs ORDER BY id DESC LIMIT 1) AS last, planned
 LEFT JOIN results ON results.version = {planned} AND results.key = planned.key
 """
 _COLUMNS = ("key", "version", "seed", "task", "rows", "error", "seconds", "finished", "machine", "function")
-
-_REASONS = {
-    "SQLITE_FULL": "the disk is full; what was recorded is kept: free some space and run the command again",
-    "SQLITE_READONLY": "it is read-only",
-    "SQLITE_CANTOPEN": "it cannot be opened or created",
-    "SQLITE_NOTADB": "it is damaged, or no result file",
-    "SQLITE_CORRUPT": "it is damaged",
-    "SQLITE_BUSY": "another program holds it",
-}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -150,20 +106,20 @@ class Store:
         self.folder, self.seed, self.planned = folder, seed, planned
         self.path = folder / FILE
         self._machines: dict[str, int] = {}
-        with contextlib.ExitStack() as undo, _translated(self.path):
+        with contextlib.ExitStack() as undo, translated(self.path):
             folder.mkdir(parents=True, exist_ok=True)
             self._lock = _locked(folder)
             undo.callback(self._lock.release)
             if self.path.exists() and self.path.stat().st_size:
                 inspect(self.path)
             else:
-                _create(self.path)
+                create(self.path)
             self._connection = sqlite3.connect(self.path, isolation_level=None, timeout=30)
             undo.callback(self._connection.close)
             self._connection.execute(f"PRAGMA journal_mode = {journal or journal_for(folder)}")
             self._connection.execute("PRAGMA synchronous = FULL")
             if self._connection.execute("PRAGMA user_version").fetchone() == (2,):
-                self._connection.executescript(_FROM_2_TO_3)
+                self._connection.executescript(FROM_2_TO_3)
             with self._transaction() as database:
                 driver = f"process {os.getpid()} on {socket.gethostname()}"
                 database.execute(
@@ -177,19 +133,19 @@ class Store:
 
     def known(self) -> tuple[set[str], set[str]]:
         """The planned keys that their software has recorded: those with rows, and those that failed."""
-        with _translated(self.path):
+        with translated(self.path):
             return _known(self._connection, self.planned)
 
     def others(self) -> dict[str, int]:
         """How many tasks other software has recorded here."""
-        with _translated(self.path):
+        with translated(self.path):
             found = self._connection.execute("SELECT version, COUNT(*) FROM results GROUP BY version")
             return {name: count for name, count in found if name not in self.planned.values()}
 
     def record(self, outcomes: Iterable[Outcome]) -> None:
         """Write a batch in one transaction: all of it is on disk when this returns, or none of it."""
         finished = _now()
-        with _translated(self.path), self._transaction() as database:
+        with translated(self.path), self._transaction() as database:
             database.executemany(
                 f"INSERT OR REPLACE INTO results ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * 10)})",
                 [
@@ -236,51 +192,44 @@ class Store:
 
 def read(folder: Path) -> Iterator[Record]:
     """All records of a folder in the order in which they were written; also while a driver is at work."""
-    path = _present(folder)
-    with _translated(path):
-        inspect(path)
-        with contextlib.closing(_reader(path)) as database:
-            machines = {id: json.loads(facts) for id, facts in database.execute("SELECT * FROM machines")}
-            old = database.execute("PRAGMA user_version").fetchone() == (2,)
-            names = ", ".join(_COLUMNS[:-1] if old else _COLUMNS)
-            for stored in database.execute(f"SELECT {names} FROM results ORDER BY rowid"):
-                key, version, seed, task, rows, error, seconds, finished, machine, *function = stored
-                yield Record(
-                    key=key,
-                    version=version,
-                    seed=seed,
-                    task=json.loads(task),
-                    rows=None if rows is None else json.loads(rows),
-                    error=error,
-                    seconds=seconds,
-                    finished=finished,
-                    machine=machines[machine],
-                    function=function[0] if function else "",
-                )
+    with opened(_present(folder)) as database:
+        machines = {id: json.loads(facts) for id, facts in database.execute("SELECT * FROM machines")}
+        old = database.execute("PRAGMA user_version").fetchone() == (2,)
+        names = ", ".join(_COLUMNS[:-1] if old else _COLUMNS)
+        for stored in database.execute(f"SELECT {names} FROM results ORDER BY rowid"):
+            key, version, seed, task, rows, error, seconds, finished, machine, *function = stored
+            yield Record(
+                key=key,
+                version=version,
+                seed=seed,
+                task=json.loads(task),
+                rows=None if rows is None else json.loads(rows),
+                error=error,
+                seconds=seconds,
+                finished=finished,
+                machine=machines[machine],
+                function=function[0] if function else "",
+            )
 
 
 def recorded(folder: Path, planned: Mapping[str, str]) -> tuple[set[str], set[str]]:
     """The keys that their software has recorded, with rows and as failed; none in a new folder."""
     path = folder / FILE
-    with _translated(path):
+    with translated(path):
         if not path.exists() or not path.stat().st_size:
             return set(), set()
-        inspect(path)
-        with contextlib.closing(_reader(path)) as database:
-            return _known(database, planned)
+    with opened(path) as database:
+        return _known(database, planned)
 
 
 def standing(folder: Path) -> Standing | None:
     """What has become of the last driver's tasks; None where it has just made the file."""
-    path = _present(folder)
-    with _translated(path):
-        inspect(path)
-        with contextlib.closing(_reader(path)) as database:
-            # 0.1 had one software for all tasks of a driver.
-            old = database.execute("PRAGMA user_version").fetchone() == (2,)
-            names = ("last.version", "''") if old else ("planned.version", "function")
-            query = _STANDING.format(planned=names[0], function=names[1])
-            version, resume, function, tasks, finished, failed = database.execute(query).fetchone()
+    with opened(_present(folder)) as database:
+        # 0.1 had one software for all tasks of a driver.
+        old = database.execute("PRAGMA user_version").fetchone() == (2,)
+        names = ("last.version", "''") if old else ("planned.version", "function")
+        query = _STANDING.format(planned=names[0], function=names[1])
+        version, resume, function, tasks, finished, failed = database.execute(query).fetchone()
     if not tasks:
         return None
     return Standing(
@@ -291,7 +240,7 @@ def standing(folder: Path) -> Standing | None:
 def _present(folder: Path) -> Path:
     """The file of a folder, which must be there."""
     path = folder / FILE
-    with _translated(path):
+    with translated(path):
         if not path.exists():
             raise StoreError(f"{folder} holds no results ({FILE} is not there)")
     return path
@@ -303,55 +252,6 @@ def _known(database: sqlite3.Connection, planned: Mapping[str, str]) -> tuple[se
         if planned.get(key) == version:
             (bad if failed else good).add(key)
     return good, bad
-
-
-def _reader(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=30)
-
-
-def inspect(path: Path) -> None:
-    """Refuse a file that is not ours, of another schema or cut short, from its header and without opening it.
-
-    https://www.sqlite.org/fileformat.html: magic at byte 0, page size at 16, page count at 28, user version
-    at 60, application id at 68.
-    """
-    with path.open("rb") as file:
-        header = file.read(100)
-    size = path.stat().st_size
-    if header[:16] != b"SQLite format 3\0"[: len(header)]:
-        raise StoreError(f"{path} is no result file (not an SQLite database)")
-    if len(header) < 100:
-        raise StoreError(f"{path} is truncated: {size} bytes are left")
-    (page,) = struct.unpack_from(">H", header, 16)
-    (pages,) = struct.unpack_from(">I", header, 28)
-    (schema,) = struct.unpack_from(">I", header, 60)
-    (application,) = struct.unpack_from(">I", header, 68)
-    if application != APPLICATION:
-        raise StoreError(f"{path} is a database of another program")
-    if not OLDEST <= schema <= SCHEMA:
-        raise StoreError(f"{path} has schema version {schema}; this software knows {OLDEST} to {SCHEMA}")
-    expected = pages * (65536 if page == 1 else page)
-    log = path.with_name(path.name + "-wal")
-    if log.exists() and log.stat().st_size:
-        _check(path)  # a driver was killed: pages that the file lacks may be in the log
-    elif size < expected:
-        raise StoreError(f"{path} is truncated: {size} of {expected} bytes are left")
-
-
-def _check(path: Path) -> None:
-    with contextlib.closing(_reader(path)) as database:
-        if database.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
-            raise StoreError(f"{path} is damaged or truncated")
-
-
-def _create(path: Path) -> None:
-    """Make an empty store beside its place and move it there, so that a kill leaves no half-made file."""
-    draft = path.with_name(path.name + ".new")
-    for leftover in (draft, draft.with_name(draft.name + "-journal")):
-        leftover.unlink(missing_ok=True)
-    with contextlib.closing(sqlite3.connect(draft, isolation_level=None)) as database:
-        database.executescript(_TABLES + _FROM_2_TO_3)
-    os.replace(draft, path)
 
 
 def _locked(folder: Path) -> FileLock:
@@ -368,7 +268,7 @@ def _locked(folder: Path) -> FileLock:
 
 def _holder(folder: Path) -> str:
     """Who holds the lock: the last driver that wrote itself down."""
-    with contextlib.suppress(sqlite3.Error), contextlib.closing(_reader(folder / FILE)) as database:
+    with contextlib.suppress(sqlite3.Error), contextlib.closing(reader(folder / FILE)) as database:
         for driver, started in database.execute("SELECT driver, started FROM runs ORDER BY id DESC LIMIT 1"):
             return f"{driver} since {started}"
     return "another process"  # one that has just begun
@@ -376,18 +276,3 @@ def _holder(folder: Path) -> str:
 
 def _now() -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-
-
-@contextlib.contextmanager
-def _translated(path: Path) -> Iterator[None]:
-    """Say in one line what SQLite or the system refused."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        name = getattr(error, "sqlite_errorname", "")
-        reason = next((text for start, text in _REASONS.items() if name.startswith(start)), str(error))
-        raise StoreError(f"{path}: {reason}") from error
-    except OSError as error:
-        known = {errno.ENOSPC: _REASONS["SQLITE_FULL"], errno.EEXIST: "this is a file, not a folder"}
-        reason = known.get(error.errno or 0, str(error.strerror).lower())
-        raise StoreError(f"{error.filename or path}: {reason}") from error

@@ -122,7 +122,7 @@ class Exact(Rung):
         return Cost(seconds=seconds, memory=memory)
 
 
-class Population(Rung):
+class SketchesOnly(Rung):
     """Approximation and bias given sketches, without data: rows of the experiments, not a rung to ask for."""
 
     name: ClassVar[str] = "population"

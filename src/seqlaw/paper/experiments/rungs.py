@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from seqlaw.rungs.ask import rung_name, rung_of
-from seqlaw.rungs.exact import Population
+from seqlaw.rungs.exact import SketchesOnly
 from seqlaw.rungs.rung import Rung
 
 SMOOTH = "equivalent"
 """The rung that samples nothing: every run has it for comparison."""
-POPULATION = Population.name
+POPULATION = SketchesOnly.name
 """Rows of sketches without data: approximation and bias of the rungs with sketches."""
 
 
@@ -23,7 +23,7 @@ class Role:
     @property
     def name(self) -> str:
         """What tasks and rows know it by."""
-        return POPULATION if isinstance(self.rung, Population) else rung_name(self.rung)
+        return POPULATION if isinstance(self.rung, SketchesOnly) else rung_name(self.rung)
 
     @property
     def sketches(self) -> bool:
@@ -38,7 +38,7 @@ class Role:
     @property
     def noisy(self) -> bool:
         """Its slopes scatter as the paper's do: a difference of the two then has the spread of two runs."""
-        return self.repetitions or isinstance(self.rung, Population)
+        return self.repetitions or isinstance(self.rung, SketchesOnly)
 
     @property
     def expectation(self) -> str:
@@ -71,4 +71,4 @@ class Role:
 
 def role(rung: str) -> Role:
     """The part of a rung, by name or import path."""
-    return Role(Population() if rung == POPULATION else rung_of(rung))
+    return Role(SketchesOnly() if rung == POPULATION else rung_of(rung))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from seqlaw.model.setting import Setting
 from seqlaw.rungs.ask import rung_of
-from seqlaw.rungs.exact import Population
+from seqlaw.rungs.exact import SketchesOnly
 from seqlaw.rungs.rows import Row
 from seqlaw.rungs.rung import Draws, Rung
 from seqlaw.sweeping.codec import Task, setting_of
@@ -27,6 +27,6 @@ def seconds(task: Task) -> float:
 
 def _asked(task: Task, seed: int) -> tuple[Rung, list[Setting], Draws]:
     """The rung and the settings of a task, and its one sketch and data set where the rung draws any."""
-    rung = Population() if task["rung"] == Population.name else rung_of(task["rung"])
+    rung = SketchesOnly() if task["rung"] == SketchesOnly.name else rung_of(task["rung"])
     draws = Draws(sketches=[task.get("sketch", 0)], repetitions=[task.get("repetition", 0)], seed=seed)
     return rung, [setting_of(task | point) for point in task["points"]], draws
