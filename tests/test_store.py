@@ -17,9 +17,8 @@ from pathlib import Path
 import pytest
 
 from conftest import python_path
-from seqlaw.lab.database import FILE, inspect
+from seqlaw.lab.database import FILE, file_system, inspect, journal_for
 from seqlaw.lab.errors import StoreError
-from seqlaw.lab.journal import file_system, journal_for
 from seqlaw.lab.store import Outcome, Standing, Store, read, standing
 
 ROOT = Path(__file__).parent.parent

@@ -1,4 +1,4 @@
-"""The file itself: its tables, how one is made and known as ours, and what is said where it is refused."""
+"""The file itself: its tables, how one is made and known as ours, its journal, and why it may be refused."""
 
 from __future__ import annotations
 
@@ -46,6 +46,10 @@ ALTER TABLE planned ADD COLUMN version TEXT NOT NULL DEFAULT '';
 PRAGMA user_version = 3;
 COMMIT;
 """
+# SQLite's write-ahead log needs shared memory between processes, which these file systems do not give.
+_NETWORK = (
+    "nfs", "cifs", "smb", "lustre", "gpfs", "beegfs", "ceph", "afs", "9p", "fuse", "glusterfs", "pvfs",
+)  # fmt: skip
 _REASONS = {
     "SQLITE_FULL": "the disk is full; what was recorded is kept: free some space and run the command again",
     "SQLITE_READONLY": "it is read-only",
@@ -128,3 +132,24 @@ def translated(path: Path) -> Iterator[None]:
         known = {errno.ENOSPC: _REASONS["SQLITE_FULL"], errno.EEXIST: "this is a file, not a folder"}
         reason = known.get(error.errno or 0, str(error.strerror).lower())
         raise StoreError(f"{error.filename or path}: {reason}") from error
+
+
+def journal_for(folder: Path) -> str:
+    """`wal` on a local disk, `delete` (a rollback journal) on a network file system."""
+    return "delete" if file_system(folder).startswith(_NETWORK) else "wal"
+
+
+def file_system(folder: Path, mounts: Path = Path("/proc/self/mountinfo")) -> str:
+    """The type of the file system that holds a folder; empty where the system does not say."""
+    try:
+        lines = mounts.read_text().splitlines()
+    except OSError:
+        return ""
+    target, best, kind = str(folder.resolve()), -1, ""
+    for line in lines:
+        before, _, after = line.partition(" - ")
+        point = before.split()[4].replace("\\040", " ")
+        inside = target == point or target.startswith(point.rstrip("/") + "/")
+        if inside and len(point) >= best:
+            best, kind = len(point), after.split()[0]
+    return kind

@@ -21,10 +21,9 @@ from typing import Any, Self
 
 from filelock import FileLock, Timeout
 
-from seqlaw.lab.database import FILE, FROM_2_TO_3, create, inspect, opened, reader, translated
+from seqlaw.lab.database import FILE, FROM_2_TO_3, create, inspect, journal_for, opened, reader, translated
 from seqlaw.lab.errors import StoreError
 from seqlaw.lab.grid import Task, compact
-from seqlaw.lab.journal import journal_for
 
 LOCK = "driver.lock"
 _STANDING = """
