@@ -6,8 +6,8 @@ import contextlib
 import signal
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
 
@@ -159,6 +159,21 @@ class _Tally:
 
     def share(self) -> float:
         return self._worked / self._work if self._work else 1.0
+
+
+class Together:
+    """The progress of runs in turn as that of one of `tasks` tasks; `parts` is how much work each has."""
+
+    def __init__(self, progress: Progress, parts: Sequence[float], tasks: int) -> None:
+        self._progress, self._parts, self._tasks = progress, parts, tasks
+        self.ended: list[Summary] = []
+
+    def show(self, now: Summary, share: float) -> None:
+        """The progress of the run that is under way."""
+        begun, work, names = [*self.ended, now], sum(self._parts), ("done", "skipped", "failed", "seconds")
+        sums = {name: sum(getattr(one, name) for one in begun) for name in names}
+        done = sum(self._parts[: len(self.ended)]) + share * self._parts[len(self.ended)]
+        self._progress(replace(begun[0], tasks=self._tasks, **sums), done / work if work else 1.0)
 
 
 def _batches(

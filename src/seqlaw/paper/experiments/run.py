@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from seqlaw.lab.engine import Notice
 from seqlaw.lab.errors import EngineError
 from seqlaw.lab.grid import Task, key
-from seqlaw.lab.run import Progress, Summary, run
+from seqlaw.lab.run import Progress, Together, run
 from seqlaw.lab.software import software
 from seqlaw.lab.store import read, recorded
 from seqlaw.model.setting import Setting
-from seqlaw.paper.experiments.curves import Row
 from seqlaw.paper.experiments.panels import QUANTITIES, Panel
 from seqlaw.paper.experiments.rungs import POPULATION, Role, role
 from seqlaw.paper.experiments.task import panel_rows, seconds
+from seqlaw.rungs.rows import Row
 from seqlaw.rungs.terms import TERMS
 from seqlaw.sweeping.codec import task_of
 
@@ -91,13 +91,7 @@ def measure(
     `progress` is of all of it. What failed before is tried again; a task that fails now ends it with its
     reason.
     """
-    count, left = sum(len(work.tasks) for work in works), sum(work.left for work in works)
-    ended: list[Summary] = []
-
-    def show(now: Summary, share: float) -> None:
-        done = sum(work.left for work in works[: len(ended)]) + share * works[len(ended)].left
-        progress(_together([*ended, now], count), done / left if left else 1.0)
-
+    together = Together(progress, [work.left for work in works], sum(len(work.tasks) for work in works))
     for work in works:
         summary = run(
             panel_rows,
@@ -108,10 +102,10 @@ def measure(
             cost=seconds,
             retry_failed=True,
             note="seqlaw reproduce",
-            progress=show,
+            progress=together.show,
             notice=notice,
         )
-        ended.append(summary)
+        together.ended.append(summary)
         if summary.failed:
             break
     wanted = {name: software(panel_rows, task) for work in works for name, task in work.tasks.items()}
@@ -123,13 +117,7 @@ def measure(
         [row | {"seed": work.seed} for name in work.tasks for row in records[name].rows or ()]
         for work in works
     ]
-    return rows, ended[0].others
-
-
-def _together(parts: Sequence[Summary], tasks: int) -> Summary:
-    """Several runs as one of `tasks` tasks."""
-    sums = {name: sum(getattr(part, name) for part in parts) for name in ("done", "skipped", "failed")}
-    return replace(parts[0], tasks=tasks, seconds=sum(part.seconds for part in parts), **sums)
+    return rows, together.ended[0].others
 
 
 COLUMNS = {
