@@ -104,7 +104,7 @@ def test_every_rung_has_words_and_an_expectation_that_samples_no_data() -> None:
 
     for one in (*map(role, RUNGS), Role(Magic())):
         assert all((one.opening, one.solid, one.key))
-        assert not role(one.expectation).repetitions
+        assert not role(one.rung.expectation).repetitions
     own = Role(Magic())  # a rung that nobody has described
     assert own.name.endswith("Magic")
     assert own.needs("bias") == [own.name]

@@ -142,27 +142,15 @@ class SketchesOnly(Rung):
         return Cost(seconds=draws.count("sketches") * sum(each), memory=BLOCK)
 
 
-@one_thread()
 def exact_rows(settings: Sequence[Setting], *, sketches: int | Sequence[int] = 1, seed: int = 0) -> list[Row]:
     """One row for each setting and sketch: parameters, five terms, diagnostics.
 
     Settings of one teacher and width share their sketches (a count, or the numbers of those wanted), and all
     settings of one length share the closed score covariance, whatever their N, schedules and test lengths.
     """
-    rows: list[Row] = []
-    for family, sketch, problems in _solved(settings, sketches, seed):
-        scores = {P: score(problems[P]) for P in dict.fromkeys(settings[index].P for index in family)}
-        for index in family:
-            setting = settings[index]
-            problem, test = problems[setting.P], problems[setting.test_length]
-            rows.append(
-                {"rung": "exact", "point": index, "sketch": sketch, **columns(setting)}
-                | _evaluate(setting, problem, test, scores[setting.P])
-            )
-    return sorted(rows, key=lambda row: (row["point"], row["sketch"]))
+    return _rows("exact", settings, sketches, seed)
 
 
-@one_thread()
 def population_rows(
     settings: Sequence[Setting], *, sketches: int | Sequence[int] = 1, seed: int = 0
 ) -> list[Row]:
@@ -170,36 +158,39 @@ def population_rows(
 
     N plays no part. The sketches are those of `exact_rows`.
     """
+    return _rows("population", settings, sketches, seed)
+
+
+@one_thread()
+def _rows(rung: str, settings: Sequence[Setting], sketches: int | Sequence[int], seed: int) -> list[Row]:
     rows: list[Row] = []
     for family, sketch, problems in _solved(settings, sketches, seed):
+        lengths = dict.fromkeys(settings[index].P for index in family) if rung == "exact" else ()
+        scores = {P: score(problems[P]) for P in lengths}
         for index in family:
             setting = settings[index]
             problem, test = problems[setting.P], problems[setting.test_length]
-            schedule = setting.schedule.safeguarded(float(problem.eigenvalues[-1]))
             rows.append(
-                {"rung": "population", "point": index, "sketch": sketch, **columns(setting)}
-                | {"irreducible": test.irreducible, "approx": test.approx}
-                | {"bias": population_bias(problem, schedule, test)}
-                | {"clipped": float(schedule is not setting.schedule)}
+                {"rung": rung, "point": index, "sketch": sketch, **columns(setting)}
+                | _evaluate(setting, problem, test, scores.get(setting.P))
             )
     return sorted(rows, key=lambda row: (row["point"], row["sketch"]))
 
 
-def _evaluate(setting: Setting, problem: Problem, test: Problem, noise: Score) -> Row:
+def _evaluate(setting: Setting, problem: Problem, test: Problem, noise: Score | None) -> Row:
     schedule = setting.schedule.safeguarded(float(problem.eigenvalues[-1]))
+    terms = {"irreducible": test.irreducible, "approx": test.approx}
+    terms |= {"bias": population_bias(problem, schedule, test)}
+    clipped = {"clipped": float(schedule is not setting.schedule)}
+    if noise is None:
+        return terms | clipped
+    terms |= {"variance": exact_variance(problem, setting.N, schedule, test, noise), "cross": 0.0}
     tokens = noise.effective_share * setting.N * setting.P
-    terms = {
-        "irreducible": test.irreducible,
-        "approx": test.approx,
-        "bias": population_bias(problem, schedule, test),
-        "variance": exact_variance(problem, setting.N, schedule, test, noise),
-        "cross": 0.0,
-    }
     return with_sums(terms) | {
         "finite_filter_variance": finite_filter_variance(problem, setting.N, schedule, test),
         "score_low": noise.low,
         "score_high": noise.high,
-        "clipped": float(schedule is not setting.schedule),
+        **clipped,
         "tokens_per_dimension": tokens / learned_dimensions(problem, schedule),
     }
 

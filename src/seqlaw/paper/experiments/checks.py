@@ -15,12 +15,13 @@ import numpy as np
 from seqlaw.model.checks import Array
 from seqlaw.model.schedule import WSD, BlockDecay, Schedule
 from seqlaw.model.setting import Setting
-from seqlaw.paper.experiments.curves import Row, slope_of
+from seqlaw.paper.experiments.curves import slope_of
 from seqlaw.paper.experiments.panels import GAMMA, TEACHERS, Panel
 from seqlaw.paper.experiments.rungs import role
 from seqlaw.paper.experiments.slopes import Measured
 from seqlaw.planning.tradeoff import Tradeoff, tradeoff
 from seqlaw.rungs.equivalent import equivalent_risks
+from seqlaw.rungs.rows import Row
 from seqlaw.rungs.terms import TERMS
 
 TOKENS = 2**24
@@ -77,7 +78,7 @@ def noise_checks(rows: Sequence[Row], series: Sequence[Measured]) -> list[NoiseC
 
 
 def _noise_check(rows: Sequence[Row], one: Measured) -> NoiseCheck:
-    rung, mean = one.curve.rung, role(one.curve.rung).expectation
+    rung, mean = one.curve.rung, role(one.curve.rung).rung.expectation
     here = {_place(row): row for row in rows if row["panel"] == one.panel.name}
     sets = dict.fromkeys(place[1:4] for place in here if place[0] == rung)
     points = [one.panel.settings.index(setting) for setting in one.curve.series.settings]

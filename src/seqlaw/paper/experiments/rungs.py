@@ -41,10 +41,6 @@ class Role:
         return self.repetitions or isinstance(self.rung, SketchesOnly)
 
     @property
-    def expectation(self) -> str:
-        return self.rung.expectation
-
-    @property
     def opening(self) -> str:
         return self.rung.opening or f"Every number is the {self.rung.name} rung's."
 
@@ -56,17 +52,13 @@ class Role:
     def key(self) -> str:
         return self.rung.key or f"{self.rung.name} rung"
 
-    @property
-    def dashes(self) -> tuple[int, tuple[float, ...]]:
-        return self.rung.dashes
-
     def rows(self, quantity: str) -> str:
         """Which rows give a quantity: approximation and bias are averages over sketches and need no data."""
         return POPULATION if self.rung.population and quantity != "variance" else self.name
 
     def needs(self, quantity: str) -> list[str]:
         """All rows that a panel of this quantity takes: a variance has its expectation's beside it."""
-        return list(dict.fromkeys([self.rows(quantity), *[self.expectation] * (quantity == "variance")]))
+        return list(dict.fromkeys([self.rows(quantity), *[self.rung.expectation] * (quantity == "variance")]))
 
 
 def role(rung: str) -> Role:

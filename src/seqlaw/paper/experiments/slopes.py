@@ -9,10 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from seqlaw.model.checks import Array
-from seqlaw.paper.experiments.curves import Curve, Row, curve
+from seqlaw.paper.experiments.curves import Curve, curve
 from seqlaw.paper.experiments.guides import Guide, guide
 from seqlaw.paper.experiments.panels import Panel, Series, size
 from seqlaw.paper.experiments.rungs import role
+from seqlaw.rungs.rows import Row
 
 ROUNDING = 0.001 / math.sqrt(12)
 """Standard deviation of what three printed digits leave out."""
@@ -79,7 +80,7 @@ def measured(rows: Sequence[Row], panels: Sequence[Panel], rung: str) -> list[Me
         for series in panel.series:
             here, finite = curve(rows, panel, series, rung), None
             if series.key[:2] == ("II", "variance"):
-                finite = curve(rows, panel, series, role(rung).expectation, "finite_filter_variance")
+                finite = curve(rows, panel, series, role(rung).rung.expectation, "finite_filter_variance")
             found.append(Measured(panel=panel, curve=here, guide=guide(here, finite)))
     return found
 

@@ -54,7 +54,7 @@ def draw_panel(
     _panel(place, panel, [one for one in series if one.panel is panel])
     for overlay in overlays:
         for k, one in enumerate(o for o in overlay if o.panel.name == panel.name):
-            colour, dashes = _colour(panel, k), role(one.curve.rung).dashes
+            colour, dashes = _colour(panel, k), role(one.curve.rung).rung.dashes
             place.plot(one.relative_x, one.curve.y, color=colour, linestyle=dashes, linewidth=1, zorder=1)
     entries = sorted(
         zip(*place.get_legend_handles_labels(), strict=True),
@@ -185,7 +185,7 @@ def _key(figure: Figure, rung: str, overlays: Sequence[str]) -> None:
         Line2D([], [], color="0.2", marker="o", markersize=3.4, linewidth=1.3, label=role(rung).key),
         Line2D([], [], color="0.2", linestyle=DASHES, linewidth=1.0, label="the paper's guide"),
         *(
-            Line2D([], [], color="0.2", linestyle=role(name).dashes, linewidth=1.0, label=f"{name} rung")
+            Line2D([], [], color="0.2", linestyle=role(name).rung.dashes, linewidth=1.0, label=f"{name} rung")
             for name in overlays
         ),
     ]
