@@ -103,9 +103,7 @@ def test_a_mode_without_innovation_is_computed_and_flagged():
 
 def test_constants():
     teacher = PRESETS["regime2"]
-    modes = teacher.modes(64)
     assert teacher.C_rho == pytest.approx(1.55 / 0.45)
-    assert modes.C_rho == pytest.approx(teacher.C_rho)
 
 
 @pytest.mark.parametrize(

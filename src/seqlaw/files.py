@@ -32,7 +32,7 @@ def read(kind: type[T], data: Any, *, where: str) -> T:
 
 
 def explain(problem: Mapping[str, Any], *, where: str = "") -> InputError:
-    """One of pydantic's problems as an InputError: the spec's own where it raised one."""
+    """One of pydantic's problems as an InputError: the record's own where it raised one."""
     cause = problem.get("ctx", {}).get("error")
     if isinstance(cause, InputError):
         return cause

@@ -17,6 +17,7 @@ from seqlaw.answers.symbols import signs
 from seqlaw.answers.words import Side, sentences
 from seqlaw.model.checks import InputError
 from seqlaw.model.flags import Flag
+from seqlaw.model.teacher import NUMBERS
 from seqlaw.sequences import measure as records
 from seqlaw.sequences.exponents import LAWS, LEVEL
 from seqlaw.sequences.findings import void
@@ -25,7 +26,6 @@ from seqlaw.sequences.saving import FIELD, write_teacher
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-NUMBERS = ("alpha", "theta", "r", "rho", "c_xi", "c_0")
 _EXPONENT = {name: pair[0] for pair in LAWS.values() for name in pair}
 _TITLES = {
     "innovation": "innovation (residual covariance)",

@@ -12,6 +12,7 @@ from seqlaw.answers.words import Side, describe_teacher, regime_words, sizes_wor
 from seqlaw.model.amount import amount
 from seqlaw.model.flags import Flag
 from seqlaw.model.setting import Setting
+from seqlaw.model.teacher import NUMBERS
 from seqlaw.rungs import ask, terms
 from seqlaw.rungs.rows import columns, with_sums
 from seqlaw.rungs.rung import Draws, Progress, Rung
@@ -65,8 +66,7 @@ class Risk(Answer, terms.Risk):
 
 def parameters(setting: Setting) -> dict[str, Any]:
     """Every parameter of a setting as a column, the teacher's six numbers among them where it has them."""
-    numbers = ("alpha", "theta", "r", "rho", "c_xi", "c_0")
-    return {name: getattr(setting.teacher, name, None) for name in numbers} | columns(setting)
+    return {name: getattr(setting.teacher, name, None) for name in NUMBERS} | columns(setting)
 
 
 def risks(

@@ -57,7 +57,7 @@ def sweep(
 
     Example: seqlaw sweep grid.toml --out results --jobs 4
     """
-    spec = load_sweep(file)
+    asked = load_sweep(file)
     workers = jobs_or_all(jobs)
     ahead: list[Estimate] = []
     with work_bar() as bar:
@@ -72,7 +72,7 @@ def sweep(
                 sys.stdout.flush()
 
         summary = run_sweep(
-            spec,
+            asked,
             out,
             jobs=workers,
             engine=engine,
@@ -85,7 +85,7 @@ def sweep(
             notice=lambda line: print(f"seqlaw: {line}", file=sys.stderr),
         )
     if json:
-        inputs = {"file": file, "out": out, "engine": engine, "jobs": workers, "seed": spec.seed}
+        inputs = {"file": file, "out": out, "engine": engine, "jobs": workers, "seed": asked.seed}
         result = dataclasses.asdict(summary) | {"estimate": dataclasses.asdict(ahead[0]), "dry_run": dry_run}
         print_json("sweep", inputs, result)
     elif not dry_run:

@@ -7,7 +7,7 @@ the transition a, the innovation variances σ_ξ and the initial variances σ_0.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import ClassVar
 
 import numpy as np
@@ -87,6 +87,7 @@ class Teacher:
         return self.at(np.arange(1, whole("d", d, most=10**8) + 1, dtype=np.float64))
 
 
+NUMBERS = tuple(f.name for f in fields(Teacher))
 MODES = 1024
 """d of a power law that nobody chose: enough for the default width, and within reach of every rung."""
 PRESETS: dict[str, Teacher] = {
@@ -129,12 +130,6 @@ class Modes:
     def d(self) -> int:
         """The number of latent dimensions."""
         return self.a.size
-
-    @property
-    def C_rho(self) -> float:
-        """C_ρ with ρ = max |a_j|."""
-        rho = float(np.abs(self.a).max())
-        return (1 + rho) / (1 - rho)
 
     @property
     def gap(self) -> Array:

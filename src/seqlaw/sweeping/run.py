@@ -50,26 +50,26 @@ def sweep(
         raise InputError("engine", f"must be one of {', '.join(ENGINES)}", engine)
     if (engine == "dask") != (scheduler is not None):
         raise InputError("scheduler", "goes with engine dask, which needs one", scheduler)
-    spec = load_sweep(source)
+    asked = load_sweep(source)
     with contextlib.ExitStack() as drawn:
         bar = drawn.enter_context(drawn_bar()) if progress is True else WorkBar()
 
         def ahead(tasks: int, left: list[Task]) -> None:
-            found = estimate(tasks, left, jobs, spec.merged)
+            found = estimate(tasks, left, jobs, asked.merged)
             bar.expect(found.seconds)
             announce(found)
 
         return run(
             risk_rows,
-            spec.tasks,
+            asked.tasks,
             folder=out,
-            seed=spec.seed,
+            seed=asked.seed,
             jobs=jobs,
             scheduler=scheduler,
             cost=seconds,
             dry_run=dry_run,
             retry_failed=retry_failed,
-            note=repr(spec),
+            note=repr(asked),
             resume=resume,
             announce=ahead,
             progress=bar.progress if isinstance(progress, bool) else progress,

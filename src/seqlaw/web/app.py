@@ -102,7 +102,7 @@ def create_app(
         title="seqlaw explorer",
         version=seqlaw.__version__,
         description=(
-            "Linear RNN scaling laws. Every body is a spec of the Python library; errors name the field."
+            "Linear RNN scaling laws. Every body is a setting of the Python library; errors name the field."
         ),
         docs_url=None,
         redoc_url=None,
@@ -219,7 +219,7 @@ def _refuse(status: int, error: InputError, *others: InputError) -> Response:
     return Response(body, status_code=status, media_type="application/json", headers=headers)
 
 
-# What pydantic finds, by its name for it, in the words of the specs' own rules.
+# What pydantic finds, by its name for it, in the words of the library's own rules.
 _RULES = {
     "float_parsing": "must be a valid number",
     "int_parsing": "must be a whole number",

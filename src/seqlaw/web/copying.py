@@ -8,7 +8,7 @@ from dataclasses import MISSING, fields
 
 from seqlaw.model.schedule import WSD, Schedule
 from seqlaw.model.setting import Setting
-from seqlaw.model.teacher import PRESETS, Teacher
+from seqlaw.model.teacher import NUMBERS, PRESETS, Teacher
 from seqlaw.web.schema import CurveBody, PlanBody, SampledBody, TradeoffBody
 
 
@@ -26,10 +26,8 @@ def _teacher_options(teacher: Teacher) -> list[str]:
     for name, preset in PRESETS.items():
         if preset == teacher:
             return ["--teacher", name]
-    names = ("alpha", "theta", "r", "rho", "c_xi", "c_0")
-    return [
-        part for name in names for part in (f"--{name.replace('_', '-')}", _number(getattr(teacher, name)))
-    ]
+    options = {f"--{name.replace('_', '-')}": _number(getattr(teacher, name)) for name in NUMBERS}
+    return [part for option in options.items() for part in option]
 
 
 def _schedule_options(schedule: Schedule, *, steps: bool = True) -> list[str]:
@@ -57,7 +55,7 @@ def _command(*words: str) -> str:
 
 
 def _python(value: object) -> str:
-    """The repr of a spec, which evaluates to it again; infinity needs its name."""
+    """The repr of a value, which evaluates to it again; infinity needs its name."""
     return "math.inf" if value == math.inf else repr(value)
 
 

@@ -10,12 +10,12 @@ from typing import Any
 
 from seqlaw.fit import fit_power_law
 from seqlaw.model.checks import InputError, needs
-from seqlaw.paper.experiments.curves import Row
 from seqlaw.paper.experiments.panels import Panel, paper_panels, quick_panels, select
 from seqlaw.paper.experiments.run import tasks
 from seqlaw.paper.experiments.slopes import Measured, measured
 from seqlaw.paper.experiments.task import panel_rows
 from seqlaw.paper.report.figures import relative_label
+from seqlaw.rungs.rows import Row
 
 Curve = dict[str, Any]
 

@@ -8,15 +8,13 @@ import secrets
 import sys
 import time
 from collections import OrderedDict
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from seqlaw.model.checks import InputError
-from seqlaw.web.worker import HEADER, pack
+from seqlaw.web.worker import HEADER, Progress, pack
 
-Progress = Callable[[int, int], None]
 _START_SECONDS = 60.0  # for a worker to load the numerics on a busy machine
 
 

@@ -1,4 +1,4 @@
-"""What the API takes and gives: the specs of the library, with the ceilings that a shared server needs.
+"""What the API takes and gives: the settings of the library, with the ceilings that a shared server needs.
 
 Nothing is checked twice. The bodies carry numbers to `Teacher`, the schedules, `Setting` and `Budget`, which
 know the rules; only the ceilings below belong to the server.
@@ -236,11 +236,11 @@ RANGES: dict[str, dict[str, dict[str, float]]] = {
     },
     "ScheduleBody": {"gamma": _ABOVE_ZERO, "warmup": _FRACTION, "decay": _FRACTION, "R": _ABOVE_ZERO},
 }
-"""The specs' own rules, for readers of the OpenAPI document; a test holds them to what the specs accept."""
+"""The library's own rules, for readers of the OpenAPI document; a test holds them to what it accepts."""
 
 
 def document(openapi: dict[str, Any]) -> dict[str, Any]:
-    """The OpenAPI document with the specs' ranges written in."""
+    """The OpenAPI document with the library's ranges written in."""
     for name, fields in RANGES.items():
         properties = openapi["components"]["schemas"][name]["properties"]
         for field, limits in fields.items():

@@ -27,14 +27,13 @@ from seqlaw.rungs.ask import along, require_answerable, rung_of
 from seqlaw.rungs.equivalent import equivalent_risks
 from seqlaw.rungs.rates import approx_guide, bias_guide, guide_cutoff
 from seqlaw.rungs.rows import columns, with_sums
-from seqlaw.rungs.rung import Draws
+from seqlaw.rungs.rung import Draws, Progress
 from seqlaw.rungs.terms import TERMS
 from seqlaw.web.copying import copy_curve, copy_plan, copy_spectrum, copy_tradeoff
 from seqlaw.web.panels import panels
 from seqlaw.web.schema import SAMPLED, SAMPLED_RUNG, CurveBody, PlanBody, Question, SampledBody, TradeoffBody
 
 Answer = dict[str, Any]
-Progress = Callable[[int, int], None]
 _SENTENCES = {
     "I": "θ ≥ α: innovations rule the spectrum. To leading order only the number of tokens counts, "
     "not how they are cut.",

@@ -46,7 +46,7 @@ def answer(view: str, body: Any, progress: Progress) -> tuple[Any, ...]:
     except InputError as error:
         return "refused", error.field, error.rule, repr(error.value)
     except NO_NUMBER as error:
-        # The specs accept any stable teacher; at absurd exponents or scales double precision ends first.
+        # A setting accepts any stable teacher; at absurd exponents or scales double precision ends first.
         return "refused", "setting", f"cannot be computed in double precision ({error})", view
 
 

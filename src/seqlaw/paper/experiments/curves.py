@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -13,8 +12,8 @@ from seqlaw.model.checks import Array
 from seqlaw.model.randomness import generator
 from seqlaw.paper.experiments.panels import Panel, Series
 from seqlaw.paper.experiments.rungs import role
+from seqlaw.rungs.rows import Row
 
-Row = dict[str, Any]
 RESAMPLES = 4000
 
 

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from seqlaw.model.setting import Setting
+from seqlaw.model.teacher import NUMBERS
 from seqlaw.paper.experiments.checks import COMMON, NoiseCheck, ScheduleCurve, TermCheck
 from seqlaw.paper.experiments.conditions import named_conditions
 from seqlaw.paper.experiments.panels import QUANTITIES, TEACHERS, Panel, size
@@ -37,15 +38,12 @@ class Table:
     """All columns but the first have one width."""
 
 
-_NUMBERS = ("alpha", "theta", "r", "rho", "c_xi", "c_0")
-
-
 def teachers(panels: Sequence[Panel]) -> Table:
     """The numbers of each regime's teacher."""
     regimes = dict.fromkeys(panel.regime for panel in panels)
     return Table(
-        ["Teacher", *_NUMBERS],
-        [[f"Regime {name}", *(f"{getattr(TEACHERS[name], n):g}" for n in _NUMBERS)] for name in regimes],
+        ["Teacher", *NUMBERS],
+        [[f"Regime {name}", *(f"{getattr(TEACHERS[name], n):g}" for n in NUMBERS)] for name in regimes],
     )
 
 
