@@ -57,8 +57,9 @@ class Answer(ABC):
         """What stands around the axes of a figure that is this answer's alone."""
 
     def flagged(self) -> Sequence[Flag]:
-        """The flags of the whole answer."""
-        return ()
+        """The flags of the whole answer: those of its record."""
+        found: Sequence[Flag] = getattr(self, "flags", ())
+        return found
 
     def page(self, side: Side) -> str:
         """What the command prints."""

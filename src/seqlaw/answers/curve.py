@@ -16,9 +16,7 @@ from seqlaw.model.checks import InputError
 from seqlaw.model.flags import Flag, merge_flags
 from seqlaw.model.setting import Setting
 from seqlaw.rungs import ask
-from seqlaw.rungs.rows import columns, with_sums
 from seqlaw.rungs.rung import Draws, Progress, Rung
-from seqlaw.rungs.terms import TERMS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -60,10 +58,7 @@ class Curve(Answer, Sequence[Risk]):
     @property
     def points(self) -> list[dict[str, Any]]:
         """The parameters and terms of each point, as `--json` has them."""
-        return [
-            columns(one.setting) | with_sums({name: getattr(one, name) for name in TERMS})
-            for one in self.risks
-        ]
+        return [one.point for one in self.risks]
 
     @property
     def slopes(self) -> dict[str, dict[str, float] | None]:

@@ -12,7 +12,6 @@ from seqlaw.answers.measurement import Measurement, answered
 from seqlaw.answers.style import MARKERS, SERIES, few_ticks, tidy
 from seqlaw.answers.words import Side
 from seqlaw.model.amount import amount
-from seqlaw.model.flags import Flag
 from seqlaw.sequences import held_out as records
 
 if TYPE_CHECKING:
@@ -93,9 +92,6 @@ class HeldOut(Answer, records.HeldOut):
         common = {name: getattr(self, name) for name in names}
         steps = {"L": self.schedule.L, "gamma": self.schedule.gamma}
         return [asdict(row) | common | steps for row in self.rows]
-
-    def flagged(self) -> Sequence[Flag]:
-        return self.flags
 
     def draw(self, axes: Sequence[Axes]) -> None:
         """Measured loss with its standard errors, and the predicted one, against P."""

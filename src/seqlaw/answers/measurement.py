@@ -16,7 +16,6 @@ from seqlaw.answers.style import MARKERS, SERIES, tidy
 from seqlaw.answers.symbols import signs
 from seqlaw.answers.words import Side, sentences
 from seqlaw.model.checks import InputError
-from seqlaw.model.flags import Flag
 from seqlaw.model.teacher import NUMBERS
 from seqlaw.sequences import measure as records
 from seqlaw.sequences.exponents import LAWS, LEVEL
@@ -114,9 +113,6 @@ class Measurement(Answer, records.Measurement):
             }
             for name in NUMBERS
         ]
-
-    def flagged(self) -> Sequence[Flag]:
-        return self.flags
 
     def draw(self, axes: Sequence[Axes]) -> None:
         """Sorted eigenvalues against their index: measured (light), corrected, and the line fitted to these.

@@ -10,7 +10,6 @@ from seqlaw.answers.answer import Answer, fields_of
 from seqlaw.answers.blocks import Block, Sentence, Table
 from seqlaw.answers.risk import parameters
 from seqlaw.answers.words import Side, describe_teacher, number, regime_words
-from seqlaw.model.flags import Flag
 from seqlaw.model.setting import Setting
 from seqlaw.rungs import rates as theorem
 
@@ -77,9 +76,6 @@ class Rates(Answer, theorem.Rates):
             | {f"power_of_{size}": power for size, power in powers.items()}
             for name, powers in self.exponents.items()
         ]
-
-    def flagged(self) -> Sequence[Flag]:
-        return self.flags
 
 
 _HOLDS = {True: "yes", False: "NO", None: "?"}

@@ -10,7 +10,6 @@ from seqlaw.answers.answer import Answer, fields_of
 from seqlaw.answers.blocks import Block, Sentence, Table
 from seqlaw.answers.words import Side, describe_teacher, regime_words, sizes_words
 from seqlaw.model.amount import amount
-from seqlaw.model.flags import Flag
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import NUMBERS
 from seqlaw.rungs import ask, terms
@@ -53,15 +52,13 @@ class Risk(Answer, terms.Risk):
 
     def row(self) -> dict[str, Any]:
         """All parameters, terms and errors."""
-        return (
-            {"rung": self.rung}
-            | parameters(self.setting)
-            | with_sums({name: getattr(self, name) for name in TERMS})
-            | {f"se_{name}": error for name, error in self.standard_error.items()}
-        )
+        errors = {f"se_{name}": error for name, error in self.standard_error.items()}
+        return {"rung": self.rung} | parameters(self.setting) | self.point | errors
 
-    def flagged(self) -> Sequence[Flag]:
-        return self.flags
+    @property
+    def point(self) -> dict[str, Any]:
+        """The sizes and terms, as `--json` has them along a curve."""
+        return columns(self.setting) | with_sums({name: getattr(self, name) for name in TERMS})
 
 
 def parameters(setting: Setting) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from seqlaw.answers.curve import Curve
 from seqlaw.answers.curve import curve as sample_curve
 from seqlaw.answers.plan import plan
 from seqlaw.answers.rates import rates
-from seqlaw.answers.risk import Risk, answered
+from seqlaw.answers.risk import answered
 from seqlaw.answers.spectrum import NO_NUMBER, averaged_spectrum
 from seqlaw.answers.tradeoff import tradeoff
 from seqlaw.answers.words import REMARKS, sentence, words_alone
@@ -26,9 +26,7 @@ from seqlaw.planning.tradeoff import split_lengths
 from seqlaw.rungs.ask import along, require_answerable, rung_of
 from seqlaw.rungs.equivalent import equivalent_risks
 from seqlaw.rungs.rates import approx_guide, bias_guide, guide_cutoff
-from seqlaw.rungs.rows import columns, with_sums
 from seqlaw.rungs.rung import Draws, Progress
-from seqlaw.rungs.terms import TERMS
 from seqlaw.web.copying import copy_curve, copy_plan, copy_spectrum, copy_tradeoff
 from seqlaw.web.panels import panels
 from seqlaw.web.schema import SAMPLED, SAMPLED_RUNG, CurveBody, PlanBody, Question, SampledBody, TradeoffBody
@@ -131,7 +129,7 @@ def curve(body: CurveBody, progress: Progress) -> Answer:
         **_shown(found),
         "tested": "own" if not tested_apart else setting.test_length,
         "guides": {} if tested_apart else _guides(settings[: len(risks)], found.points),
-        "point": None if point is None else _row(point),
+        "point": None if point is None else point.point,
         "accuracy": risks[0].accuracy if point is None else point.accuracy,
         "slopes": found.slopes,
         "se_is": found.se_is,
@@ -225,10 +223,6 @@ VIEWS: dict[str, Callable[[Any, Progress], Answer]] = {
     "plan": planner,
     "panels": six_panels,
 }
-
-
-def _row(risk: Risk) -> Answer:
-    return columns(risk.setting) | with_sums({name: getattr(risk, name) for name in TERMS})
 
 
 def _number(name: str, meaning: str, value: float | None, accuracy: str) -> Answer:
