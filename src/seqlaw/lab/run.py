@@ -74,9 +74,8 @@ def run(
     if dry_run:
         good, bad = recorded(Path(folder), planned)
         bad = set() if retry_failed else bad
-        left = _left(named, planned, good, bad)
-        announce(len(named), [task for _, task, _ in left])
-        return _Tally(start, named, good, bad, {}, left, cost).summary()
+        announce(len(named), [task for _, task, _ in _left(named, planned, good, bad)])
+        return _known(start, named, good, bad, {})
     require_unchanged()
     opened = Store(
         Path(folder),
@@ -92,10 +91,10 @@ def run(
         bad = set() if retry_failed else bad
         todo = _left(named, planned, good, bad)
         announce(len(named), [task for _, task, _ in todo])
-        if cost is not None:
-            todo.sort(key=lambda job: -cost(job[1]))
-        tally = _Tally(start, named, good, bad, store.others(), todo, cost)
-        progress(tally.summary(), tally.share())
+        work = {name: 1.0 if cost is None else cost(task) for name, task, _ in todo}
+        todo.sort(key=lambda job: -work[job[0]])
+        tally = _Tally(start, _known(start, named, good, bad, store.others()), work)
+        progress(tally.summary, tally.share())
 
         def record(batch: list[Outcome]) -> None:
             if not batch:  # an interruption found nothing finished: no progress, and no news on the rate
@@ -103,7 +102,7 @@ def run(
             with shield():
                 store.record(batch)
             tally.add(batch)
-            progress(tally.summary(), tally.share())
+            progress(tally.summary, tally.share())
 
         batches = _batches(function, todo, seed, jobs, scheduler, cost, notice)
         with contextlib.closing(batches):
@@ -115,7 +114,7 @@ def run(
                 with contextlib.suppress(KeyboardInterrupt, StopIteration):
                     record(batches.throw(KeyboardInterrupt()))
                 raise
-        return tally.summary()
+        return replace(tally.summary, seconds=time.monotonic() - start)
 
 
 def _left(named: dict[str, Task], planned: dict[str, str], good: set[str], bad: set[str]) -> list[Job]:
@@ -123,42 +122,29 @@ def _left(named: dict[str, Task], planned: dict[str, str], good: set[str], bad: 
     return [(name, task, planned[name]) for name, task in named.items() if name not in known]
 
 
-class _Tally:
-    """How many tasks have come to what, and what share of the estimated work that is."""
+def _known(
+    start: float, named: dict[str, Task], good: set[str], bad: set[str], others: dict[str, int]
+) -> Summary:
+    """How a sweep stands before the work."""
+    counts = {"tasks": len(named), "done": 0, "skipped": len(good), "failed": len(bad)}
+    return Summary(**counts, seconds=time.monotonic() - start, others=others)
 
-    def __init__(
-        self,
-        start: float,
-        named: dict[str, Task],
-        good: set[str],
-        bad: set[str],
-        others: dict[str, int],
-        todo: list[Job],
-        cost: Cost | None,
-    ) -> None:
-        self._start, self._tasks, self._others = start, len(named), others
-        self._done, self._skipped, self._failed = 0, len(good & named.keys()), len(bad & named.keys())
-        self._cost = cost or (lambda task: 1.0)
-        self._worked, self._work = 0.0, sum(self._cost(task) for _, task, _ in todo)
+
+class _Tally:
+    """How a sweep stands, and what share of the estimated work (by key) is done."""
+
+    def __init__(self, start: float, summary: Summary, work: dict[str, float]) -> None:
+        self._start, self.summary, self._work = start, summary, work
+        self._worked, self._total = 0.0, sum(work.values())
 
     def add(self, batch: list[Outcome]) -> None:
-        lost = sum(outcome.error is not None for outcome in batch)
-        self._failed += lost
-        self._done += len(batch) - lost
-        self._worked += sum(self._cost(outcome.task) for outcome in batch)
-
-    def summary(self) -> Summary:
-        return Summary(
-            tasks=self._tasks,
-            done=self._done,
-            skipped=self._skipped,
-            failed=self._failed,
-            seconds=time.monotonic() - self._start,
-            others=self._others,
-        )
+        lost, now = sum(outcome.error is not None for outcome in batch), self.summary
+        done, seconds = now.done + len(batch) - lost, time.monotonic() - self._start
+        self.summary = replace(now, done=done, failed=now.failed + lost, seconds=seconds)
+        self._worked += sum(self._work[outcome.key] for outcome in batch)
 
     def share(self) -> float:
-        return self._worked / self._work if self._work else 1.0
+        return self._worked / self._total if self._total else 1.0
 
 
 class Together:

@@ -126,7 +126,6 @@ def held_out(
         schedule = WSD(
             gamma=_LARGEST_STEP / float(measurement.spectra.covariance[0]), L=whole("steps", steps)
         )
-        scores = np.empty((len(lengths), repetitions))
         students: list[Array] = []
         for repetition in range(repetitions):
             order = generator(seed, "held-out", repetition).permutation(len(train))
@@ -134,7 +133,7 @@ def held_out(
                 chosen = sorted(train[k] for k in order[: max(1, tokens // P)])
                 students.append(_student(_read(source, chosen, P + 1, mean), schedule))
         losses, null = _losses(source, test, eval_length, mean, students)
-        scores[:] = losses.mean(axis=1).reshape(repetitions, len(lengths)).T
+        scores = losses.mean(axis=1).reshape(repetitions, len(lengths)).T
         predictions, fewest = _predictions(measurement.modes, lengths, tokens, eval_length, schedule)
     return HeldOut(
         rows=tuple(
