@@ -1,4 +1,4 @@
-"""The one place where flags become sentences, and numbers are written for people.
+"""The one place where flags become sentences.
 
 A reader on the command line is told options, one in Python names: `Side` says who reads.
 """
@@ -6,11 +6,8 @@ A reader on the command line is told options, one in Python names: `Side` says w
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal
-
-import numpy as np
+from typing import Literal
 
 from seqlaw.model.amount import amount
 from seqlaw.model.assumptions import setting_flags
@@ -20,13 +17,6 @@ from seqlaw.model.teacher import PRESETS, Modes, Teacher
 from seqlaw.rungs.terms import FEWEST_TOKENS
 
 Side = Literal["cli", "python"]
-
-
-def number(value: Any) -> str:
-    """Five significant digits, large ones as 1.5e9; whole numbers as they are."""
-    if isinstance(value, (float, np.floating)):
-        return re.sub(r"e\+0*", "e", f"{value:.5g}")
-    return str(value)
 
 
 def sentence(flag: Flag, side: Side) -> str:
@@ -65,7 +55,7 @@ def _places(where: Where | None) -> str:
 
 
 def _numbers(flag: Flag) -> str:
-    return ", ".join(f"{name} = {number(value)}" for name, value in flag.numbers) or "raised"
+    return ", ".join(f"{name} = {amount(value, 5)}" for name, value in flag.numbers) or "raised"
 
 
 def _broken(flag: Flag, side: Side) -> str:
@@ -180,9 +170,8 @@ def regime_words(setting: Setting) -> str:
 def sizes_words(setting: Setting, without: Sequence[str] = ()) -> str:
     """The sizes that are not varied."""
     text = " ".join(f"{name}={amount(getattr(setting, name))}" for name in "MNPd" if name not in without)
-    horizon = setting.schedule.horizon
-    R = amount(horizon) if horizon == int(horizon) else number(horizon)
-    return text if "R" in without else f"{text}, {amount(setting.schedule.L)} steps (R={R})"
+    L, R = amount(setting.schedule.L), amount(setting.schedule.horizon, 5)
+    return text if "R" in without else f"{text}, {L} steps (R={R})"
 
 
 def tested_words(eval_length: int | None) -> str:

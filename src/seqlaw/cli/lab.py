@@ -11,7 +11,6 @@ from typing import Annotated, Any
 
 import typer
 
-from seqlaw.answers.words import number
 from seqlaw.cli.options import Jobs, Json, jobs_or_all
 from seqlaw.cli.output import print_flags, print_json, print_table, print_text
 from seqlaw.cli.progress import work_bar
@@ -276,9 +275,10 @@ def _names(rows: Any) -> str:
 
 
 def _some(values: Any, most: int = 8) -> str:
-    """The values of a column, the first few of them."""
+    """The values of a column, the first few of them, as `--where` takes them."""
     known = sorted(values.dropna().unique().tolist(), key=lambda value: (isinstance(value, str), value))
-    return ", ".join(map(number, known[:most])) + (", …" if len(known) > most else "")
+    texts = [str(value).removesuffix(".0") for value in known[:most]]
+    return ", ".join(texts) + (", …" if len(known) > most else "")
 
 
 def _window(text: str | None) -> tuple[float, float] | None:
