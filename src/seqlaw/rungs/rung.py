@@ -81,14 +81,6 @@ class Rung(ABC):
     """Whether approximation and bias are averages over sketches that need no data."""
     expectation: ClassVar[str] = "equivalent"
     """The rung that has its expectation over the data: where the finite-filter guide comes from."""
-    opening: ClassVar[str] = ""
-    """A sentence about all numbers of a page; made from the name where empty, as those below."""
-    solid: ClassVar[str] = ""
-    """What a solid line of it is, in a caption …"""
-    key: ClassVar[str] = ""
-    """… and in the key of a figure."""
-    dashes: ClassVar[tuple[int, tuple[float, ...]]] = (0, (2, 1, 2, 3))
-    """Of its line where it is laid over another rung's figure (matplotlib's offset and pattern)."""
 
     @abstractmethod
     def risks(
