@@ -313,7 +313,7 @@ def test_teacher_files(fields, run, tmp_path):
         ("risk extra", "unexpected extra argument"),
         ("nothing", "No such command"),
         ("curve --along Q", "--along must be one of M, N, P, R"),
-        ("curve --from 10 --to 5", "--from must be positive and below --to"),
+        ("curve --from 10 --to 5", "--from must be positive and below the end of the range"),
         ("curve --along M --to 5000", "--to must be at most d = 1024, got 5000"),
         ("curve --along R --from 0.05 --to 10", "--from asks for 1 steps"),
         ("curve --points 1", "--points must be at least 2"),

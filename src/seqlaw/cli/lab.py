@@ -28,6 +28,7 @@ from seqlaw.sweeping.file import OWN, load_sweep
 from seqlaw.sweeping.run import load
 from seqlaw.sweeping.run import sweep as run_sweep
 
+OPTION = "--software {}"
 Software = Annotated[
     str | None,
     typer.Option(help="Rows of other software than this, as the folder names it, or `all`.", metavar="NAME"),
@@ -148,6 +149,7 @@ def export(
     Example: seqlaw export results --to rows.parquet
     """
     rows = load(folder, software=software)
+    rows.require_rows(OPTION)
     count = export_table(rows, to)
     _say_what_is_left(rows)
     if json:
@@ -163,7 +165,7 @@ def export(
 
 def _say_what_is_left(rows: Table) -> None:
     """On standard error: whether every task that was asked for has rows, and what other code recorded."""
-    for line in filter(None, (rows.missing, rows.left_out)):
+    for line in filter(None, (rows.missing, rows.left_out(OPTION))):
         print(f"seqlaw: {line}", file=sys.stderr)
 
 
@@ -239,7 +241,7 @@ def _table(file: str, software: str | None) -> Any:
     """The rows of a file or a folder, as a DataFrame."""
     if Path(file).is_dir():
         found = load(file, software=software)
-        found.require_rows()
+        found.require_rows(OPTION)
         _say_what_is_left(found)
         return found.frame
     if software is not None:
