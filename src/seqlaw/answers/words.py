@@ -64,17 +64,12 @@ def _broken(flag: Flag, side: Side) -> str:
     needs = {
         "transitions": "a_j > 0, got a zero or negative transition",
         "innovations": "sigma_xi,j > 0, got a mode without innovation",
-        "r": "0 < 2r < 1, got r = {got:g}",
-        "alpha": "alpha > 1, got {got:g}",
-        "theta": "theta > 1, got {got:g}",
-        "smoothing": "theta >= alpha - 2r = {least:g}, got {got:g}",
-        "R": "R >~ 1, got R = {got:g}",
-        # What measured exponents were found to be.
-        "alpha <= 1": "alpha > 1, got {got:.3g}",
-        "theta <= 1": "theta > 1, got {got:.3g}",
-        "theta < alpha - 2r": "theta >= alpha - 2r",
-        **dict.fromkeys(("r <= 0", "2r >= 1"), "0 < 2r < 1, got r = {got:.3g}"),
-        "r next to 0": "r > 0, got r = {got:.2g}: all transitions are nearly the same",
+        "r": "0 < 2r < 1, got r = {got:.5g}",
+        "decay": "r > 0, got r = {got:.2g}: all transitions are nearly the same",
+        "alpha": "alpha > 1, got {got:.5g}",
+        "theta": "theta > 1, got {got:.5g}",
+        "smoothing": "theta >= alpha - 2r" + " = {least:.5g}, got {got:.5g}" * ("least" in numbers),
+        "R": "R >~ 1, got R = {got:.5g}",
     }
     if numbers.get("of") not in needs:
         return _numbers(flag)
