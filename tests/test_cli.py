@@ -299,7 +299,7 @@ def test_teacher_files(fields, run, tmp_path):
         ("risk --gamma 0", "--gamma must be positive"),
         ("risk --schedule line", "--schedule must be one of wsd, block, constant, cosine"),
         ("risk --schedule block --warmup 0.2", "--warmup goes with the wsd schedule only"),
-        ("risk -d inf --rung exact", "-d/--modes must be finite on this rung"),
+        ("risk -d inf --rung exact", "-d/--modes must be finite on this rung (for inf: equivalent), got inf"),
         ("risk -d inf --theta 1.0 --alpha 1.2", "-d/--modes = inf needs theta > 1"),
         ("risk -d inf --alpha 1", "-d/--modes = inf needs alpha > 1"),
         ("risk -d inf --alpha 1.001", "-d/--modes = inf needs alpha of at least"),

@@ -108,5 +108,11 @@ class Rung(ABC):
     def refuses(self, setting: Setting) -> InputError | None:
         """Why it cannot answer at a setting; None where it can."""
         if setting.d == math.inf and not self.infinite:
-            return InputError("d", "must be finite on this rung (only `equivalent` takes inf)", setting.d)
+            return finite_only("d")
         return None
+
+
+def finite_only(field: str) -> InputError:
+    """The refusal of d = inf, with the rungs that take it."""
+    takes = " and ".join(kind.name for kind in Rung.__subclasses__() if kind.infinite)
+    return InputError(field, f"must be finite on this rung (for inf: {takes})", math.inf)
