@@ -2,8 +2,8 @@
 
 A changed formula must never return an old number, so the fingerprint is of the source itself: the module of a
 task's function, and all that it imports of its own package, of seqlaw and of the user's other files (not of
-the libraries). Comments and docstrings do not count. A wheel, a checkout and an
-editable installation of the same files have the same fingerprint. Nothing is imported to read it.
+the libraries), without comments and docstrings. A wheel, a checkout and an editable installation of the same
+files have the same fingerprint. Nothing is imported to read it.
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ def _without_words(source: bytes) -> bytes:
     ]
     for token in tokenize.tokenize(io.BytesIO(source).readline):
         if token.type == tokenize.COMMENT:
-            row, before = token.start[0], len(token.line[: token.start[1]].encode())
+            row, before = token.start[0], len(lines[token.start[0] - 1].decode()[: token.start[1]].encode())
             cuts.append((row, before, row, len(lines[row - 1])))
     for row, start, last, end in sorted(cuts, reverse=True):
         left = lines[row - 1][:start].rstrip() + lines[last - 1][end:]
