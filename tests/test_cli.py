@@ -2,6 +2,7 @@
 
 import io
 import json
+import math
 import re
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 import seqlaw
-from seqlaw.answers.words import number, sentences
+from seqlaw.answers.words import sentences
 from seqlaw.cli import main
 from seqlaw.cli.output import progress_bar
 from seqlaw.model.amount import amount
@@ -168,23 +169,30 @@ def test_a_curve_without_chance_has_curvature_and_one_with_it_standard_errors(ru
         header, rows = slopes(out)
         assert header == ["slope against P", name]
         bias = answer["slopes"]["bias"]
-        assert rows["bias"] == [number(bias["slope"]), f"{mark}{bias['se']:.2g}"]
+        assert rows["bias"] == [amount(bias["slope"], 5), f"{mark}{bias['se']:.2g}"]
         assert ("how far from a straight line" in out) == (name == "curvature")
 
 
 @pytest.mark.parametrize(
-    ("value", "text"),
+    ("value", "digits", "text"),
     [
-        (0, "0"),
-        (352336, "352,336"),
-        (1e9, "1e9"),
-        (1.2346e15, "1.23e15"),
-        (1234.5, "1,234"),
-        (0.312, "0.312"),
+        (0, None, "0"),
+        (352336, None, "352,336"),
+        (1e9, None, "1e9"),
+        (1.2346e15, None, "1.23e15"),
+        (1234.5, None, "1,234"),
+        (0.312, None, "0.312"),
+        (math.inf, None, "inf"),
+        (12345678, 5, "1.2346e7"),
+        (-0.0123456, 5, "-0.012346"),
+        (123456.7, 5, "123,457"),
+        (1e6, 5, "1e6"),
+        (123.4, 2, "123"),
+        ("I", 5, "I"),
     ],
 )
-def test_counts_are_written_for_people(value, text):
-    assert amount(value) == text
+def test_numbers_are_written_for_people(value, digits, text):
+    assert amount(value, digits) == text
 
 
 def test_curve_on_the_sampled_rung_with_a_picture(fields, tmp_path):
@@ -291,7 +299,7 @@ def test_teacher_files(fields, run, tmp_path):
         ("risk --gamma 0", "--gamma must be positive"),
         ("risk --schedule line", "--schedule must be one of wsd, block, constant, cosine"),
         ("risk --schedule block --warmup 0.2", "--warmup goes with the wsd schedule only"),
-        ("risk -d inf --rung exact", "-d/--modes must be finite on this rung"),
+        ("risk -d inf --rung exact", "-d/--modes must be finite on this rung (for inf: equivalent), got inf"),
         ("risk -d inf --theta 1.0 --alpha 1.2", "-d/--modes = inf needs theta > 1"),
         ("risk -d inf --alpha 1", "-d/--modes = inf needs alpha > 1"),
         ("risk -d inf --alpha 1.001", "-d/--modes = inf needs alpha of at least"),
@@ -305,7 +313,7 @@ def test_teacher_files(fields, run, tmp_path):
         ("risk extra", "unexpected extra argument"),
         ("nothing", "No such command"),
         ("curve --along Q", "--along must be one of M, N, P, R"),
-        ("curve --from 10 --to 5", "--from must be positive and below --to"),
+        ("curve --from 10 --to 5", "--from must be positive and below the end of the range"),
         ("curve --along M --to 5000", "--to must be at most d = 1024, got 5000"),
         ("curve --along R --from 0.05 --to 10", "--from asks for 1 steps"),
         ("curve --points 1", "--points must be at least 2"),

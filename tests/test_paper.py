@@ -20,6 +20,7 @@ import pandas as pd
 import pytest
 
 from conftest import python_path
+from seqlaw.answers.rungs import caption_of
 from seqlaw.cli import main
 from seqlaw.lab.errors import EngineError
 from seqlaw.lab.software import software
@@ -102,8 +103,14 @@ def test_every_rung_has_words_and_an_expectation_that_samples_no_data() -> None:
         def risks(self, settings, draws, *, progress=None):
             raise NotImplementedError
 
+    captions = [caption_of(rung) for rung in (*RUNGS, Magic())]
+    assert all(text for caption in captions for text in vars(caption).values())
+    for field in ("opening", "solid", "key", "dashes", "dashed"):
+        assert len({getattr(caption, field) for caption in captions}) == len(captions)
+    assert captions[-1].key == "magic rung"
+    Magic.caption = replace(captions[-1], key="by magic")
+    assert caption_of(Magic()).key == "by magic"
     for one in (*map(role, RUNGS), Role(Magic())):
-        assert all((one.opening, one.solid, one.key))
         assert not role(one.rung.expectation).repetitions
     own = Role(Magic())  # a rung that nobody has described
     assert own.name.endswith("Magic")

@@ -232,6 +232,54 @@ def test_a_function_without_a_file_is_known_by_its_code(tmp_path: Path) -> None:
     assert load_any(tmp_path).frame["y"].tolist() == [2.5]
 
 
+def test_what_a_notebooks_function_reaches_counts() -> None:
+    """Other functions, numbers, modules and classes of the notebook, and those that these reach."""
+    cell = """
+import {module} as m
+K = {K}
+class Law:
+    def at(self, x):
+        return x ** {power}
+def inner(x):
+    return K * Law().at(x)
+def f(task, seed):
+    return [{{'y': inner(task['x']) + m.pi}}]
+"""
+    usual = {"module": "math", "K": 1.0, "power": 2}
+
+    def made(**changes: object) -> str:
+        place: dict[str, object] = {"__name__": "__main__"}
+        exec(cell.format(**usual | changes), place)
+        return software(place["f"])  # type: ignore[arg-type]
+
+    assert made() == made()
+    assert len({made(), made(K=2.0), made(power=3), made(module="numpy")}) == 4
+
+
+def test_a_name_of_the_script_itself_is_refused() -> None:
+    """Workers have another `__main__`."""
+    words = r"rung must lie in a module of its own, which workers can import, got '__main__:Mine'"
+    with pytest.raises(seqlaw.InputError, match=words):
+        seqlaw.rungs.ask.rung_of("__main__:Mine")
+    assert named_modules({"rung": "__main__:Mine"}) == {"__main__"}
+
+
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [
+        ("def f(x):\n    return 2 * x\n", True),
+        ('"""A module."""\n# of mine\ndef f(x):\n    return 2 * x\n', True),
+        ('def f(x):  # doubles\n    """Twice\n\n    as much."""\n    return 2 * x\n', True),
+        ('def f(x):\n    "é"; return 2 * x  # ü\n', False),
+        ("def f(x):\n    return 3 * x\n", False),
+        ("def f(x):\n    return '# no comment' * x\n", False),
+    ],
+)
+def test_words_are_no_part_of_the_fingerprint(text: str, same: bool) -> None:
+    plain = lab_software._without_words(b"def f(x):\n    return 2 * x\n")
+    assert (lab_software._without_words(text.encode()) == plain) == same
+
+
 def test_code_edited_after_it_was_loaded_records_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -263,6 +311,8 @@ def test_a_folder_of_release_0_1_is_read_with_its_name(
         main(["export", str(tmp_path), "--to", str(tmp_path / "rows.csv"), "--software", "0.1.0"])
     assert stop.value.code == 0
     assert len(load(tmp_path, software="0.1.0").frame) == 8
+    with pytest.raises(StoreError, match=r"; software='0\.1\.0' takes those, software='all' takes all"):
+        seqlaw.export(tmp_path, tmp_path / "rows.csv")
 
 
 def test_ranges_of_a_teachers_numbers(tmp_path: Path) -> None:
@@ -356,7 +406,7 @@ def test_what_a_users_task_reaches_counts(tmp_path: Path, copy: Path, kind: str)
 
     assert [done(), done()] == ["1", "0"]
     file = copy / f"{edited}.py"
-    file.write_text(file.read_text().replace("K = 1.0", "K = 9.0") + "\n# edited\n")
+    file.write_text(file.read_text().replace("K = 1.0", "K = 9.0") + "\nEDITED = True\n")
     assert [done(), done()] == ["1", "0"]
 
 

@@ -51,11 +51,32 @@ def regime_words(regime: Regime) -> str:
             "II": "; alpha - 2r <= theta < alpha as in Regime II",
         }
         seems = "" if regime.undecided else like.get(regime.name, "")
-        return f"No regime: the theorem's assumptions fail ({', '.join(regime.fails)}){seems}"
+        return (
+            f"No regime: the theorem's assumptions fail ({', '.join(map(what_fails, regime.fails))}){seems}"
+        )
     if regime.undecided:
         return f"Regime undecided: {_shares(regime.probabilities)}"
     certainty = "" if regime.probability is None else f" (probability {regime.probability:.2f})"
     return f"Regime {regime.name}{certainty}"
+
+
+def what_fails(f: Flag) -> str:
+    """The assumption of the theorem that does not hold, in a few words."""
+    if f.code in _FAILS:
+        return _FAILS[f.code]
+    if f.code == "not-a-power-law":
+        return f"no power law for {f['exponent']}"
+    if f["of"] == "r":
+        return "r <= 0" if f["got"] <= 0 else "2r >= 1"
+    return {"decay": "r next to 0", "smoothing": "theta < alpha - 2r"}.get(f["of"], f"{f['of']} <= 1")
+
+
+_FAILS = {
+    "same-start": "no initial spectrum",
+    "no-dynamics": "no dynamics",
+    "unit-root": "unit root",
+    "non-commuting": "transition and covariance do not commute",
+}
 
 
 def _shares(probabilities: Mapping[str, float]) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 
 from seqlaw.answers.answer import Answer, fields_of
 from seqlaw.answers.blocks import Block, Sentence, Table
-from seqlaw.answers.findings import CHECKS, LOOKS, data_words, regime_words, why_void
+from seqlaw.answers.findings import CHECKS, LOOKS, data_words, regime_words, what_fails, why_void
 from seqlaw.answers.style import MARKERS, SERIES, tidy
 from seqlaw.answers.symbols import signs
 from seqlaw.answers.words import Side, sentences
@@ -62,7 +62,7 @@ class Measurement(Answer, records.Measurement):
             "states": self.P,
             "D": self.D,
             **{name: getattr(self, name) for name in NUMBERS},
-            "regime": self.regime,
+            "regime": {**vars(self.regime), "fails": list(map(what_fails, self.regime.fails))},
             "fit": {"window": self.window, "r2": self.r2, "band": self.band, "line": lines},
             "features": self.seen,
             "reliable": self.reliable,

@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 from seqlaw.answers.answer import Answer, fields_of
 from seqlaw.answers.blocks import Block, Sentence, Table
 from seqlaw.answers.risk import parameters
-from seqlaw.answers.words import Side, describe_teacher, number, regime_words
+from seqlaw.answers.words import Side, describe_teacher, regime_words
+from seqlaw.model.amount import amount
 from seqlaw.model.setting import Setting
 from seqlaw.rungs import rates as theorem
 
@@ -82,7 +83,7 @@ _HOLDS = {True: "yes", False: "NO", None: "?"}
 
 
 def _short(value: float | None) -> str:
-    return "" if value is None else number(float(f"{value:.4g}"))
+    return "" if value is None else amount(value, 4)
 
 
 def rates(setting: Setting) -> Rates:

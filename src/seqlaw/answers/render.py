@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from html import escape
 
 from seqlaw.answers.blocks import Block, Flagged, Note, Sentence, Table
-from seqlaw.answers.words import REMARKS, Side, number, sentence
+from seqlaw.answers.words import REMARKS, Side, sentence
+from seqlaw.model.amount import amount
 
 WIDTH = 100
 """Columns that a person's output keeps to."""
@@ -58,7 +59,7 @@ def _table(block: Table) -> str:
     from rich.table import Table as RichTable
 
     table = RichTable(box=SIMPLE, show_header=bool(block.header))
-    texts = [[number(cell) for cell in row] for row in block.rows]
+    texts = [[amount(cell, 5) for cell in row] for row in block.rows]
     for k in range(max(map(len, texts), default=0)):
         name = block.header[k] if k < len(block.header) else ""
         # rich would cut a word that is longer than its column: none is.
@@ -91,7 +92,7 @@ def _html(block: Block) -> str:
         case Table():
             head = "".join(f"<th>{escape(name)}</th>" for name in block.header)
             rows = "".join(
-                "<tr>" + "".join(f"<td>{escape(number(cell))}</td>" for cell in row) + "</tr>"
+                "<tr>" + "".join(f"<td>{escape(amount(cell, 5))}</td>" for cell in row) + "</tr>"
                 for row in block.rows
             )
             title = f"<p>{escape(block.title)}</p>" if block.title else ""

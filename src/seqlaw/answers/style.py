@@ -27,7 +27,7 @@ def new_figure(width: float, height: float, rows: int = 1, columns: int = 1) -> 
         from matplotlib import figure as figures
         from matplotlib.backends.backend_agg import FigureCanvasAgg
     except ImportError:
-        raise MissingLibrary(f"--plot {needs('matplotlib', 'plot')}") from None
+        raise MissingLibrary(f"a picture {needs('matplotlib', 'plot')}") from None
     figure = figures.Figure(figsize=(width, height), layout="constrained", dpi=160)
     FigureCanvasAgg(figure)
     return figure, figure.subplots(rows, columns, squeeze=False)

@@ -1,4 +1,4 @@
-"""The one place where flags become sentences, and numbers are written for people.
+"""The one place where flags become sentences.
 
 A reader on the command line is told options, one in Python names: `Side` says who reads.
 """
@@ -6,11 +6,8 @@ A reader on the command line is told options, one in Python names: `Side` says w
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal
-
-import numpy as np
+from typing import Literal
 
 from seqlaw.model.amount import amount
 from seqlaw.model.assumptions import setting_flags
@@ -20,13 +17,6 @@ from seqlaw.model.teacher import PRESETS, Modes, Teacher
 from seqlaw.rungs.terms import FEWEST_TOKENS
 
 Side = Literal["cli", "python"]
-
-
-def number(value: Any) -> str:
-    """Five significant digits, large ones as 1.5e9; whole numbers as they are."""
-    if isinstance(value, (float, np.floating)):
-        return re.sub(r"e\+0*", "e", f"{value:.5g}")
-    return str(value)
 
 
 def sentence(flag: Flag, side: Side) -> str:
@@ -65,7 +55,7 @@ def _places(where: Where | None) -> str:
 
 
 def _numbers(flag: Flag) -> str:
-    return ", ".join(f"{name} = {number(value)}" for name, value in flag.numbers) or "raised"
+    return ", ".join(f"{name} = {amount(value, 5)}" for name, value in flag.numbers) or "raised"
 
 
 def _broken(flag: Flag, side: Side) -> str:
@@ -74,17 +64,12 @@ def _broken(flag: Flag, side: Side) -> str:
     needs = {
         "transitions": "a_j > 0, got a zero or negative transition",
         "innovations": "sigma_xi,j > 0, got a mode without innovation",
-        "r": "0 < 2r < 1, got r = {got:g}",
-        "alpha": "alpha > 1, got {got:g}",
-        "theta": "theta > 1, got {got:g}",
-        "smoothing": "theta >= alpha - 2r = {least:g}, got {got:g}",
-        "R": "R >~ 1, got R = {got:g}",
-        # What measured exponents were found to be.
-        "alpha <= 1": "alpha > 1, got {got:.3g}",
-        "theta <= 1": "theta > 1, got {got:.3g}",
-        "theta < alpha - 2r": "theta >= alpha - 2r",
-        **dict.fromkeys(("r <= 0", "2r >= 1"), "0 < 2r < 1, got r = {got:.3g}"),
-        "r next to 0": "r > 0, got r = {got:.2g}: all transitions are nearly the same",
+        "r": "0 < 2r < 1, got r = {got:.5g}",
+        "decay": "r > 0, got r = {got:.2g}: all transitions are nearly the same",
+        "alpha": "alpha > 1, got {got:.5g}",
+        "theta": "theta > 1, got {got:.5g}",
+        "smoothing": "theta >= alpha - 2r" + " = {least:.5g}, got {got:.5g}" * ("least" in numbers),
+        "R": "R >~ 1, got R = {got:.5g}",
     }
     if numbers.get("of") not in needs:
         return _numbers(flag)
@@ -180,9 +165,8 @@ def regime_words(setting: Setting) -> str:
 def sizes_words(setting: Setting, without: Sequence[str] = ()) -> str:
     """The sizes that are not varied."""
     text = " ".join(f"{name}={amount(getattr(setting, name))}" for name in "MNPd" if name not in without)
-    horizon = setting.schedule.horizon
-    R = amount(horizon) if horizon == int(horizon) else number(horizon)
-    return text if "R" in without else f"{text}, {amount(setting.schedule.L)} steps (R={R})"
+    L, R = amount(setting.schedule.L), amount(setting.schedule.horizon, 5)
+    return text if "R" in without else f"{text}, {L} steps (R={R})"
 
 
 def tested_words(eval_length: int | None) -> str:

@@ -11,7 +11,6 @@ from typing import Annotated, Any
 
 import typer
 
-from seqlaw.answers.words import number
 from seqlaw.cli.options import Jobs, Json, jobs_or_all
 from seqlaw.cli.output import print_flags, print_json, print_table, print_text
 from seqlaw.cli.progress import work_bar
@@ -29,6 +28,7 @@ from seqlaw.sweeping.file import OWN, load_sweep
 from seqlaw.sweeping.run import load
 from seqlaw.sweeping.run import sweep as run_sweep
 
+OPTION = "--software {}"
 Software = Annotated[
     str | None,
     typer.Option(help="Rows of other software than this, as the folder names it, or `all`.", metavar="NAME"),
@@ -149,6 +149,7 @@ def export(
     Example: seqlaw export results --to rows.parquet
     """
     rows = load(folder, software=software)
+    rows.require_rows(OPTION)
     count = export_table(rows, to)
     _say_what_is_left(rows)
     if json:
@@ -164,7 +165,7 @@ def export(
 
 def _say_what_is_left(rows: Table) -> None:
     """On standard error: whether every task that was asked for has rows, and what other code recorded."""
-    for line in filter(None, (rows.missing, rows.left_out)):
+    for line in filter(None, (rows.missing, rows.left_out(OPTION))):
         print(f"seqlaw: {line}", file=sys.stderr)
 
 
@@ -240,7 +241,7 @@ def _table(file: str, software: str | None) -> Any:
     """The rows of a file or a folder, as a DataFrame."""
     if Path(file).is_dir():
         found = load(file, software=software)
-        found.require_rows()
+        found.require_rows(OPTION)
         _say_what_is_left(found)
         return found.frame
     if software is not None:
@@ -276,9 +277,10 @@ def _names(rows: Any) -> str:
 
 
 def _some(values: Any, most: int = 8) -> str:
-    """The values of a column, the first few of them."""
+    """The values of a column, the first few of them, as `--where` takes them."""
     known = sorted(values.dropna().unique().tolist(), key=lambda value: (isinstance(value, str), value))
-    return ", ".join(map(number, known[:most])) + (", …" if len(known) > most else "")
+    texts = [str(value).removesuffix(".0") for value in known[:most]]
+    return ", ".join(texts) + (", …" if len(known) > most else "")
 
 
 def _window(text: str | None) -> tuple[float, float] | None:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from seqlaw.lab.run import Summary
+from seqlaw.model.amount import amount
 
 PRIOR = 0.05
 """The share of the work that an estimate made beforehand weighs as much as."""
@@ -34,8 +35,8 @@ def duration(seconds: float) -> str:
     """About how long, in the unit that suits it."""
     for unit, length in (("days", 86400), ("h", 3600), ("min", 60)):
         if seconds >= 2 * length:
-            return f"{seconds / length:.0f} {unit}"
-    return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
+            return f"{amount(round(seconds / length))} {unit}"
+    return f"{amount(seconds, 2)} s"
 
 
 Draw = Callable[[float | None, str, Callable[[], str]], None]

@@ -2,8 +2,8 @@
 
 A changed formula must never return an old number, so the fingerprint is of the source itself: the module of a
 task's function, and all that it imports of its own package, of seqlaw and of the user's other files (not of
-the libraries). Comments count too: a task run once too often costs little. A wheel, a checkout and an
-editable installation of the same files have the same fingerprint. Nothing is imported to read it.
+the libraries), without comments and docstrings. A wheel, a checkout and an editable installation of the same
+files have the same fingerprint. Nothing is imported to read it.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ import ast
 import functools
 import hashlib
 import importlib.util
+import io
 import os
 import site
 import struct
 import sys
 import sysconfig
+import tokenize
 from collections.abc import Callable, Iterable, Iterator
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -141,6 +143,7 @@ def _sources(module: str) -> dict[str, bytes]:
         left += [name.rpartition(".")[0]] if "." in name else []
         if spec.origin.endswith(".py"):
             left += _imported(spec, found[name])
+            found[name] = _without_words(found[name])
     return found
 
 
@@ -182,6 +185,25 @@ def _text(spec: ModuleSpec) -> bytes:
     if path.exists():  # not inside a zip
         _read[path] = (spec.name, path.stat().st_mtime)
     return text.replace(b"\r\n", b"\n")
+
+
+def _without_words(source: bytes) -> bytes:
+    """A source without comments and docstrings, cut out of the text: trees differ between Pythons."""
+    lines = source.split(b"\n")
+    texts = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Expr))
+    cuts = [
+        (one.lineno, one.col_offset, one.end_lineno or 0, one.end_col_offset or 0)
+        for one in texts
+        if isinstance(one.value, ast.Constant) and isinstance(one.value.value, str)
+    ]
+    for token in tokenize.tokenize(io.BytesIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            row, before = token.start[0], len(lines[token.start[0] - 1].decode()[: token.start[1]].encode())
+            cuts.append((row, before, row, len(lines[row - 1])))
+    for row, start, last, end in sorted(cuts, reverse=True):
+        left = lines[row - 1][:start].rstrip() + lines[last - 1][end:]
+        lines[row - 1 : last] = [left] if left else []
+    return b"\n".join(lines)
 
 
 def _imported(spec: ModuleSpec, source: bytes) -> Iterator[str]:

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 SPARSE = 4
 """A grid with this many times more cells than rows is no grid: the rows then lie along one dimension."""
 
+OPTION = "software={!r}"
+"""How a reader in Python asks for the rows of other software."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
@@ -48,31 +51,30 @@ class Table:
         if asked is None or asked.finished == asked.tasks:
             return ""
         failed = f", {asked.failed} failed" if asked.failed else ""
-        again = f"with: {asked.resume}" if asked.resume else "by the same command"
+        again = f"with: {asked.resume}" if asked.resume else "by the same call"
         how = f"resume {again}"
         if asked.finished + asked.failed == asked.tasks:
-            how = f"try them again {again}{' --retry-failed' if asked.resume else ''}"
+            how = f"try them again {again}{' --retry-failed' if asked.resume else ' with retry_failed=True'}"
         return f"{asked.finished} of {asked.tasks} tasks finished{failed}; {how}"
 
-    def require_rows(self) -> None:
+    def require_rows(self, option: str = OPTION) -> None:
         """Refuse a table without rows: say what else there is, or how to get some."""
         if not self.frame.empty:
             return
         if self.others:
-            raise StoreError(f"no rows of this code: {self.left_out}")
+            raise StoreError(f"no rows of this code: {self.left_out(option)}")
         raise StoreError(f"no rows yet: {self.missing or 'run the sweep again to get some'}")
 
-    @property
-    def left_out(self) -> str:
+    def left_out(self, option: str = OPTION) -> str:
         """What the folder holds of other software and how to take it, for people; empty if nothing."""
         if not self.others:
             return ""
         names = ", ".join(f"{count} task{'s' * (count > 1)} of {name}" for name, count in self.others.items())
         lost = f", which need{'s' * (len(self.lost) == 1)} {' and '.join(self.lost)}, not found from here"
-        first = next(iter(self.others))
+        first, every = (option.format(name) for name in (next(iter(self.others)), "all"))
         return (
             f"{names} {'is' if sum(self.others.values()) == 1 else 'are'} left out"
-            f"{lost if self.lost else ''}; --software {first} takes those, --software all takes all"
+            f"{lost if self.lost else ''}; {first} takes those, {every} takes all"
         )
 
     @property

@@ -1,15 +1,18 @@
-"""How counts are written for people."""
+"""The one way a number is written for people."""
 
 from __future__ import annotations
 
-import math
+from typing import Any
+
+import numpy as np
 
 
-def amount(value: float) -> str:
-    """352,336 in full, whole; 1.25e12 where nobody reads the digits, 0.31 where less than one is meant."""
-    if value == math.inf:
-        return "inf"
-    if 1 <= value < 1e9 or value == 0:
+def amount(value: Any, digits: int | None = None) -> str:
+    """A count whole, what is none to `digits` digits: 352,336, 0.31234; 1.25e12 where nobody reads them."""
+    numeric = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+    if not numeric:
+        return str(value)
+    text = f"{value:,.{digits or 3}g}"
+    if 1 <= value < 1e9 if digits is None else "e+" in text and abs(value) < 1e6:
         return f"{value:,.0f}"
-    digits, _, power = f"{value:.3g}".partition("e")
-    return digits + (f"e{int(power)}" if power else "")
+    return text.replace("e+0", "e").replace("e+", "e")

@@ -88,7 +88,7 @@ class Setting:
         if isinstance(self.teacher, Modes):
             return self.teacher
         if self.d is None or self.d == math.inf:
-            raise InputError("d", "must be finite on this rung (only `equivalent` takes inf)", self.d)
+            raise InputError("d", "must be finite where modes are taken one by one", self.d)
         return self.teacher.modes(int(self.d))
 
 

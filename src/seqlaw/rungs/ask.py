@@ -66,7 +66,7 @@ def spaced(axis: str, low: float, high: float, points: int) -> list[float]:
     """Values from low to high, evenly spaced in the logarithm; whole and distinct for M, N and P."""
     whole("points", points, least=2, most=10_000)
     if not 0 < low < high < math.inf:
-        raise InputError("from", "must be positive and below --to", f"{low:g}, {high:g}")
+        raise InputError("from", "must be positive and below the end of the range", f"{low:g}, {high:g}")
     values = np.geomspace(float(low), float(high), points)
     if axis == "R":
         return [float(value) for value in values]

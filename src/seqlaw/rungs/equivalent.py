@@ -71,10 +71,6 @@ class Equivalent(Rung):
 
     name: ClassVar[str] = "equivalent"
     infinite: ClassVar[bool] = True
-    opening: ClassVar[str] = "Nothing was sampled: every number is a deterministic equivalent."
-    solid: ClassVar[str] = "Solid: deterministic equivalent."
-    key: ClassVar[str] = "equivalent rung, nothing sampled"
-    dashes: ClassVar[tuple[int, tuple[float, ...]]] = (0, (5, 1.5, 1, 1.5))
 
     def risks(
         self, settings: Sequence[Setting], draws: Draws, *, progress: Progress | None = None

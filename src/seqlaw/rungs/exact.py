@@ -96,12 +96,6 @@ class Exact(Rung):
     draws: ClassVar[tuple[str, ...]] = ("sketches",)
     population: ClassVar[bool] = True
     expectation: ClassVar[str] = "exact"
-    opening: ClassVar[str] = (
-        "No trajectory was sampled: variances are expectations in closed form for each sketch."
-    )
-    solid: ClassVar[str] = "Solid: averaged over the sketches, and in closed form over the trajectories."
-    key: ClassVar[str] = "exact rung, mean over sketches"
-    dashes: ClassVar[tuple[int, tuple[float, ...]]] = (0, (9, 2.5))
 
     def risks(
         self, settings: Sequence[Setting], draws: Draws, *, progress: Progress | None = None

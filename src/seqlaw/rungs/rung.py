@@ -81,14 +81,6 @@ class Rung(ABC):
     """Whether approximation and bias are averages over sketches that need no data."""
     expectation: ClassVar[str] = "equivalent"
     """The rung that has its expectation over the data: where the finite-filter guide comes from."""
-    opening: ClassVar[str] = ""
-    """A sentence about all numbers of a page; made from the name where empty, as those below."""
-    solid: ClassVar[str] = ""
-    """What a solid line of it is, in a caption …"""
-    key: ClassVar[str] = ""
-    """… and in the key of a figure."""
-    dashes: ClassVar[tuple[int, tuple[float, ...]]] = (0, (2, 1, 2, 3))
-    """Of its line where it is laid over another rung's figure (matplotlib's offset and pattern)."""
 
     @abstractmethod
     def risks(
@@ -116,5 +108,11 @@ class Rung(ABC):
     def refuses(self, setting: Setting) -> InputError | None:
         """Why it cannot answer at a setting; None where it can."""
         if setting.d == math.inf and not self.infinite:
-            return InputError("d", "must be finite on this rung (only `equivalent` takes inf)", setting.d)
+            return finite_only("d")
         return None
+
+
+def finite_only(field: str) -> InputError:
+    """The refusal of d = inf, with the rungs that take it."""
+    takes = " and ".join(kind.name for kind in Rung.__subclasses__() if kind.infinite)
+    return InputError(field, f"must be finite on this rung (for inf: {takes})", math.inf)

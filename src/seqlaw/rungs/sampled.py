@@ -94,12 +94,6 @@ class Sampled(Rung):
     draws: ClassVar[tuple[str, ...]] = ("sketches", "repetitions")
     population: ClassVar[bool] = True
     expectation: ClassVar[str] = "exact"
-    opening: ClassVar[str] = (
-        "Variances come from sampled data sets, approximation and bias from sampled sketches."
-    )
-    solid: ClassVar[str] = "Solid: measured, averaged over the sketches."
-    key: ClassVar[str] = "measured, mean over sketches"
-    dashes: ClassVar[tuple[int, tuple[float, ...]]] = (0, (1, 1))
 
     def risks(
         self, settings: Sequence[Setting], draws: Draws, *, progress: Progress | None = None

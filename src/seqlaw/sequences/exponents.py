@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from seqlaw.model.checks import Array
+from seqlaw.model.flags import Flag
 from seqlaw.model.randomness import generator
 from seqlaw.model.teacher import Teacher
 from seqlaw.sequences.powerlaw import LEAST_POINTS, Line, Window, fit_line, windows
@@ -243,8 +244,8 @@ class Regime:
     """Of "I", "II" and "outside"; empty where nothing could be drawn."""
     applies: bool = False
     """Whether there is a regime to name and no assumption of the theorem fails."""
-    fails: tuple[str, ...] = ()
-    """The assumptions that fail, such as "alpha <= 1"."""
+    fails: tuple[Flag, ...] = ()
+    """The flags of the assumptions that fail."""
 
     @property
     def undecided(self) -> bool:

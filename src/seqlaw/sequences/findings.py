@@ -46,15 +46,8 @@ VOID = (
     "unit-root",
 )
 """Codes that leave nothing to predict from."""
-FAILS = {
-    "same-start": "no initial spectrum",
-    "no-dynamics": "no dynamics",
-    "unit-root": "unit root",
-    "non-commuting": "transition and covariance do not commute",
-    "not-a-power-law": "no power law for {exponent}",
-    **dict.fromkeys(ASSUMPTIONS, "{of}"),
-}
-"""Code → the name of the assumption of the theorem that does not hold, from the flag's numbers."""
+FAILS = ("same-start", "no-dynamics", "unit-root", "non-commuting", "not-a-power-law", *ASSUMPTIONS)
+"""Codes of what the theorem assumes and does not hold."""
 
 
 def is_reliable(flags: Iterable[Flag]) -> bool:
@@ -67,10 +60,9 @@ def void(flags: Iterable[Flag]) -> tuple[Flag, ...]:
     return tuple(each for each in flags if each.code in VOID)
 
 
-def failing(flags: Iterable[Flag]) -> tuple[str, ...]:
-    """The assumptions of the theorem that do not hold, each once."""
-    found = (FAILS[each.code].format(**dict(each.numbers)) for each in flags if each.code in FAILS)
-    return tuple(dict.fromkeys(found))
+def failing(flags: Iterable[Flag]) -> tuple[Flag, ...]:
+    """The flags of assumptions of the theorem that do not hold."""
+    return tuple(each for each in flags if each.code in FAILS)
 
 
 def has_dynamics(tally: Tally, spectra: Spectra) -> bool:
@@ -215,18 +207,16 @@ def _fits(fitted: Fit, numbers: Mapping[str, Estimate]) -> Iterator[Flag]:
 
 
 def _assumptions(numbers: Mapping[str, Estimate], regime: Regime) -> Iterator[Flag]:
-    """Here `of` is what was found, where the theorem needs otherwise."""
     broken = []
     for exponent in ("alpha", "theta"):
         value = numbers[exponent].value
         if value is not None and value <= 1:
-            broken.append(flag("assumption-2", of=f"{exponent} <= 1", got=value))
+            broken.append(flag("assumption-2", of=exponent, got=value))
     r = numbers["r"].value
     if r is not None and (r < LEAST_R or 2 * r >= 1):
-        of = "r <= 0" if r <= 0 else "2r >= 1" if 2 * r >= 1 else "r next to 0"
-        broken.append(flag("assumption-1", of=of, got=r))
+        broken.append(flag("assumption-1", of="r" if r <= 0 or 2 * r >= 1 else "decay", got=r))
     yield from broken
     if regime.undecided and not broken:  # where the theorem fails there is no regime to decide on
         yield flag("uncertain", of="regime", **regime.probabilities)
     elif regime.name == "outside" and not regime.undecided:
-        yield flag("assumption-2", of="theta < alpha - 2r")
+        yield flag("assumption-2", of="smoothing")

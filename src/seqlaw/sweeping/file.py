@@ -18,6 +18,7 @@ from seqlaw.model.extension import IMPORT_PATH
 from seqlaw.model.schedule import Schedule
 from seqlaw.model.teacher import LONGEST, PRESETS, Teacher
 from seqlaw.rungs.ask import rung_name, rung_of
+from seqlaw.rungs.rung import finite_only
 from seqlaw.sweeping.codec import LATER, schedule_columns
 
 _STRICT = {"extra": "forbid"}  # to pydantic, which reads the dataclasses: an unknown field is an error
@@ -117,7 +118,7 @@ class Sweep:
         checked = [P if P == OWN else whole("eval_lengths", P, most=LONGEST) for P in lengths]
         object.__setattr__(self, "eval_lengths", checked)
         if math.inf in self.sizes.d and not rung.infinite:
-            raise InputError("sizes.d", "must be finite on this rung (only `equivalent` takes inf)", math.inf)
+            raise finite_only("sizes.d")
         teachers = [one for place, source in enumerate(self.teachers) for one in _teachers(place, source)]
         object.__setattr__(self, "teachers", teachers)
         _ = self.tasks  # a zip of unequal lengths, an M above d or a schedule without room show up here

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from seqlaw.answers.rungs import caption_of
 from seqlaw.fit import fit_power_law
 from seqlaw.model.checks import InputError, needs
 from seqlaw.paper.experiments.panels import Panel, paper_panels, quick_panels, select
@@ -37,7 +38,7 @@ def panels(folder: str | None = None) -> dict[str, Any]:
         chosen = list(paper_panels().values())
         how: dict[str, Any] = {"rung": "equivalent"}
         rows = [row for task in tasks(chosen, ["equivalent"]) for row in panel_rows(task, 0)]
-        source, folder = "equivalent rung, nothing sampled", "results/equivalent"
+        source, folder = caption_of("equivalent").key, "results/equivalent"
     else:
         path = check_results(folder)
         chosen, how, rows = _recorded(path)
@@ -47,7 +48,7 @@ def panels(folder: str | None = None) -> dict[str, Any]:
     series = {rung: measured(rows, chosen, rung) for rung in (how["rung"], *overlays)}
     return {
         "source": source,
-        "overlay": overlays,
+        "overlay": {rung: _line(rung) for rung in overlays},
         "panels": [
             {
                 "regime": panel.regime,
@@ -62,6 +63,12 @@ def panels(folder: str | None = None) -> dict[str, Any]:
         "copy": _copies(folder, how),
         "flags": [],
     }
+
+
+def _line(rung: str) -> dict[str, str]:
+    """How a rung laid over these is drawn, in Plotly's pixels and in words."""
+    caption = caption_of(rung)
+    return {"dash": ",".join(f"{1.6 * one:g}px" for one in caption.dashes), "words": caption.dashed}
 
 
 def _copies(folder: str, how: dict[str, Any]) -> dict[str, str]:

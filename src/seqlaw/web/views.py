@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -44,9 +45,8 @@ _SAMPLED_SECONDS = 120.0
 def to_json(answer: Answer) -> bytes:
     """The answer as JSON; what is not finite becomes null and a flag."""
     lost: list[Flag] = []
-    body = plain(answer, "", lost)
-    # d = inf is an input, and a condition may ask for "above zero": no news for the reader.
-    lost = [one for one in lost if not one["field"].endswith(".d") and not one["field"].startswith("badge.")]
+    # A condition of the badge may ask for "above zero": no news for the reader.
+    body = {name: plain(part, name, [] if name == "badge" else lost) for name, part in answer.items()}
     if lost:
         body["flags"] = [*body.get("flags", []), *_counted(lost)]
     return json.dumps(body, allow_nan=False, separators=(",", ":")).encode()
@@ -106,7 +106,7 @@ def spectrum(body: Question, progress: Progress) -> Answer:
             _number("P_R", "R^(1−θ/α): where bias stops depending on P", orders.get("P_R"), "order only"),
             _number(
                 "learned", "dimensions that training has learned", point.diagnostics["learned_dimensions"],
-                f"relative error about 1/M = {1 / setting.M:.2g}",
+                point.accuracy["approx"],
             ),
         ],
         "copy": copy_spectrum(setting, points=_SPECTRUM_POINTS, last=int(found.j[-1]), orders=bool(orders)),
@@ -155,7 +155,8 @@ def sampled(body: SampledBody, progress: Progress) -> Answer:
 
 
 def _shown(found: Curve) -> Answer:
-    return {"along": found.along, "rung": found.rung, "rows": found.points, **_flags(found.flagged())}
+    rows = [_known(row) for row in found.points]
+    return {"along": found.along, "rung": found.rung, "rows": rows, **_flags(found.flagged())}
 
 
 def _flags(flags: Sequence[Flag]) -> Answer:
@@ -223,6 +224,11 @@ VIEWS: dict[str, Callable[[Any, Progress], Answer]] = {
     "plan": planner,
     "panels": six_panels,
 }
+
+
+def _known(row: Answer) -> Answer:
+    """d = inf, an input, as the null that JSON has for it, without a flag."""
+    return row | {"d": None if row["d"] == math.inf else row["d"]}
 
 
 def _number(name: str, meaning: str, value: float | None, accuracy: str) -> Answer:

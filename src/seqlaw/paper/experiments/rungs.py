@@ -40,18 +40,6 @@ class Role:
         """Its slopes scatter as the paper's do: a difference of the two then has the spread of two runs."""
         return self.repetitions or isinstance(self.rung, SketchesOnly)
 
-    @property
-    def opening(self) -> str:
-        return self.rung.opening or f"Every number is the {self.rung.name} rung's."
-
-    @property
-    def solid(self) -> str:
-        return self.rung.solid or f"Solid: {self.rung.name} rung."
-
-    @property
-    def key(self) -> str:
-        return self.rung.key or f"{self.rung.name} rung"
-
     def rows(self, quantity: str) -> str:
         """Which rows give a quantity: approximation and bias are averages over sketches and need no data."""
         return POPULATION if self.rung.population and quantity != "variance" else self.name

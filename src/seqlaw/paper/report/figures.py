@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from seqlaw.answers.rungs import caption_of
 from seqlaw.answers.style import COLOURS, MARKERS, SERIES, few_ticks, new_figure, save, tidy
 from seqlaw.model.checks import Array
 from seqlaw.paper.experiments.checks import NoiseCheck, ScheduleCurve
 from seqlaw.paper.experiments.panels import QUANTITIES, Panel, size
-from seqlaw.paper.experiments.rungs import role
 from seqlaw.paper.experiments.slopes import Measured
 from seqlaw.planning.tradeoff import OWN, Tradeoff
 
@@ -54,7 +54,7 @@ def draw_panel(
     _panel(place, panel, [one for one in series if one.panel is panel])
     for overlay in overlays:
         for k, one in enumerate(o for o in overlay if o.panel.name == panel.name):
-            colour, dashes = _colour(panel, k), role(one.curve.rung).rung.dashes
+            colour, dashes = _colour(panel, k), _dashes(one.curve.rung)
             place.plot(one.relative_x, one.curve.y, color=colour, linestyle=dashes, linewidth=1, zorder=1)
     entries = sorted(
         zip(*place.get_legend_handles_labels(), strict=True),
@@ -182,16 +182,20 @@ def _key(figure: Figure, rung: str, overlays: Sequence[str]) -> None:
     from matplotlib.lines import Line2D
 
     lines = [
-        Line2D([], [], color="0.2", marker="o", markersize=3.4, linewidth=1.3, label=role(rung).key),
+        Line2D([], [], color="0.2", marker="o", markersize=3.4, linewidth=1.3, label=caption_of(rung).key),
         Line2D([], [], color="0.2", linestyle=DASHES, linewidth=1.0, label="the paper's guide"),
         *(
-            Line2D([], [], color="0.2", linestyle=role(name).rung.dashes, linewidth=1.0, label=f"{name} rung")
+            Line2D([], [], color="0.2", linestyle=_dashes(name), linewidth=1.0, label=f"{name} rung")
             for name in overlays
         ),
     ]
     figure.legend(
         handles=lines, loc="lower center", ncols=len(lines), handlelength=4, frameon=False, fontsize=FONT
     )
+
+
+def _dashes(rung: str) -> tuple[int, tuple[float, ...]]:
+    return 0, caption_of(rung).dashes
 
 
 def save_all(figure: Figure, folder: Path, name: str) -> list[Path]:

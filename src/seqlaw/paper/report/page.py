@@ -7,6 +7,7 @@ from base64 import b64encode
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from seqlaw.answers.rungs import caption_of
 from seqlaw.paper.experiments import checks
 from seqlaw.paper.experiments.guides import FORMULAS
 from seqlaw.paper.experiments.panels import GAMMA, QUANTITIES
@@ -72,6 +73,7 @@ def page(result: Reproduction, figure: bytes) -> str:
     return template.render(
         result=result,
         role=role(result.rung),
+        caption=caption_of(result.rung),
         letters=[f"({panel.name})" for panel in result.panels],
         headline=headline(result),
         gamma=GAMMA,

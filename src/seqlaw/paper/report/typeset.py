@@ -6,6 +6,7 @@ import re
 from html import escape, unescape
 
 from seqlaw.answers.symbols import signs
+from seqlaw.model.amount import amount
 
 _ITALIC = r"<i>\g<0></i>"
 _STEPS = tuple(
@@ -44,9 +45,5 @@ def typeset_html(html: str) -> str:
 
 def span(low: float, high: float) -> str:
     """A range of numbers, or the one number that it is."""
-    texts = _short(low), _short(high)
+    texts = amount(low, 2), amount(high, 2)
     return texts[0] if texts[0] == texts[1] else f"{texts[0]}–{texts[1]}"
-
-
-def _short(value: float) -> str:
-    return f"{value:.2g}" if abs(value) < 10 else f"{value:.0f}" if abs(value) < 1000 else f"{value:,.0f}"

@@ -96,11 +96,11 @@ function drawRuler({ theta, alpha, edge, regime, covered }) {
   const apart = at(alpha) - at(edge) > 40;
   svg.replaceChildren(
     ...parts,
-    ...(apart ? [make("text", { x: at(edge), y: 40, "text-anchor": "middle" }, "α−2r")] : []),
-    make("text", { x: at(alpha), y: 40, "text-anchor": "middle" }, "α"),
+    ...(apart ? [make("text", { x: at(edge), y: 40, "text-anchor": "middle" }, pretty("alpha") + "−2r")] : []),
+    make("text", { x: at(alpha), y: 40, "text-anchor": "middle" }, pretty("alpha")),
     make("circle", { cx: at(theta), cy: 22, r: 6, fill: covered ? { I: "#0072b2", II: "#b8540a" }[regime] : "#8a1c3c", stroke: "#fff", "stroke-width": 2 }),
     make("text", { x: at(theta), y: 11, "text-anchor": "middle", class: "here" }, "θ"));
-  svg.setAttribute("aria-label", `θ = ${theta}, α = ${alpha}, α − 2r = ${number(edge)}`);
+  svg.setAttribute("aria-label", pretty(`theta = ${theta}, alpha = ${alpha}, alpha − 2r = ${number(edge)}`));
 }
 
 // ---- the numbers of each view ------------------------------------------------------------------------------

@@ -96,7 +96,7 @@ export function spectrum(answer, state, narrow) {
     narrow);
   out.shapes = [];
   out.annotations = [];
-  const marks = [["m_P", "m<sub>P</sub>", "#8a5a00", "dash"], ["kappa", "κ", "#7a3b69", "dot"], ["M", "M", "#5b6b7a", "dashdot"]];
+  const marks = [["m_P", "m<sub>P</sub>", "#8a5a00", "dash"], ["kappa", pretty("kappa"), "#7a3b69", "dot"], ["M", "M", "#5b6b7a", "dashdot"]];
   marks.filter(([name]) => answer.marks[name] >= 1 && answer.marks[name] <= answer.j.at(-1))
     .forEach(([name, label, color, dash], row) => {
       const at = answer.marks[name];
@@ -224,10 +224,8 @@ export function plan(answer, state, narrow) {
 }
 
 // As the report draws them: measured solid, the paper's guides in short black dashes above it, other rungs below.
-const OVERLAYS = { sampled: ["dot", "dotted"], exact: ["14px,5px", "long dashes"], equivalent: ["dashdot", "dash-dotted"] };
 export function panels(answer, state, narrow) {
-  const dashes = (rung) => OVERLAYS[rung] ?? ["longdashdot", "mixed dashes"];
-  const overlays = answer.overlay.map((rung) => `; ${dashes(rung)[1]}: ${rung} rung`).join("");
+  const overlays = Object.entries(answer.overlay).map(([rung, { words }]) => `; ${words}: ${rung} rung`).join("");
   const data = [], out = layout(`The paper's panels. Solid: ${answer.source}; short black dashes: the paper's guides${overlays}`, undefined, undefined, narrow);
   delete out.xaxis; delete out.yaxis;
   out.showlegend = false;
@@ -242,7 +240,7 @@ export function panels(answer, state, narrow) {
     const colour = (i) => (together ? SERIES[1 + i] : COLOURS[panel.quantity]);
     const hover = (one, what = "") => ({ customdata: one.x, hovertemplate: `${what}${one.axis} = %{customdata:.4~g}: %{y:.4~g}<extra></extra>` });
     panel.overlays.forEach((one, i) => data.push({
-      ...line(one.shown, one.y, `${one.rung} rung, ${one.axis}`, colour(i % panel.curves.length), { line: { dash: dashes(one.rung)[0], width: 1.6 } }), ...axes, ...hover(one, `${one.rung} rung, `),
+      ...line(one.shown, one.y, `${one.rung} rung, ${one.axis}`, colour(i % panel.curves.length), { line: { dash: answer.overlay[one.rung].dash, width: 1.6 } }), ...axes, ...hover(one, `${one.rung} rung, `),
     }));
     panel.curves.forEach((one, i) => {
       // N and P lie on each other in Regime I: an open, larger marker lets both be seen.

@@ -1,29 +1,31 @@
 // The controls: a slider and a field for each number, both views of one text in the state.
 
+import { pretty } from "./charts.js";
 import { state } from "./state.js";
 
 const ALL = ["spectrum", "curve", "tradeoff", "plan"];
 const STUDENT = ["spectrum", "curve", "tradeoff"];
-// name → symbol, words, slider's ends; `log` sliders move in equal ratios; `whole` ones stop at integers;
+// name → symbol (the name's own sign where none is given), words, slider's ends; `log` sliders move in equal
+// ratios; `whole` ones stop at integers;
 // `left`/`right` is the text that stands for the slider's end.
 const FIELDS = {
-  alpha: { symbol: "α", words: "innovation exponent", low: 0.5, high: 4, step: 0.01 },
-  theta: { symbol: "θ", words: "initial exponent", low: 0.5, high: 4, step: 0.01 },
-  r: { symbol: "r", words: "transition exponent", low: 0, high: 1, step: 0.01 },
-  rho: { symbol: "ρ", words: "largest transition", low: 0.01, high: 0.99, step: 0.01 },
-  c_xi: { symbol: "c_ξ", words: "innovation scale", low: 1e-4, high: 10, log: true },
-  c_0: { symbol: "c_0", words: "initial scale", low: 1e-4, high: 10, log: true },
-  M: { symbol: "M", words: "width", low: 1, high: 1e5, log: true, whole: true },
-  N: { symbol: "N", words: "trajectories", low: 1, high: 1e9, log: true, whole: true },
-  P: { symbol: "P", words: "length", low: 2, high: 1e6, log: true, whole: true },
-  d: { symbol: "d", words: "latent modes", low: 16, high: 1e6, log: true, whole: true, right: "inf" },
+  alpha: { words: "innovation exponent", low: 0.5, high: 4, step: 0.01 },
+  theta: { words: "initial exponent", low: 0.5, high: 4, step: 0.01 },
+  r: { words: "transition exponent", low: 0, high: 1, step: 0.01 },
+  rho: { words: "largest transition", low: 0.01, high: 0.99, step: 0.01 },
+  c_xi: { words: "innovation scale", low: 1e-4, high: 10, log: true },
+  c_0: { words: "initial scale", low: 1e-4, high: 10, log: true },
+  M: { words: "width", low: 1, high: 1e5, log: true, whole: true },
+  N: { words: "trajectories", low: 1, high: 1e9, log: true, whole: true },
+  P: { words: "length", low: 2, high: 1e6, log: true, whole: true },
+  d: { words: "latent modes", low: 16, high: 1e6, log: true, whole: true, right: "inf" },
   eval_length: {
     symbol: "P′", words: "test length", low: 2, high: 1e6, log: true, whole: true, left: "",
     placeholder: "own: P",
   },
-  L: { symbol: "L", words: "steps", low: 10, high: 1e9, log: true, whole: true },
-  R: { symbol: "R", words: "horizon", low: 1, high: 1e8, log: true },
-  gamma: { symbol: "γ", words: "peak step", low: 1e-3, high: 1, log: true },
+  L: { words: "steps", low: 10, high: 1e9, log: true, whole: true },
+  R: { words: "horizon", low: 1, high: 1e8, log: true },
+  gamma: { words: "peak step", low: 1e-3, high: 1, log: true },
   warmup: { symbol: "", words: "warm-up fraction", low: 0.01, high: 0.9, step: 0.01 },
   decay: { symbol: "", words: "decay fraction", low: 0.01, high: 0.9, step: 0.01 },
   tokens: { symbol: "T", words: "tokens N·P", low: 100, high: 1e12, log: true, whole: true },
@@ -35,7 +37,7 @@ const FIELDS = {
   repetitions: { symbol: "", words: "data sets a sketch", slider: false },
   seed: { symbol: "", words: "seed", slider: false },
 };
-FIELDS.plan_d = FIELDS.d;
+FIELDS.plan_d = { symbol: "d", ...FIELDS.d };
 for (const [size, high] of [["M", 1e6], ["N", 1e12], ["P", 1e9], ["L", 1e12]])
   FIELDS["max_" + size] = {
     symbol: size, words: "at most", low: 2, high, log: true, whole: true, right: "", placeholder: "no limit",
@@ -142,11 +144,12 @@ export function buildControls(place, presets, onInput) {
 
 function makeField(name, onInput) {
   const field = FIELDS[name];
+  const symbol = field.symbol ?? pretty(name);
   const id = "field-" + name;
   const box = element("div", { className: field.wide ? "field wide" : "field" });
   box.dataset.name = name;
   const label = element("label", { htmlFor: id, title: field.words });
-  if (field.symbol) label.append(mathSymbol(field.symbol));
+  if (symbol) label.append(mathSymbol(symbol));
   label.append(element("span", {}, field.words));
   const text = element("input", {
     type: "text", id, name, inputMode: field.wide ? "text" : "decimal", spellcheck: false,
@@ -164,7 +167,7 @@ function makeField(name, onInput) {
   if (field.slider !== false) {
     const step = field.log ? 1 : (STEPS * field.step) / (field.high - field.low); // an arrow key is one step of the number
     slider = element("input", { type: "range", min: 0, max: STEPS, step, name: name + "-slider" });
-    slider.setAttribute("aria-label", `${field.words} ${field.symbol}`.trim());
+    slider.setAttribute("aria-label", `${field.words} ${symbol}`.trim());
     slider.addEventListener("input", () => {
       state[name] = text.value = fromSlider(field, Number(slider.value));
       onInput(true, name);
