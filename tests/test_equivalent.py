@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from seqlaw import PRESETS, WSD, BlockDecay, Constant, Cosine, InputError, Modes, Setting, Teacher
 from seqlaw.answers.words import sentences
 from seqlaw.model import gaussian_sketch, sketched_problem
-from seqlaw.rungs import equivalent
+from seqlaw.rungs import equivalent, expected
 from seqlaw.rungs.ask import along
 from seqlaw.rungs.equivalent import equivalent_risk, equivalent_risks, population
 from seqlaw.rungs.exact import exact_rows, population_bias
@@ -127,7 +127,7 @@ def test_arrays_are_tiled(monkeypatch):
     """A small tile gives the same double sums: memory does not grow with d²."""
     point = dataclasses.replace(make(d=100, M=20), teacher=PRESETS["regime2"].modes(100), d=None)
     whole = equivalent_risk(point)
-    monkeypatch.setattr(equivalent, "_TILE", 1)
+    monkeypatch.setattr(expected, "_TILE", 1)
     tiled = equivalent_risk(point)
     assert tiled.variance == pytest.approx(whole.variance, rel=1e-13)
     assert tiled.diagnostics["tokens_per_dimension"] == pytest.approx(

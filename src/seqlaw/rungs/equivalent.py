@@ -12,32 +12,33 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from seqlaw.model.assumptions import setting_flags
-from seqlaw.model.checks import Array, InputError
+from seqlaw.model.checks import Array
 from seqlaw.model.flags import flag
 from seqlaw.model.schedule import Schedule
 from seqlaw.model.setting import Setting
 from seqlaw.model.threads import one_thread
-from seqlaw.rungs.resolvent import Contours, contours, is_long, real_kappa, spectral_edge
+from seqlaw.rungs import rays
+from seqlaw.rungs.expected import Population, pick, population, score_diagonal
+from seqlaw.rungs.resolvent import Contours, contours, is_long, spectral_edge
 from seqlaw.rungs.rung import BLOCK, Cost, Draws, Progress, Rung
-from seqlaw.rungs.score import lag_sums_at
 from seqlaw.rungs.spectral_sum import Rule, sum_rule
 from seqlaw.rungs.terms import Risk, frozen_filter_flags
 
 _LEAST_TRAINING = 1e-4
 """Σγ‖G‖ below which (1-ψ)², of order its square, drowns in the contour's 1e-13."""
-FLOOR = 1e-12
-"""A bias below this share of F(0) is not resolved and is reported as 0."""
+FLOOR, RAY_FLOOR = 1e-12, 1e-10
+"""A bias below this share of F(0) is not resolved and is reported as 0; on a contour, on a ray."""
 _CHECKABLE = 2**13
 """Modes that the exact rung takes within a minute or so."""
+_MANY = 8
+"""Schedules of one spectrum from which a ray, five times the nodes of a contour, is cheaper."""
 _CHUNK = 2**18  # points × nodes at a time
-_TILE = 2**18  # entries of K and J at a time
 
 
 def equivalent_risk(setting: Setting) -> Risk:
@@ -58,9 +59,10 @@ def equivalent_risks(settings: Sequence[Setting], *, quick: bool = False) -> lis
     for indices in groups.values():
         levels = ("coarse", "rough") if quick else ("fine", "coarse")
         fine, coarse = (sum_rule(settings[indices[0]], level) for level in levels)
+        rest = _along_rays(settings, indices, coarse, answers)
         step = max(1, _CHUNK // fine.weights.size)
-        for start in range(0, len(indices), step):
-            chunk = indices[start : start + step]
+        for start in range(0, len(rest), step):
+            chunk = rest[start : start + step]
             for index, risk in zip(chunk, _evaluate([settings[k] for k in chunk], fine, coarse), strict=True):
                 answers[index] = risk
     return [risk for risk in answers if risk is not None]
@@ -85,59 +87,6 @@ class Equivalent(Rung):
         return Cost(seconds=first + more * (len(settings) - 1), memory=BLOCK)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Population:
-    """What one (spectrum, M) has before any training; arrays (B,) or (B, nodes)."""
-
-    a: Array
-    weights: Array
-    h: Array
-    M: Array
-    kappa: Array
-    """κ(0)."""
-
-    def source(self, kappa: NDArray[Any]) -> NDArray[Any]:
-        """F = tr C(G-z)^-1 C at given κ (B,)."""
-        D = 1 / (self.h + kappa[:, None])
-        b = self.a * self.h
-        return np.asarray((b**2 * D) @ self.weights + kappa / self.M * ((b * D) @ self.weights) ** 2)
-
-    @property
-    def approx(self) -> Array:
-        w = self.h / (self.h + self.kappa[:, None])
-        mean = (self.a * w) @ self.weights
-        return np.asarray(self.kappa / 2 * ((self.a**2 * w) @ self.weights - mean**2 / self.M))
-
-    @property
-    def predictor_means(self) -> tuple[Array, Array]:
-        """tr B*/M and tr B*ᵀB*/M = F'(0)/M, with dκ/dz = -1/(1 - (1/M) Σ h²D²)."""
-        D = 1 / (self.h + self.kappa[:, None])
-        b = self.a * self.h
-        one, two = (b * D) @ self.weights, (b * D**2) @ self.weights
-        slope = (b**2 * D**2) @ self.weights - one**2 / self.M + 2 * self.kappa / self.M * one * two
-        rest = 1 - (self.h * D) ** 2 @ self.weights / self.M
-        # At M = d the second mean diverges, but nothing is missed (c = 0 below) and its value is not used.
-        square = np.divide(slope, rest * self.M, out=np.zeros_like(rest), where=rest > 1e-12)
-        return one / self.M, square
-
-
-def population(rule: Rule, P: Sequence[int], M: Array) -> Population:
-    """The population problem of each (P, M) on a rule's spectrum."""
-    h = rule.modes.averaged(np.array(P, dtype=np.float64))
-    if np.any(h.max(axis=1) <= 0):
-        raise InputError("P", "must be long enough for the states to vary at all", min(P))
-    live = (h > 0) @ rule.weights
-    still = np.any(h == 0, axis=1)  # at P = 1, say, the modes that start at zero
-    wide = (M > live * (1 + 1e-12)) | (still & (M >= live * (1 - 1e-12)))
-    if np.any(wide):
-        needed = "below" if np.any(still & wide) else "at most"
-        raise InputError(
-            "M", f"must be {needed} {live[wide].min():.0f}, the modes that vary", int(M[wide].max())
-        )
-    kappa = real_kappa(h, rule.weights, M, np.zeros(len(P)))
-    return Population(a=rule.modes.a, weights=rule.weights, h=h, M=M, kappa=kappa)
-
-
 def _evaluate(settings: Sequence[Setting], fine: Rule, coarse: Rule) -> list[Risk]:
     M = np.array([float(setting.M) for setting in settings])
     own = population(fine, [setting.P for setting in settings], M)
@@ -151,7 +100,7 @@ def _evaluate(settings: Sequence[Setting], fine: Rule, coarse: Rule) -> list[Ris
             columns = _columns(
                 [settings[k] for k in part],
                 [schedules[k] for k in part],
-                _pick(own, part),
+                pick(own, part),
                 edge[part],
                 coarse,
                 fine,
@@ -162,8 +111,53 @@ def _evaluate(settings: Sequence[Setting], fine: Rule, coarse: Rule) -> list[Ris
     return [risk for risk in answers if risk is not None]
 
 
-def _pick(own: Population, part: list[int]) -> Population:
-    return Population(a=own.a, weights=own.weights, h=own.h[part], M=own.M[part], kappa=own.kappa[part])
+def _along_rays(
+    settings: Sequence[Setting], indices: list[int], rule: Rule, answers: list[Risk | None]
+) -> list[int]:
+    """Answer what shares a spectrum with many others by one solve (`rays`); the rest is returned."""
+    shared: dict[Any, list[int]] = {}
+    for k in indices:
+        shared.setdefault((settings[k].M, settings[k].P, settings[k].eval_length), []).append(k)
+    rest = []
+    for (M, P, eval_length), group in shared.items():
+        if len({settings[k].schedule for k in group}) < _MANY:
+            rest += group
+            continue
+        own = population(rule, [P], np.array([float(M)]))
+        edge, norm = spectral_edge(own.h, own.weights, own.M)
+        schedules = {k: settings[k].schedule.safeguarded(float(norm[0])) for k in group}
+        peak = max(schedule.gamma for schedule in schedules.values())
+        if own.kappa[0] == 0:  # as wide as the teacher: f(z) is no power series at 0
+            rest += group
+            continue
+        tested = None if eval_length in (None, P) else eval_length
+        scored = score_diagonal(own, rule, [P], rays.noise(rule))
+        for long in (True, False):
+            part = [k for k in group if rays.reaches(schedules[k], peak) == long]
+            if not part:
+                continue
+            total = max(schedules[k].total for k in part) / peak
+            deepest = 1e-4 * float(rays.depth(own)[0]) * peak
+            path = rays.ray(deepest, total) if long else rays.ellipse(float(edge[0]) * peak, total)
+            spectra = rays.solve(own, np.array([peak]), path, [P], tested, rule, rule, scored)
+            found = rays.terms(spectra, path.residuals([schedules[k] for k in part], peak))
+            columns = {name: values[0].tolist() for name, values in found.items()}
+            noise = spectra.noise + 2 * float(own.approx[0])
+            still = {
+                "irreducible": spectra.noise / 2,
+                "approx": float(spectra.approx[0]),
+                "source_energy": float(own.source(own.kappa)[0]),
+                "kappa": float(own.kappa[0]),
+                "effective_share": float(spectra.share[0]),
+                "edge": float(edge[0]),
+            }
+            for place, k in enumerate(part):
+                row = still | {name: values[place] for name, values in columns.items()}
+                tokens = settings[k].N * P
+                row["variance"] /= tokens
+                row["finite_filter_variance"] = noise / (2 * tokens) * row["tested_dimension"]
+                answers[k] = _risk(settings[k], schedules[k], row, floor=RAY_FLOOR)
+    return rest
 
 
 def _columns(
@@ -267,32 +261,8 @@ def _lagged_variance(
     noise: float,
     moved: NDArray[Any],
 ) -> tuple[Array, Array]:
-    """2NP times the variance, Σ_l (t_l/P) W_ll, and the effective share of a token (`score.Score`).
-
-    t_l/P = Σ_j (DᵀD)_jj K_jl/P + tr(Σ_ξ) h_l + 2 Σ_j (DᵀS)_jj J_lj/P, with the leave-one-out values
-    (DᵀD)_jj = c_j² (a_j² - 2a_j tr B*/M + tr B*ᵀB*/M), (DᵀS)_jj = c_j (a_j - tr B*/M), c = κ_0/(h + κ_0).
-    The two elementwise products of MATH §4 are of relative order 1/M and cancel each other to a tenth
-    of that (docs/equivalent.md); they are left out.
-    """
-    a, weights = coarse.modes.a, coarse.weights
-    lengths = np.array([float(setting.P) for setting in settings])
-    h = coarse.modes.averaged(lengths)
-    mean, square = (x[:, None] for x in own.predictor_means)
-    c = own.kappa[:, None] / (h + own.kappa[:, None])
-    diagonal_DD, diagonal_DS = c**2 * (a**2 - 2 * a * mean + square), c * (a - mean)
-    # In units of 1/κ_0, since the weights of an infinite sum fill the range of floating point.
-    unit = np.where(own.kappa > 0, own.kappa, 1.0)
-    inverse = weights * (unit[:, None] / (h + own.kappa[:, None]))
-    score, spread = noise * h, np.zeros(len(settings))
-    distinct = list(dict.fromkeys(setting.P for setting in settings))
-    step = max(16, _TILE // weights.size)  # rows of K and J at a time
-    for first in range(0, weights.size, step):
-        rows = slice(first, first + step)
-        for P, (K, J) in zip(distinct, lag_sums_at(coarse.modes, distinct, rows), strict=True):
-            at = lengths == P
-            score[at] += (weights * diagonal_DD[at])[:, rows] @ K
-            score[at, rows] += 2 * (weights * diagonal_DS[at]) @ J.T
-            spread[at] += np.sum((inverse[at, rows] @ K) * inverse[at], axis=1)
+    """2NP times the variance, Σ_l (t_l/P) W_ll, and the effective share of a token (`score.Score`)."""
+    h, score, share = score_diagonal(own, coarse, [setting.P for setting in settings], noise)
     W = np.zeros_like(h)
     for path, factor in ((one, 2 * one.residual / one.z), (two, -(two.residual**2) / two.z)):
         for k in range(path.z.shape[1]):
@@ -300,7 +270,7 @@ def _lagged_variance(
             W += node.imag
     for k in np.flatnonzero(moved).tolist():
         W[k] = _moved_diagonal(own, coarse, settings[k].test_length, h[k], one, k)
-    return np.asarray((score * W) @ weights), (own.M * unit) ** 2 / spread
+    return np.asarray((score * W) @ coarse.weights), share
 
 
 def _moved_diagonal(own: Population, coarse: Rule, P_test: int, h: Array, path: Contours, k: int) -> Array:
@@ -323,7 +293,7 @@ def _exact_check(setting: Setting) -> dict[str, Any]:
     return {"check_d": d, "same_d": same}
 
 
-def _risk(setting: Setting, schedule: Schedule, row: dict[str, float]) -> Risk:
+def _risk(setting: Setting, schedule: Schedule, row: dict[str, float], floor: float = FLOOR) -> Risk:
     flags = [*setting_flags(setting), flag("cross")]
     if schedule is not setting.schedule:
         flags.append(flag("safeguard", gamma=schedule.gamma))
@@ -334,8 +304,8 @@ def _risk(setting: Setting, schedule: Schedule, row: dict[str, float]) -> Risk:
     saturation = schedule.total * row["kappa"]
     if saturation > 1:
         flags.append(flag("saturated", saturation=saturation, **_exact_check(setting)))
-    if row["bias"] < FLOOR * row["source_energy"]:
-        flags.append(flag("bias", floor=FLOOR))
+    if row["bias"] < floor * row["source_energy"]:
+        flags.append(flag("bias", floor=floor))
         row["bias"] = 0.0
     learned = max(row["learned_dimensions"], math.ulp(0.0))
     tokens = row["effective_share"] * setting.N * setting.P / learned

@@ -35,15 +35,17 @@ def real_kappa(h: Array, weights: Array, M: Array, z: Array) -> Array:
         value = kappa * (1 - share @ weights / M) + z
         slope = np.where(full, 1.0, 1 - share**2 @ weights / M)
         new = np.maximum(kappa - value / slope, kappa * 1e-3)
-        done = full | (np.abs(new - kappa) <= 4e-16 * kappa)
+        done = full | (np.abs(new - kappa) <= 1e-9 * kappa)  # quadratic: the next error is 1e-18
         kappa = new
         if np.all(done):
             break
     return np.where(full, 0.0, kappa)
 
 
-def contour_kappa(h: Array, weights: Array, M: Array, z: NDArray[Any]) -> NDArray[Any]:
-    """κ along contours z (B, K) whose first point lies near the negative real axis.
+def contour_kappa(
+    h: Array, weights: Array, M: Array, z: NDArray[Any], *, close: float = 1e-9
+) -> NDArray[Any]:
+    """κ along contours z (B, K) whose first point lies near the negative real axis, or far out.
 
     Newton for the first point starts from the real solution at -|z|, each further point from its
     neighbour: the branch with Sᵀ(G-z)^-1S positive is kept by continuity.
@@ -60,7 +62,7 @@ def contour_kappa(h: Array, weights: Array, M: Array, z: NDArray[Any]) -> NDArra
             slope = 1 - share**2 @ weights / M
             step = value / slope
             current = current - step
-            if np.all(np.abs(step) <= 1e-9 * np.abs(current)):  # quadratic: the next error is 1e-18
+            if np.all(np.abs(step) <= close * np.abs(current)):  # quadratic: the error is its square
                 break
         last = z[:, k]
         kappa[:, k] = current

@@ -39,6 +39,7 @@ _LEVELS = {
     "fine": (128, _Panels(nodes=16, width=3.6, until=60.0, growth=1.5)),
     "coarse": (32, _Panels(nodes=8, width=3.6, until=45.0, growth=2.0)),
     "rough": (16, _Panels(nodes=6, width=4.5, until=45.0, growth=2.0)),
+    "search": (12, _Panels(nodes=5, width=5.0, until=45.0, growth=3.0)),
 }
 
 
@@ -50,13 +51,15 @@ class Rule:
     weights: Array
 
 
-def sum_rule(setting: Setting, level: str = "fine") -> Rule:
+def sum_rule(setting: Setting, level: str = "fine", *, widest: float = math.inf) -> Rule:
     """The rule of a setting's spectrum: exact for arrays and short power laws, else head and tail.
 
     `fine` is right to 1e-11 of sums whose terms vary on the scale of log j; with `coarse` double sums the
     variance is right to 1e-6, with `rough` ones to 2e-4 (measured over exponents up to 5, M up to 10^5).
+    For students no wider than `widest` the panels grow from where h is far below any κ.
     """
     head, panels = _LEVELS[level]
+    panels = panels._replace(until=min(panels.until, math.log(max(widest, head)) + 7))
     teacher, d = setting.teacher, setting.d
     assert d is not None
     if isinstance(teacher, Modes):
