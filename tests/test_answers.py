@@ -27,6 +27,7 @@ SETTING = seqlaw.Setting(
 OPTIONS = ("-M", "16", "-N", "256", "-P", "8", "-d", "64", "-L", "500", "--eval-length", "32")
 STATES = seqlaw.trajectories(seqlaw.PRESETS["regime2"].modes(24), 200, 12, seed=1)
 BUDGET = seqlaw.Budget(compute=1e7, tokens=1e4)
+UNCERTAIN = seqlaw.Uncertain(teacher="regime2", intervals={"alpha": (1.7, 1.9)})
 BOUND = ("--compute", "1e7", "--tokens", "1e4", "-d", "64")
 ANSWERS = {
     "risk": (lambda: seqlaw.risk(SETTING), ("risk", *OPTIONS)),
@@ -57,6 +58,10 @@ ANSWERS = {
         ),
     ),
     "plan": (lambda: seqlaw.plan("regime2", BUDGET, d=64), ("plan", *BOUND)),
+    "uncertain": (
+        lambda: seqlaw.plan(UNCERTAIN, BUDGET, eval_length=16, draws=3),
+        ("plan", *BOUND[:4], "--eval-length", "16", "--alpha", "1.7:1.9", "--draws", "3"),
+    ),
     "rates": (lambda: seqlaw.rates(SETTING), ("rates", *OPTIONS)),
     "spectrum": (
         lambda: seqlaw.averaged_spectrum(SETTING, points=5),
@@ -119,7 +124,7 @@ def test_an_answer_shows_itself(name, answers):
             answer.plot()
 
 
-@pytest.mark.parametrize("name", ["risk", "curve", "tradeoff", "plan", "rates", "spectrum"])
+@pytest.mark.parametrize("name", ["risk", "curve", "tradeoff", "plan", "uncertain", "rates", "spectrum"])
 def test_frames_have_every_parameter(name, answers):
     frame = answers[name].to_frame()
     wanted = {

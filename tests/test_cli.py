@@ -239,7 +239,52 @@ def test_a_plan_says_which_d_and_why(run):
         (("-d", 64), "d = 64"),
         (("-d", "inf"), "d = inf"),
     ):
-        assert run(*small, *more)[1].splitlines()[1] == f"Regime II, {words}, tested at its own length"
+        assert f"\nRegime II, {words}, tested at its own length\n" in run(*small, *more)[1]
+
+
+def test_a_plan_begins_with_the_answer(run, fields):
+    valley = ("plan", "--compute", "1e18", "--tokens", "1e9", "--eval-length", 2048, "--teacher", "regime1")
+    text = run(*valley)[1]
+    lines = text.replace("\n", " ")
+    assert re.match(
+        r"Train M = 46\d on about 2,0\d0 sequences of 2,048 for 1\.1 million steps; any P from 3\d to "
+        r"5\.4 million is as good; the other 996 million tokens are no use at this compute\. Teacher",
+        lines,
+    )
+    assert "powers of K" not in text
+    rates = run(*valley, "--rates")[1]
+    assert "powers of K" in rates
+    assert "sample conditions" in rates
+    answer = fields(*valley)
+    assert lines.startswith(answer["answer"])
+    assert answer["finite"]["limits"]["N"] == ["one", None]
+    assert answer["finite"]["least"]["reducible"] <= answer["finite"]["reducible"]
+    assert answer["program"]["free"] is not None
+
+
+def test_costs_of_ones_own(run, fields):
+    """A cost that grows with P makes long sequences dearer; the paper's, written out, changes nothing."""
+    small = ("plan", "--compute", "1e12", "--tokens", "1e6", "-d", 256)
+    paper = fields(*small)["finite"]
+    assert fields(*small, "--cost", "M*M*(N*P*L)")["finite"] == paper
+    dear = fields(*small, "--cost", "N*P*L*M**2*(1 + P/100)")["finite"]
+    assert dear["compute"] <= 1e12
+    assert dear["P"] < paper["P"]
+    rows = fields("tradeoff", "--tokens", 1000, "--cost", "N*P*L*M**2 + 10*L", "--points", 2)["rows"]
+    assert rows[0]["compute"] == 500 * 2 * 30000 * 128**2 + 10 * 30000
+    limited = fields("tradeoff", "--tokens", 1000, "--compute", 3e11, "--points", 2)["rows"]
+    assert [row["N"] for row in limited[:2]] == [305, 1]  # 3e11 // (P * 30000 * 128**2)
+    for command, words in (
+        ("plan --cost N**2*P*L*M", "--cost must be linear in N"),
+        ("plan --cost M*P*L", "--cost must be positive and grow with each of M, N, P, L"),
+        ("plan --cost __import__('os')", "--cost may hold + - * / ** and parentheses only"),
+        ("tradeoff --cost N*Q", "--cost may speak of M, N, P, L, not of Q"),
+        ("tradeoff --compute 10", "--compute must allow one sequence of length 2"),
+        ("plan --flops --cost N*P*L*M", "--flops goes with the paper's cost"),
+    ):
+        code, _, error = run(*command.split())
+        assert code == 2
+        assert words in error.replace("\n", " ")
 
 
 def test_tradeoff(fields, tmp_path):
@@ -380,7 +425,6 @@ PRINTED = "alpha=1.8 theta=1.25 r=0.35 rho=0.55 c_xi=0.03 c_0=0.3"
         ("risk", *SMALL),
         ("curve", *SMALL, "--points", 2, "--to", 8),
         ("tradeoff", "-M", 16, "-d", 64, "-L", 500, "--points", 2),
-        ("plan", "--compute", "1e3", "--tokens", "1e3", "-d", 64),
     ],
     ids=lambda command: command[0],
 )

@@ -28,7 +28,7 @@ from seqlaw.files import read
 from seqlaw.model.checks import InputError, MissingLibrary
 from seqlaw.model.schedule import GAMMA, STEPS
 from seqlaw.planning.budget import Budget
-from seqlaw.web import copying, guard, panels, pool, schema
+from seqlaw.web import copying, guard, panels, pool, schema, views
 from web_server import QUESTION, TEACHER, environment, explorer, load
 
 SETTING = seqlaw.Setting(
@@ -153,13 +153,24 @@ def test_sampled_points_come_from_a_job(server):
         assert row["standard_error"]["bias"] == pytest.approx(risk.standard_error["bias"], rel=1e-9)
 
 
-def test_the_plan_comes_from_a_job(server):
-    job = finished(server, server.post("/api/jobs/plan", json=PLAN).json())
-    assert job["state"] == "done", job
-    mine = seqlaw.plan(SETTING.teacher, Budget(compute=200, tokens=50), schedule=SETTING.schedule, d=64)
-    best = job["answer"]["finite"]
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"budget": {"compute": 1e9, "tokens": 1e4}, "d": "inf"},
+        {"budget": {"compute": 1e9, "tokens": 1e4, "cost": "N*P*M*L"}, "d": "inf"},
+    ],
+)
+def test_the_plan_is_the_librarys_without_the_sampling(server, change):
+    body = PLAN | change
+    answer = server.post("/api/plan", json=body).json()
+    budget, d = Budget(**body["budget"]), float(body["d"])
+    mine = seqlaw.plan(SETTING.teacher, budget, schedule=SETTING.schedule, d=d, confirm=False)
+    best = answer["finite"]
     assert [best[name] for name in "MNPL"] == [getattr(mine.finite.best, name) for name in "MNPL"]
-    assert job["answer"]["notes"] == list(mine.notes)
+    few = [] if change else [views.NOT_SAMPLED]
+    assert answer["notes"] == [*mine.notes, *few]
+    assert answer["confirmation"] is None
     lengths = [[point[name] for name in "PMNL"] for point in best["by_length"]]
     assert lengths == [[getattr(point, name) for name in "PMNL"] for point in mine.finite.by_length]
 
@@ -235,12 +246,23 @@ REFUSED = [
     ("/api/tradeoff", {"eval_lengths": []}, "eval_lengths"),
     ("/api/tradeoff", {"eval_lengths": [16], "tokens": 1}, "tokens"),
     ("/api/jobs/sampled", {"sketches": 100}, "sketches"),
+    ("/api/plan", {"teacher": {**TEACHER, "rho": 1.2}}, "Teacher.rho"),
+    ("/api/plan", {"budget": {"compute": "much", "tokens": 50}}, "budget.compute"),
+    ("/api/plan", {"budget": {"compute": 1e31, "tokens": 50}}, "budget.compute"),
+    ("/api/plan", {"budget": {"compute": 200, "tokens": 0}}, "tokens"),
+    ("/api/plan", {"budget": {"compute": 200, "tokens": 50, "min_P": 60}}, "min_P"),
+    ("/api/plan", {"budget": {"compute": 200, "tokens": 50, "colour": 1}}, "budget.colour"),
+    ("/api/plan", {"budget": {"compute": 2, "tokens": 50}}, "compute"),  # of the search, not of the body
+    ("/api/plan", {"budget": {"compute": 200, "tokens": 50, "cost": "N**2"}}, "cost"),
+    ("/api/plan", {"d": 2.5}, "d"),
+    ("/api/plan", {"eval_length": 0}, "eval_length"),
+    ("/api/plan", {"M": 9}, "M"),
 ]
 
 
 @pytest.mark.parametrize(("path", "change", "field"), REFUSED)
 def test_what_is_refused_names_the_field(server, path, change, field):
-    answer = server.post(path, json=QUESTION | change)
+    answer = server.post(path, json=(PLAN if path == "/api/plan" else QUESTION) | change)
     assert answer.status_code == 422, answer.text
     error = answer.json()["error"]
     assert error["field"] == field
@@ -264,7 +286,7 @@ def test_documented_ranges_are_the_specs_own(kind):
         "Teacher": (seqlaw.Teacher, TEACHER),
         "Budget": (Budget, {"compute": 1e6, "tokens": 1e3} | {f"max_{s}": 9 for s in "MNPL"}),
     }[kind]
-    assert set(schema.RANGES[kind]) == {f.name for f in fields(make)}
+    assert set(schema.RANGES[kind]) == {f.name for f in fields(make) if f.name != "cost"}
     for name, limits in schema.RANGES[kind].items():
         edges = {k: v for k, v in limits.items() if k != "multipleOf"}
         for rule, edge in edges.items():
@@ -434,13 +456,16 @@ def valid_bodies(draw):
             "L": draw(st.integers(20, 10**15)),
         },
     }
-    path = draw(st.sampled_from(["spectrum", "curve", "tradeoff"]))
+    path = draw(st.sampled_from(["spectrum", "curve", "tradeoff", "plan"]))
     if path == "curve":
         low = draw(st.integers(1, 10**6))
         along = draw(st.sampled_from("MNPR"))
         body |= {"along": along, "start": low, "stop": low * draw(st.integers(2, 10**6)), "points": 3}
     if path == "tradeoff":
         body |= {"tokens": draw(st.integers(4, 10**15)), "eval_lengths": [draw(COUNTS)], "points": 2}
+    if path == "plan":
+        body = {name: body[name] for name in ("teacher", "d", "schedule")}
+        body |= {"budget": {"compute": draw(COUNTS) * draw(COUNTS), "tokens": draw(COUNTS)}}
     return path, body
 
 

@@ -17,6 +17,7 @@ from seqlaw.model.filters import speaking_of
 from seqlaw.model.flags import Flag, flag
 from seqlaw.model.schedule import Schedule, build_schedule, kind_name, schedule_kind
 from seqlaw.model.teacher import PRESETS, Modes, Teacher
+from seqlaw.model.uncertain import Uncertain, middles
 
 T = TypeVar("T")
 
@@ -83,7 +84,19 @@ def load_toml(path: str | Path, *, field: str = "file") -> dict[str, Any]:
 
 
 def load_teacher(source: str | Path) -> Teacher | Modes:
-    """A preset's name, a TOML file of six numbers, or a TOML or NPZ file of a, sigma_xi and sigma_0."""
+    """A preset's name, a TOML file of six numbers, or a TOML or NPZ file of a, sigma_xi and sigma_0.
+
+    Of a file with `[intervals]` the teacher in the middle; `load_uncertain` keeps them.
+    """
+    found = load_uncertain(source)
+    return found.teacher if isinstance(found, Uncertain) else found
+
+
+def load_uncertain(source: str | Path) -> Teacher | Modes | Uncertain:
+    """What `load_teacher` reads, with the `[intervals]` of its six numbers where a TOML file has them.
+
+    `alpha = [1.7, 1.9]` there, and outside it the number in the middle, if that is to be another.
+    """
     if str(source) in PRESETS:
         return PRESETS[str(source)]
     path = Path(source)
@@ -93,7 +106,24 @@ def load_teacher(source: str | Path) -> Teacher | Modes:
         allowed = ", ".join([*PRESETS, "FILE.toml", "FILE.npz"])
         raise InputError("teacher", f"must be one of {allowed}", str(source))
     data = load_toml(path, field="teacher")
-    return _modes(data, path) if "a" in data else read(Teacher, data, where=path.name)
+    if "a" in data:
+        return _modes(data, path)
+    return _law(data, path.name) if "intervals" in data else read(Teacher, data, where=path.name)
+
+
+def _law(data: Mapping[str, Any], where: str) -> Uncertain:
+    """Six numbers, and the intervals of some; where only an interval is given, its middle."""
+    numbers, intervals = dict(data), data["intervals"]
+    del numbers["intervals"]
+    try:
+        teacher = read(Teacher, middles(intervals) | numbers, where=where)
+        return Uncertain(teacher=teacher, intervals=intervals)
+    except InputError as error:
+        owner, _, name = error.field.partition(".")
+        if owner != "Uncertain":
+            raise
+        field = name if name == "intervals" else f"intervals.{name}"
+        raise InputError(f"{where}.{field}", error.rule, error.value) from None
 
 
 def _load_npz(path: Path) -> dict[str, Any]:

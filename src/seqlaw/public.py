@@ -3,13 +3,14 @@
 from seqlaw.answers.advice import Advice, advise
 from seqlaw.answers.curve import Curve, curve
 from seqlaw.answers.held_out import HeldOut, held_out
-from seqlaw.answers.measurement import Measurement, measure, save_teacher
+from seqlaw.answers.measurement import Measurement, measure, save_law, save_teacher
 from seqlaw.answers.plan import Plan, plan
 from seqlaw.answers.rates import Rates, rates
 from seqlaw.answers.risk import Risk, risk, risks
 from seqlaw.answers.spectrum import AveragedSpectrum, averaged_spectrum
 from seqlaw.answers.tradeoff import Tradeoff, tradeoff
-from seqlaw.files import load_teacher
+from seqlaw.answers.uncertain import UncertainPlan
+from seqlaw.files import load_teacher, load_uncertain
 from seqlaw.fit import PowerFit, fit_power_law
 from seqlaw.lab.errors import EngineError, LabError, StoreError
 from seqlaw.model.checks import InputError, MissingLibrary
@@ -17,6 +18,7 @@ from seqlaw.model.schedule import WSD, BlockDecay, Constant, Cosine, Explicit, S
 from seqlaw.model.setting import Setting
 from seqlaw.model.sketch import SingularProblem
 from seqlaw.model.teacher import PRESETS, Modes, Teacher
+from seqlaw.model.uncertain import Uncertain
 from seqlaw.paper.answer import Reproduction
 from seqlaw.paper.reproduce import reproduce
 from seqlaw.planning.budget import Budget
@@ -52,6 +54,8 @@ __all__ = [
     "StoreError",
     "Teacher",
     "Tradeoff",
+    "Uncertain",
+    "UncertainPlan",
     "advise",
     "averaged_spectrum",
     "curve",
@@ -60,12 +64,14 @@ __all__ = [
     "held_out",
     "load",
     "load_teacher",
+    "load_uncertain",
     "measure",
     "plan",
     "rates",
     "reproduce",
     "risk",
     "risks",
+    "save_law",
     "save_teacher",
     "sweep",
     "tradeoff",
@@ -89,7 +95,7 @@ MOVED = {
         "seqlaw.rungs",
     ),
     "Allocation": "seqlaw.planning.budget",
-    "FinitePlan": "seqlaw.planning.finite",
+    "FinitePlan": "seqlaw.planning.search",
     "corollary": "seqlaw.planning.corollary",
     "program": "seqlaw.planning.program",
     "Estimate": "seqlaw.sequences.exponents",

@@ -233,6 +233,7 @@ class Advised(Answer):
     advice: Advice
     held_out: HeldOut | None = None
     teacher_file: str | None = None
+    law_file: str | None = None
     command: ClassVar[str] = "measure"
     pictures: ClassVar[tuple[int, float, float]] = Measurement.pictures
 
@@ -240,7 +241,8 @@ class Advised(Answer):
         return self.asked
 
     def fields(self) -> Mapping[str, Any]:
-        told: dict[str, Any] = {"advice": list(self.advice.said("cli")), "teacher_file": self.teacher_file}
+        told: dict[str, Any] = {"advice": list(self.advice.said("cli"))}
+        told |= {"teacher_file": self.teacher_file, "law_file": self.law_file}
         if self.held_out is not None:
             flags = self.held_out.flags
             told["held_out"] = {

@@ -20,7 +20,7 @@ from seqlaw.model.teacher import NUMBERS
 from seqlaw.sequences import measure as records
 from seqlaw.sequences.exponents import LAWS, LEVEL
 from seqlaw.sequences.findings import void
-from seqlaw.sequences.saving import FIELD, write_teacher
+from seqlaw.sequences.saving import FIELD, LAW, write_law, write_teacher
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -177,12 +177,36 @@ def save_teacher(found: Measurement, path: str | Path, *, source: str = "sequenc
     Where the sequences leave nothing to predict from, and `advise` gives no advice, nothing is written. A
     file that is there already is replaced whole or left as it is.
     """
+    _require_data(found, FIELD, source)
+    write_teacher(found, path, comments=_comments(found, source))
+
+
+def save_law(found: Measurement, path: str | Path, *, source: str = "sequences") -> None:
+    """Write `found.law`, the six numbers with their intervals, to a TOML file.
+
+    `load_uncertain` reads it back to the last bit, `load_teacher` its middle. Where there is no such law, or
+    nothing to predict from, nothing is written.
+    """
+    _require_data(found, LAW, source)
+    if found.law is None:
+        missing = [name for name in NUMBERS if getattr(found, name).value is None]
+        why = f"these sequences give no {', '.join(missing)}"
+        if not missing:
+            why = f"rho = {found.rho.value:.4g} here, and only 0 < rho < 1 is stable"
+        raise InputError(LAW, f"needs a power law: {why}", source)
+    write_law(found.law, path, comments=_comments(found, source))
+
+
+def _require_data(found: Measurement, field: str, source: str) -> None:
     stop = void(found.flags)
     if stop:
-        raise InputError(FIELD, f"needs sequences to predict from: {why_void(stop)}", source)
-    comments = [
+        raise InputError(field, f"needs sequences to predict from: {why_void(stop)}", source)
+
+
+def _comments(found: Measurement, source: str) -> list[str]:
+    """What the numbers of a file are worth."""
+    return [
         f"Measured from {source!a}: {data_words(found)}",
         f"{regime_words(found.regime)}; {LOOKS[found.seen]}",
         *(f"! {text}" for text in sentences(found.flags, "python")),
     ]
-    write_teacher(found, path, comments=comments)

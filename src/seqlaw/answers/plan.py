@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from seqlaw.answers.answer import Answer
+from seqlaw.answers.answer import Answer, fields_of
 from seqlaw.answers.blocks import Block, Note, Sentence, Table
+from seqlaw.answers.plan_rates import rate_fields, rate_notes, rate_tables
 from seqlaw.answers.risk import parameters
 from seqlaw.answers.style import SERIES, share_range, tidy
-from seqlaw.answers.words import Side, describe_teacher, tested_words
-from seqlaw.model.amount import amount
-from seqlaw.model.assumptions import teacher_flags
-from seqlaw.model.flags import Flag
+from seqlaw.answers.words import Side, describe_teacher, option, tested_words
+from seqlaw.model.amount import amount, rounded
 from seqlaw.model.schedule import Schedule, kind_name
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import Modes, Teacher
+from seqlaw.model.uncertain import Uncertain
 from seqlaw.planning import plan as planning
-from seqlaw.planning.budget import Allocation, Budget
-from seqlaw.planning.corollary import SIZES, Exponents
-from seqlaw.planning.finite import FinitePlan
-from seqlaw.planning.program import SETTINGS, Program
+from seqlaw.planning.budget import PAPER_COST, Allocation, Budget
+from seqlaw.planning.search import FinitePlan
+from seqlaw.planning.uncertain import DRAWS
 from seqlaw.rungs.rows import with_sums
 from seqlaw.rungs.rung import Progress
 from seqlaw.rungs.terms import SUMS, TERMS
@@ -31,13 +30,16 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-PROGRAMS = {
-    "corollary": "corollary, as printed",
-    "paper": "paper: spend all, conditions",
-    "proved": "proved: ceilings, conditions",
-    "free": "free: ceilings, risk alone",
+_WIDE = 1.5  # a range of lengths that is worth its words
+_LIMITS = {
+    "one": "the least",
+    "shortest": "the least",
+    "schedule": "the schedule's least",
+    "tokens": "all tokens",
+    "compute": "all compute",
+    "d": "d",
+    "longest": "the most computed",
 }
-"""What each row of the rates assumes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +48,8 @@ class Plan(Answer, planning.Plan):
 
     flops: bool = False
     """Whether compute is spoken of in FLOPs."""
+    rates: bool = False
+    """Whether the corollary and the programs in exponents are shown too."""
     command: ClassVar[str] = "plan"
     pictures: ClassVar[tuple[int, float, float]] = (2, 8.8, 3.8)
 
@@ -66,7 +70,21 @@ class Plan(Answer, planning.Plan):
     @property
     def notes(self) -> tuple[str, ...]:
         """Where the corollary, the programs and the optimum differ, and why, in plain words."""
-        return (*_rate_notes(self), *finite_notes(self), *_confirmed(self))
+        return (*rate_notes(self), *self._remarks())
+
+    def _remarks(self) -> list[str]:
+        return [*finite_notes(self), *_confirmed(self)]
+
+    @property
+    def sentence(self) -> str:
+        """The answer in one sentence."""
+        best, (low, high) = self.finite.best, self.finite.flat["P"]
+        about = "" if amount(best.N) == rounded(best.N) else "about "
+        sequences = f"{about}{rounded(best.N)} sequence{'s' * (best.N > 1)} of {amount(best.P)}"
+        clauses = [f"Train M = {amount(best.M)} on {sequences} for {rounded(best.L)} steps"]
+        if high >= _WIDE * low:
+            clauses.append(f"any P from {rounded(low)} to {rounded(high)} is as good")
+        return "; ".join([*clauses, *_unused(self)]) + "."
 
     def inputs(self) -> Mapping[str, Any]:
         return {
@@ -83,24 +101,23 @@ class Plan(Answer, planning.Plan):
         }
 
     def fields(self) -> Mapping[str, Any]:
-        law, best, risk = self.corollary, self.finite.best, self.finite.risk
+        best, risk = self.finite.best, self.finite.risk
         seen = self.confirmation
         return {
+            "answer": self.sentence,
             "regime": self.regime,
             "phase": self.phase,
             "K": self.K,
             "tau": self.tau,
-            "tau_crit": None if law is None else law.tau_crit,
-            "corollary": None
-            if law is None
-            else {**self._sizes(law.exponents), "exponents": asdict(law.exponents)},
-            "program": {name: self._program(self.programs[name]) for name in SETTINGS},
+            **rate_fields(self),
             "finite": {
                 **_spent(best),
+                "least": _spent(self.finite.least),
                 "terms": with_sums({name: getattr(risk, name) for name in TERMS}),
                 "accuracy": dict(risk.accuracy),
                 "eval_length": risk.eval_length,
                 "flat": self.finite.flat,
+                "limits": self.finite.limits,
                 "isoflop": [_spent(point) for point in self.finite.isoflop],
                 "by_length": [_spent(point) for point in self.finite.by_length],
             },
@@ -115,35 +132,21 @@ class Plan(Answer, planning.Plan):
             "flops": {"factor": planning.FLOPS_PER_UNIT, "given_in_flops": self.flops},
         }
 
-    def _sizes(self, exponents: Exponents) -> dict[str, float]:
-        """The sizes that exponents mean at this K, with constants of one."""
-        powers = {s: float(self.K ** getattr(exponents, s)) for s in SIZES}
-        return {"M": powers["M"], "N": powers["N"], "P": powers["P"], "L": powers["R"] / self.schedule.gamma}
-
-    def _program(self, result: Program | None) -> dict[str, Any] | None:
-        if result is None:
-            return None
-        return {
-            **{s: self.K ** getattr(result.exponents, s) for s in SIZES},
-            "risk": result.exponents.risk,
-            "exponents": asdict(result.exponents),
-            "ranges": result.ranges,
-            "binding": result.binding,
-        }
-
     def blocks(self, side: Side) -> Iterable[Block]:
         best, risk = self.finite.best, self.finite.risk
         unit, compute = (planning.FLOPS_PER_UNIT, "FLOPs") if self.flops else (1, "compute")
+        yield Sentence(self.sentence)
         yield Sentence(describe_teacher(self.teacher))
         why = " (the default: d never limits M)" if self.d_by_default else ""
         yield Sentence(
             f"Regime {self.regime}, d = {amount(self.d)}{why}, tested at {tested_words(self.eval_length)}"
         )
         yield Table(
-            rows=[(s, f"{getattr(best, s):,}", *map(amount, self.finite.flat[s])) for s in "MNPL"],
+            rows=[(s, f"{getattr(best, s):,}", *self._range(s, side)) for s in "MNPL"],
             header=("size", "best", "1 % from", "to"),
             title=f"Least risk with {amount(best.tokens)} of {amount(self.budget.tokens)} tokens "
-            f"and {amount(best.compute * unit)} of {amount(self.budget.compute * unit)} {compute}",
+            f"and {amount(best.compute * unit)} of {amount(self.budget.compute * unit)} {compute}"
+            + ("" if self.budget.cost == PAPER_COST else f" = {self.budget.cost}"),
         )
         least = min(p.reducible for p in self.finite.by_length)  # of the same, quicker sums
         yield Table(
@@ -160,25 +163,16 @@ class Plan(Answer, planning.Plan):
             sampled = f"± {error:.2g}, at d = {self.confirmation.d}"
             rows.insert(-1, ("reducible, sampled", seen.reducible, sampled))
         yield Table(rows=rows, header=("term", "value", "uncertainty"))
-        yield from self._rates()
-        yield from map(Note, self.notes)
+        if self.rates:
+            yield from rate_tables(self)
+            yield from map(Note, rate_notes(self))
+        yield from map(Note, self._remarks())
 
-    def _rates(self) -> Iterable[Block]:
-        """The corollary and the three programs, as powers of K and as sizes."""
-        if self.corollary is None:
-            return
-        lines = [(PROGRAMS["corollary"], self.corollary.exponents)]
-        lines += [(PROGRAMS[name], p.exponents) for name, p in self.programs.items() if p is not None]
-        yield Table(
-            rows=[(name, *(f"{getattr(e, s):.4f}" for s in (*SIZES, "risk"))) for name, e in lines],
-            header=("powers of K", *SIZES, "risk"),
-            title=f"Rates in powers of K = gamma C = {amount(self.K)}; T = K^{self.tau:.3g}, {self.phase}",
-        )
-        yield Table(
-            rows=[(name, *(amount(x) for x in self._sizes(e).values())) for name, e in lines],
-            header=("sizes", "M", "N", "P", "L"),
-            title="The same as sizes, with every constant one: rates do not know the constants.",
-        )
+    def _range(self, size: str, side: Side) -> Iterable[str]:
+        """The ends of a size's flat range; one that is a limit is named."""
+        for end, limit in zip(self.finite.flat[size], self.finite.limits[size], strict=True):
+            named = None if limit is None else _LIMITS.get(limit, option(limit, side))
+            yield amount(end) if named is None else f"{amount(end)} ({named})"
 
     def tidy_rows(self) -> Sequence[Mapping[str, Any]]:
         """The recommended student, then the best at other widths and lengths."""
@@ -192,9 +186,6 @@ class Plan(Answer, planning.Plan):
                 )
                 rows.append({"choice": choice} | parameters(setting) | {"reducible": point.reducible})
         return [row | {"tokens": row["N"] * row["P"]} for row in rows]
-
-    def flagged(self) -> Sequence[Flag]:
-        return self.flags
 
     def draw(self, axes: Sequence[Axes]) -> None:
         """The least risk under the budgets at each width (the isoFLOP curve) and at each length."""
@@ -219,56 +210,32 @@ class Plan(Answer, planning.Plan):
 
 
 def _spent(point: Allocation) -> dict[str, Any]:
-    return asdict(point) | {"compute": point.compute, "tokens": point.tokens}
+    return asdict(point) | {"tokens": point.tokens}
 
 
-def _rate_notes(plan: Plan) -> list[str]:
-    """Where the corollary and the three programs differ, and why."""
-    if isinstance(plan.teacher, Modes):
-        return ["The teacher is given as arrays: no exponents, so neither corollary nor program applies."]
-    law = plan.corollary
-    if teacher_flags(plan.teacher):
-        return ["Outside the theorem (see the flags), so neither corollary nor program applies."]
-    if law is None:
-        return [f"K = gamma * C = {plan.K:.3g} is not above 1: rates say nothing at this budget."]
-    notes = []
-    theta, r, tau, printed = plan.teacher.theta, plan.teacher.r, plan.tau, law.exponents.risk
-    paper, proved, free = (plan.programs[name] for name in SETTINGS)
-    if paper is None:
-        notes.append(
-            f"No allocation of T = K^{tau:.3g} tokens can spend all the compute under the theorem's sample "
-            "conditions; the corollary assumes that it is spent. Treat compute as a ceiling (`proved`)."
-        )
-    elif paper.exponents.risk < printed - 1e-9:
-        if law.regime == "II" and law.exponents.P < 0:
-            cause = f"tau = {tau:.3g} < (theta+1)/(2theta+3), so the corollary's P* is below 1"
-        elif law.regime == "II" and theta + 6 * r > 6:
-            cause = "theta + 6r > 6: shorter sequences win, the corollary's P* is not optimal"
+def _unused(plan: planning.Plan) -> list[str]:
+    """What of the budgets is left over, and why."""
+    best, budget = plan.finite.best, plan.budget
+    reached = [size for size in "MNPL" if getattr(best, size) == getattr(budget, f"max_{size}")]
+    spent = best.compute >= 0.99 * budget.compute
+    left, words = budget.tokens - best.tokens, []
+    if left > 0.01 * budget.tokens and not _whole_sequences_fill(plan):
+        tokens = f"the other {rounded(left)} tokens"
+        if spent and not {"N", "P"} & set(reached):
+            words.append(f"{tokens} are no use at this compute")
+        elif reached:
+            words.append(f"the ceiling on {' and '.join(reached)} leaves {tokens} unused")
         else:
-            cause = "theta + 3r < 3/2 in the token-limited phase: a longer P than the corollary's wins"
-        notes.append(
-            f"The corollary's risk exponent {printed:.4g} is not optimal under its own conditions "
-            f"({paper.exponents.risk:.4g} is): {cause}."
-        )
-    if proved is not None and paper is not None and proved.exponents.risk < paper.exponents.risk - 1e-9:
-        notes.append(
-            f"Budgets are ceilings: not spending all the compute improves the risk exponent from "
-            f"{paper.exponents.risk:.4g} to {proved.exponents.risk:.4g}. In the token-limited phase the "
-            "corollary's risk gets worse with more compute: its sample condition ties R to the tokens."
-        )
-    if free is not None and proved is not None and free.exponents.risk < proved.exponents.risk - 1e-9:
-        notes.append(
-            "The sample conditions NP >~ RM and N >~ RM serve the proof, not the risk: without them the "
-            f"exponent is {free.exponents.risk:.4g} instead of {proved.exponents.risk:.4g} (M grows as "
-            f"K^{free.exponents.M:.3g} instead of K^{proved.exponents.M:.3g})."
-        )
-    if free is not None and free.ranges["P"][1] - free.ranges["P"][0] > 1e-6:
-        low, high = free.ranges["P"]
-        notes.append(
-            f"In rate the length is free: P from K^{low:.3g} to K^{high:.3g} attains it. Which is best is up "
-            "to the constants, and these the allocation above has."
-        )
-    return notes
+            words.append(f"{tokens} are no use")
+    if not spent:
+        words.append(f"{rounded(100 * (1 - best.compute / budget.compute))} % of the compute is left over")
+    return words
+
+
+def _whole_sequences_fill(plan: planning.Plan) -> bool:
+    """Whether no more whole sequences fit into the tokens: these limit the plan, though not all are used."""
+    best, tokens = plan.finite.best, plan.budget.tokens
+    return (best.N + 1) * best.P > tokens and best.N * (best.P + 1) > tokens
 
 
 def finite_notes(plan: planning.Plan) -> list[str]:
@@ -291,11 +258,19 @@ def finite_notes(plan: planning.Plan) -> list[str]:
     if best.tokens < 0.99 * budget.tokens:
         held = not spent or "N" in reached or "P" in reached
         why = limits if held else "more would take compute from width and steps"
-        if (best.N + 1) * best.P > budget.tokens and best.N * (best.P + 1) > budget.tokens:
+        if _whole_sequences_fill(plan):
             why = f"{best.N} whole sequences fill no more, but tokens do limit this plan"
         notes.append(f"{amount(best.tokens)} of {amount(budget.tokens)} tokens are used: {why}.")
     if not spent:
         notes.append(f"{best.compute / budget.compute:.2g} of the compute is used: {limits}.")
+    least = plan.finite.least
+    if least.P != best.P:
+        why = "the shortest" if plan.eval_length is None else "the nearest to the test"
+        more = 100 * (best.reducible / least.reducible - 1)
+        notes.append(
+            f"The least risk of all is at P = {amount(least.P)}, N = {amount(least.N)}; of the lengths that "
+            f"cost less than 0.1 % more, {amount(best.P)} ({more:.2g} % more) is {why}."
+        )
     if len(plan.finite.by_length) > 1:  # else there was nothing to choose
         notes += _length_notes(plan.finite, budget)
     return notes
@@ -340,13 +315,14 @@ def _confirmed(plan: Plan) -> list[str]:
 
 
 def plan(
-    teacher: Teacher | Modes | str,
+    teacher: Teacher | Modes | Uncertain | str,
     budget: Budget,
     *,
     schedule: Schedule | str = "wsd",
     d: float | None = None,
     eval_length: int | None = None,
     confirm: bool | None = None,
+    draws: int = DRAWS,
     seed: int = 0,
     workers: int = 1,
     progress: Progress | None = None,
@@ -355,9 +331,10 @@ def plan(
 
     d defaults to infinitely many modes. `confirm` samples the optimum on the sampled rung; by default where
     the frozen filter is flagged. That can take minutes: it runs on `workers` threads and tells `progress`.
+    For an `Uncertain` teacher an `UncertainPlan`: the middle's, and those of `draws` from the intervals.
     """
     found = planning.plan(
-        teacher,
+        teacher.teacher if isinstance(teacher, Uncertain) else teacher,
         budget,
         schedule=schedule,
         d=d,
@@ -367,4 +344,9 @@ def plan(
         workers=workers,
         progress=progress,
     )
-    return Plan(**{f.name: getattr(found, f.name) for f in fields(planning.Plan)})
+    answer = Plan(**fields_of(found))
+    if isinstance(teacher, Uncertain):
+        from seqlaw.answers.uncertain import over  # which shows a plan and more
+
+        return over(answer, teacher, draws=draws, progress=progress)
+    return answer

@@ -17,13 +17,14 @@ from seqlaw.model.flags import Flag, merge_flags
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import PRESETS
 from seqlaw.planning import tradeoff as splits
+from seqlaw.planning.budget import PAPER_COST
 from seqlaw.planning.tradeoff import OWN
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_COLUMNS = ("P", "N", "tested", "eval_length", "approx", "bias", "variance", "reducible")
+_COLUMNS = ("P", "N", "tested", "eval_length", "compute", "approx", "bias", "variance", "reducible")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +51,10 @@ class Tradeoff(Answer, splits.Tradeoff):
     def inputs(self) -> Mapping[str, Any]:
         setting = self.setting
         student = {"teacher": setting.teacher, "M": setting.M, "d": setting.d, "schedule": setting.schedule}
-        return {**student, "tokens": self.tokens, "lengths": self.lengths, "tests": self.tests}
+        return {**student, "tokens": self.tokens, "lengths": self.lengths, "tests": self.tests} | {
+            "compute": self.compute,
+            "cost": self.cost,
+        }
 
     def fields(self) -> Mapping[str, Any]:
         rows = [{name: getattr(row, name) for name in _COLUMNS} for row in self.rows]
@@ -58,13 +62,19 @@ class Tradeoff(Answer, splits.Tradeoff):
 
     def blocks(self, side: Side) -> Iterable[Block]:
         setting = self.setting
+        own_cost = self.compute is not None or self.cost != PAPER_COST
+        head = ("compute",) * own_cost
+
+        def spent(row: splits.Split) -> tuple[str, ...]:
+            return (amount(row.compute),) * own_cost
+
         yield Sentence(describe_teacher(setting.teacher))
         yield Table(
             rows=[
-                (amount(P), amount(self.tokens // P), *(self.curve(name)[k].reducible for name in self.best))
-                for k, P in enumerate(self.lengths)
+                (amount(row.P), amount(row.N), *spent(row), *(self.curve(t)[k].reducible for t in self.best))
+                for k, row in enumerate(self.curve(OWN))
             ],
-            header=("P", "N", "at own length", *(f"at {P}" for P in self.tests)),
+            header=("P", "N", *head, "at own length", *(f"at {P}" for P in self.tests)),
             title=f"{regime_words(setting)}: reducible risk at {amount(self.tokens)} tokens, "
             f"M={amount(setting.M)}, d={amount(setting.d or 0)}, {amount(setting.schedule.L)} steps",
         )
@@ -157,11 +167,16 @@ def tradeoff(
     *,
     lengths: Sequence[int] | None = None,
     eval_lengths: Sequence[int] = (16, 4096),
+    compute: float | None = None,
+    cost: str = PAPER_COST,
 ) -> Tradeoff:
     """The risk of the setting's student at N·P ≈ tokens for each length, N = ⌊tokens/P⌋.
 
     `setting` gives the teacher, M, d and the schedule; its own N, P and test length do not matter. Each
-    student is tested at its own length, as in the paper, and at the common `eval_lengths`.
+    student is tested at its own length, as in the paper, and at the common `eval_lengths`. With a ceiling on
+    the compute, counted by the formula `cost`, N is no more than that allows.
     """
-    found = splits.tradeoff(setting, tokens, lengths=lengths, eval_lengths=eval_lengths)
+    found = splits.tradeoff(
+        setting, tokens, lengths=lengths, eval_lengths=eval_lengths, compute=compute, cost=cost
+    )
     return Tradeoff(**fields_of(found, setting=setting))

@@ -19,6 +19,11 @@ from seqlaw.rungs.terms import FEWEST_TOKENS
 Side = Literal["cli", "python"]
 
 
+def option(name: str, side: Side) -> str:
+    """What a reader calls an argument."""
+    return "--" + name.replace("_", "-") if side == "cli" else name
+
+
 def sentence(flag: Flag, side: Side) -> str:
     """`code: words`, and at which points of a curve."""
     return f"{flag.code}: {words_alone(flag, side)}{_places(flag.where)}"

@@ -10,12 +10,13 @@ import typer
 from seqlaw.answers.advice import Advised, advise
 from seqlaw.answers.held_out import held_out
 from seqlaw.answers.measurement import measure as measure_sequences
-from seqlaw.answers.measurement import save_teacher as save
+from seqlaw.answers.measurement import save_law as write_law
+from seqlaw.answers.measurement import save_teacher as write_teacher
 from seqlaw.cli.options import Json, Plot, Seed, size
 from seqlaw.cli.output import show
 from seqlaw.model.checks import InputError, positive
 from seqlaw.model.schedule import GAMMA, STEPS, WSD
-from seqlaw.sequences.saving import check_teacher_path
+from seqlaw.sequences.saving import FIELD, LAW, check_teacher_path
 
 
 def measure(
@@ -49,6 +50,13 @@ def measure(
             metavar="FILE.toml",
         ),
     ] = None,
+    save_law: Annotated[
+        str | None,
+        typer.Option(
+            help="Save the six fitted numbers and their intervals, for plan --teacher.",
+            metavar="FILE.toml",
+        ),
+    ] = None,
     seed: Seed = 0,
     plot: Plot = None,
     json: Json = False,
@@ -71,28 +79,35 @@ def measure(
     for field, value in (("M", width), ("L", steps)):
         if value is not None and compute is not None:
             raise InputError(field, "cannot be given together with --compute, which chooses it", value)
-    if save_teacher is not None:
-        check_teacher_path(save_teacher)
+    wanted = {FIELD: (save_teacher, write_teacher), LAW: (save_law, write_law)}
+    for field, (path, _) in wanted.items():
+        if path is not None:
+            check_teacher_path(path, field=field)
     found = measure_sequences(file, centre=centre, seed=seed)
     advice = advise(found, M=M, schedule=WSD(gamma=GAMMA, L=L or STEPS), **budgets)
     compared = held_out(file, seed=seed) if check else None
-    refusal = None
-    if save_teacher is not None:
-        try:
-            save(found, save_teacher, source=file)
-        except InputError as error:  # said after the measurement, which stands without the file
-            refusal = InputError(error.field, f"saved nothing: it {error.rule}", error.value)
-    saved = save_teacher if refusal is None else None
+    saved: dict[str, str | None] = {}
+    refusals = []
+    for field, (path, write) in wanted.items():
+        saved[field] = path
+        if path is not None:
+            try:
+                write(found, path, source=file)
+            except InputError as error:  # said after the measurement, which stands without the file
+                refusals.append(InputError(error.field, f"saved nothing: it {error.rule}", error.value))
+                saved[field] = None
     answer = Advised(
         asked={"file": file, **budgets, "M": M, "L": L, "centre": centre, "seed": seed},
         measurement=found,
         advice=advice,
         held_out=compared,
-        teacher_file=saved,
+        teacher_file=saved[FIELD],
+        law_file=saved[LAW],
     )
     show(answer, as_json=json, plot=plot)
-    if saved is not None and not json:
-        print(f"{found.modes.d} modes saved: {saved}")
-    if refusal is not None:
+    for field, what in ((FIELD, f"{found.modes.d} modes"), (LAW, "The law with its intervals")):
+        if saved[field] is not None and not json:
+            print(f"{what} saved: {saved[field]}")
+    for refusal in refusals:
         sys.stdout.flush()
         raise refusal

@@ -12,12 +12,13 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from seqlaw.answers.style import check_path
-from seqlaw.files import load_teacher, make_schedule
-from seqlaw.model.checks import InputError, whole
+from seqlaw.files import load_uncertain, make_schedule
+from seqlaw.model.checks import InputError, real, whole
 from seqlaw.model.schedule import GAMMA, STEPS, Schedule
 from seqlaw.model.setting import Setting
-from seqlaw.model.teacher import MODES, Modes, Teacher
+from seqlaw.model.teacher import MODES, NUMBERS, Modes, Teacher
 from seqlaw.model.threads import cores
+from seqlaw.model.uncertain import Uncertain, middles
 
 OPTIONS = {
     "M": "-M/--width",
@@ -54,7 +55,18 @@ def size(field: str, text: str, *, infinite: bool = False) -> float:
     return whole(field, float(number))
 
 
+def interval(field: str, text: str) -> tuple[float, float]:
+    """Two numbers written 1.7:1.9."""
+    low, colon, high = text.partition(":")
+    if not colon or ":" in high:
+        raise InputError(field, "must be a number or an interval such as 1.7:1.9", text)
+    return real(field, low), real(field, high)
+
+
 Seed = Annotated[int, typer.Option(help="Seed of every random number.")]
+Cost = Annotated[
+    str, typer.Option(help="Compute of a run: arithmetic in M, N, P, L, linear in N.", metavar="FORMULA")
+]
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 Plot = Annotated[
     str | None,
@@ -108,23 +120,45 @@ class TeacherOptions:
     teacher: Annotated[
         str, typer.Option(help="regime1, regime2, or a TOML/NPZ file.", metavar="NAME|FILE")
     ] = "regime2"
-    alpha: Annotated[float | None, typer.Option(help="Exponent of the innovation spectrum.")] = None
-    theta: Annotated[float | None, typer.Option(help="Exponent of the initial spectrum.")] = None
-    r: Annotated[float | None, typer.Option("--r", help="Exponent of the transition.")] = None
-    rho: Annotated[float | None, typer.Option(help="Largest transition eigenvalue.")] = None
-    c_xi: Annotated[float | None, typer.Option(help="Scale of the innovations.")] = None
-    c_0: Annotated[float | None, typer.Option("--c-0", help="Scale of the initial states.")] = None
+    alpha: Annotated[
+        str | None, typer.Option(help="Exponent of the innovation spectrum.", metavar="NUMBER")
+    ] = None
+    theta: Annotated[str | None, typer.Option(help="Exponent of the initial spectrum.", metavar="NUMBER")] = (
+        None
+    )
+    r: Annotated[str | None, typer.Option("--r", help="Exponent of the transition.", metavar="NUMBER")] = None
+    rho: Annotated[str | None, typer.Option(help="Largest transition eigenvalue.", metavar="NUMBER")] = None
+    c_xi: Annotated[str | None, typer.Option(help="Scale of the innovations.", metavar="NUMBER")] = None
+    c_0: Annotated[
+        str | None, typer.Option("--c-0", help="Scale of the initial states.", metavar="NUMBER")
+    ] = None
 
     def build_teacher(self) -> Teacher | Modes:
-        teacher = load_teacher(self.teacher)
-        numbers = {f.name: getattr(self, f.name) for f in dataclasses.fields(Teacher)}
-        given = {name: value for name, value in numbers.items() if value is not None}
-        if not given:
-            return teacher
-        if isinstance(teacher, Modes):
-            name, value = next(iter(given.items()))
-            raise InputError(name, "cannot change a teacher given as arrays", value)
-        return dataclasses.replace(teacher, **given)
+        """The teacher; of a file with intervals that in the middle."""
+        for name, text in self._given().items():
+            if ":" in text:
+                raise InputError(name, "must be one number here; plan takes intervals", text)
+        found = self.build_uncertain()
+        return found.teacher if isinstance(found, Uncertain) else found
+
+    def build_uncertain(self) -> Teacher | Modes | Uncertain:
+        """The teacher, uncertain where a number is written LOW:HIGH or the file has an interval of it."""
+        found, given = load_uncertain(self.teacher), self._given()
+        if isinstance(found, Modes):
+            for name, text in given.items():
+                raise InputError(name, "cannot change a teacher given as arrays", text)
+            return found
+        teacher, known = (found.teacher, found.intervals) if isinstance(found, Uncertain) else (found, {})
+        intervals = {name: pair for name, pair in known.items() if name not in given}
+        spans = {name: interval(name, text) for name, text in given.items() if ":" in text}
+        numbers = {name: real(name, text) for name, text in given.items() if name not in spans}
+        teacher = dataclasses.replace(teacher, **numbers, **(middles(spans) if spans else {}))
+        return Uncertain(teacher=teacher, intervals=intervals | spans) if intervals or spans else teacher
+
+    def _given(self) -> dict[str, str]:
+        """The numbers that were given, as they were typed."""
+        texts = {name: getattr(self, name) for name in NUMBERS}
+        return {name: text for name, text in texts.items() if text is not None}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,12 +9,13 @@ from typing import Annotated
 import typer
 
 from seqlaw.answers.plan import plan as make_plan
-from seqlaw.answers.style import check_path
-from seqlaw.cli.options import Json, KindOptions, Plot, Seed, TeacherOptions, jobs_or_all, size, takes
+from seqlaw.cli.options import Cost, Json, KindOptions, Plot, Seed, TeacherOptions, jobs_or_all, size, takes
 from seqlaw.cli.output import progress_bar, show
 from seqlaw.model.checks import InputError, positive
-from seqlaw.planning.budget import Budget
+from seqlaw.model.uncertain import Uncertain
+from seqlaw.planning.budget import PAPER_COST, Budget
 from seqlaw.planning.plan import FLOPS_PER_UNIT
+from seqlaw.planning.uncertain import DRAWS
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -61,16 +62,25 @@ def plan(
             help="Sample the optimum, in up to minutes.  [default: where data are few]",
         ),
     ] = None,
+    cost: Cost = PAPER_COST,
+    rates: Annotated[
+        bool, typer.Option("--rates", help="The paper's exponents and the optimal ones too.")
+    ] = False,
+    draws: Annotated[
+        int, typer.Option(help="Teachers drawn where a number is an interval.", metavar="INT")
+    ] = DRAWS,
     seed: Seed = 0,
     json: Json = False,
     plot: Plot = None,
 ) -> None:
     """The best allocation of a budget, beside the paper's corollary.
 
-    Example: seqlaw plan --compute 1e18 --tokens 1e10 --eval-length 4096
+    A teacher's number may be an interval, LOW:HIGH: then how far the best moves, and what one choice loses.
+
+    Example: seqlaw plan --compute 1e18 --tokens 1e10 --eval-length 4096 --alpha 1.7:1.9
     """
-    if plot is not None:
-        check_path(plot)
+    if flops and cost != PAPER_COST:
+        raise InputError("flops", f"goes with the paper's cost, {PAPER_COST}, only", cost)
     unit = FLOPS_PER_UNIT if flops else 1
     shortest, longest = size("min_P", min_P), _ceiling("max_P", max_P)
     if shortest > longest:
@@ -83,10 +93,11 @@ def plan(
         max_P=longest,
         max_L=_ceiling("max_L", max_L),
         min_P=shortest,
+        cost=cost,
     )
-    teacher = options.build_teacher()
+    teacher = options.build_uncertain()
     schedule = options.build_kind()
-    with progress_bar("data sets") as progress:
+    with progress_bar("teachers" if isinstance(teacher, Uncertain) else "data sets") as progress:
         answer = make_plan(
             teacher,
             budget,
@@ -94,11 +105,9 @@ def plan(
             d=None if modes is None else size("d", modes, infinite=True),
             eval_length=None if eval_length is None else int(size("eval_length", eval_length)),
             confirm=confirm,
+            draws=draws,
             seed=seed,
             workers=jobs_or_all(None),
             progress=progress,
         )
-    answer = dataclasses.replace(answer, flops=flops)
-    if plot is not None:
-        answer.save_plot(plot)
-    show(answer, as_json=json)
+    show(dataclasses.replace(answer, flops=flops, rates=rates), as_json=json, plot=plot)

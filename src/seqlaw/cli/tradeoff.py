@@ -9,6 +9,7 @@ import typer
 
 from seqlaw.answers.tradeoff import tradeoff as split_tokens
 from seqlaw.cli.options import (
+    Cost,
     Json,
     ModeCount,
     Plot,
@@ -24,6 +25,7 @@ from seqlaw.cli.output import show
 from seqlaw.model.checks import InputError, positive, whole
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import LONGEST
+from seqlaw.planning.budget import PAPER_COST
 from seqlaw.planning.tradeoff import split_lengths
 
 
@@ -55,6 +57,10 @@ def tradeoff(
         str, typer.Option("--longest", "--max-P", help="Longest training length.", metavar="INT")
     ] = "4096",
     points: Annotated[int, typer.Option(help="How many lengths.")] = 12,
+    compute: Annotated[
+        str | None, typer.Option(help="Compute that N may not exceed.  [default: any]", metavar="NUMBER")
+    ] = None,
+    cost: Cost = PAPER_COST,
     json: Json = False,
     plot: Plot = None,
 ) -> None:
@@ -82,5 +88,12 @@ def tradeoff(
         if least > limit:
             raise InputError("shortest", f"must be at most {words}, {limit}", least)
     lengths = split_lengths(budget, whole("points", points, least=2, most=1000), least=least, most=most)
-    answer = split_tokens(setting, budget, lengths=lengths, eval_lengths=common)
+    answer = split_tokens(
+        setting,
+        budget,
+        lengths=lengths,
+        eval_lengths=common,
+        compute=None if compute is None else positive("compute", compute),
+        cost=cost,
+    )
     show(answer, as_json=json, plot=plot)

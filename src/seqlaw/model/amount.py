@@ -16,3 +16,11 @@ def amount(value: Any, digits: int | None = None) -> str:
     if 1 <= value < 1e9 if digits is None else "e+" in text and abs(value) < 1e6:
         return f"{value:,.0f}"
     return text.replace("e+0", "e").replace("e+", "e")
+
+
+def rounded(value: float) -> str:
+    """A count in a sentence, to two or three digits: 47, 2,020, 1.1 million."""
+    for unit, name in ((1e9, " billion"), (1e6, " million")):
+        if unit * 0.9995 <= value < 1000 * unit * 0.9995:
+            return f"{value / unit:.3g}{name}" if value >= 100 * unit else f"{value / unit:.2g}{name}"
+    return amount(float(f"{value:.3g}"))

@@ -1,33 +1,32 @@
-"""Budgets, what an allocation of them spends, and the risk of every allocation that they allow.
-
-At fixed (M, P, L) the risk is approx + bias + variance₁/N, so N is as large as the budgets allow and an
-allocation is known by three sizes.
-"""
+"""Budgets, what an allocation of them spends, and which sizes they allow."""
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from seqlaw.model.checks import Array, InputError, positive, whole
+from seqlaw.model.formula import Formula
 from seqlaw.model.schedule import Schedule
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import LONGEST, Modes, Teacher
-from seqlaw.rungs.equivalent import equivalent_risks
 
-Triple = tuple[int, int, int]
-"""(M, P, L)."""
-_LARGEST_L = 10**18
+SIZES = ("M", "N", "P", "L")
+PAPER_COST = "N*P*L*M**2"
+MOST_STEPS = 10**18
 
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """Ceilings: compute N·P·M²·L ≤ C, tokens N·P ≤ T, and optionally each size; a floor under P if wanted."""
+    """Ceilings: compute ≤ C, tokens N·P ≤ T, and optionally each size; a floor under P if wanted.
+
+    `cost` is the compute of a training run, a formula in M, N, P, L that is linear in N: the paper's N·P·M²·L
+    unless given.
+    """
 
     compute: float
     tokens: float
@@ -36,6 +35,7 @@ class Budget:
     max_P: float = math.inf
     max_L: float = math.inf
     min_P: float = 1
+    cost: str = PAPER_COST
 
     def __post_init__(self) -> None:
         for name in ("compute", "tokens"):
@@ -47,11 +47,63 @@ class Budget:
         object.__setattr__(self, "min_P", whole("min_P", self.min_P, most=LONGEST))
         if self.min_P > self.max_P:
             raise InputError("min_P", f"must be at most max_P = {self.max_P}", self.min_P)
+        formula = self.formula
+        low = {size: np.geomspace(2, 1e6, 7) for size in SIZES}
+        for size in SIZES:  # one size runs, the others stand at several places
+            for others in (2.0, 50.0, 1e4):
+                spent = formula(**{s: low[s] if s == size else np.full(7, others) for s in SIZES})
+                if not (np.all(np.isfinite(spent)) and spent[0] > 0 and np.all(np.diff(spent) > 0)):
+                    raise InputError("cost", "must be positive and grow with each of M, N, P, L", self.cost)
+
+    @cached_property
+    def formula(self) -> Formula:
+        return Formula(self.cost, SIZES, "N")
+
+    @cached_property
+    def _proportional(self) -> bool:
+        """Whether the cost is proportional to L, as far as can be seen."""
+        sizes = {"M": np.array([1.0, 7.0, 300.0]), "N": 3.0, "P": np.array([2.0, 90.0, 1e5])}
+        one = self.formula(**sizes, L=1.0)
+        return all(np.allclose(self.formula(**sizes, L=L), L * one, rtol=1e-12) for L in (2.0, 77.0, 1e7))
 
     @property
     def shortest(self) -> int:
         """The least length that is considered: at P = 1 a student sees initial states only."""
         return max(2, int(self.min_P))
+
+    def most_sequences(self, M: Any, P: Any, L: Any) -> Array:
+        """The largest N that every budget allows, as a real number; below 1 where none."""
+        constant, slope = self.formula.parts({"M": M, "P": P, "L": L})
+        with np.errstate(over="ignore"):
+            room = np.minimum((self.compute - constant) / slope, self.max_N)
+            return np.asarray(np.minimum(room, self.tokens / P) * (1 + 1e-13))
+
+    def most_steps(self, M: Any, P: Any, N: Any) -> Array:
+        """The largest whole L with cost ≤ C, below 1 where none; by bisection unless proportional to L."""
+        with np.errstate(over="ignore"):
+            one = np.asarray(self.formula(M=M, P=P, N=N, L=1.0), dtype=float)
+            if self._proportional:
+                steps = self.compute / one
+            else:
+                low, high = np.zeros_like(one), np.full_like(one, float(MOST_STEPS))
+                for _ in range(64):
+                    middle = np.sqrt((low + 1) * (high + 1)) - 1
+                    fits = self.formula(M=M, P=P, N=N, L=middle) <= self.compute
+                    low, high = np.where(fits, middle, low), np.where(fits, high, middle)
+                steps = low
+        return np.asarray(np.floor(np.minimum(steps * (1 + 1e-13), min(self.max_L, MOST_STEPS))))
+
+    def allows(self, M: int, N: int, P: int, L: int) -> bool:
+        """In whole numbers, to the last digit."""
+        sizes = {"M": M, "N": N, "P": P, "L": L}
+        ceilings = all(sizes[size] <= getattr(self, f"max_{size}") for size in SIZES)
+        return bool(
+            ceilings
+            and min(sizes.values()) >= 1
+            and P >= self.min_P
+            and N * P <= self.tokens
+            and self.formula(**sizes) <= self.compute
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,15 +114,12 @@ class Allocation:
     N: int
     P: int
     L: int
+    compute: float
     reducible: float
 
     @property
     def tokens(self) -> int:
         return self.N * self.P
-
-    @property
-    def compute(self) -> int:
-        return self.N * self.P * self.M**2 * self.L
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -78,102 +127,54 @@ class Search:
     """The problem: which student, which budgets, tested where (None: at the training length)."""
 
     teacher: Teacher | Modes
-    d: float | None
+    d: float
     schedule: Schedule
     budget: Budget
     eval_length: int | None
-    seen: dict[Triple, tuple[float, float]] = dataclasses.field(default_factory=dict)
-    """approx + bias, and the variance of one trajectory, of every allocation looked at."""
 
-    def trajectories(self, triple: Triple) -> int:
-        """The largest N that the budgets allow, 0 where none."""
-        M, P, L = triple
-        budget = self.budget
-        if M > budget.max_M or not budget.min_P <= P <= budget.max_P or L > budget.max_L:
-            return 0
-        return min(int(budget.tokens) // P, int(budget.compute) // (P * M**2 * L), _whole(budget.max_N))
-
-    def relaxed(self, triple: Triple) -> float:
-        """The reducible risk at the largest real N ≥ 1."""
-        M, P, L = triple
-        return self.at(
-            min(self.budget.tokens / P, self.budget.compute / (P * M**2 * L), self.budget.max_N), triple
-        )
-
-    def value(self, triple: Triple) -> float:
-        """The reducible risk at the largest whole N."""
-        return self.at(self.trajectories(triple), triple)
-
-    def at(self, N: float, triple: Triple) -> float:
-        """The reducible risk with N trajectories, infinite where the budgets do not allow them."""
-        if not 1 <= math.floor(N) <= self.trajectories(triple):
-            return math.inf
-        fixed, variance = self.seen[triple]
-        return fixed + variance / N
-
-    def best(self) -> Triple:
-        return min(self.seen, key=self.value)
-
-    def setting(self, triple: Triple, N: int | None = None) -> Setting:
-        M, P, L = triple
+    def setting(self, M: int, N: int, P: int, L: int) -> Setting:
         return Setting(
             teacher=self.teacher,
             M=M,
-            N=self.trajectories(triple) if N is None else N,
+            N=N,
             P=P,
             d=self.d,
             schedule=self.schedule.with_steps(L),
             eval_length=self.eval_length,
         )
 
-    def look(self, triples: Iterable[Triple]) -> None:
-        """Evaluate the allocations that the budgets allow and that are new, in one batch."""
-        new = [t for t in dict.fromkeys(triples) if t not in self.seen and self.trajectories(t) >= 1]
-        risks = equivalent_risks([self.setting(t, 1) for t in new], quick=True)
-        self.seen.update({t: (r.approx + r.bias, r.variance) for t, r in zip(new, risks, strict=True)})
+    @cached_property
+    def widest(self) -> float:
+        """The largest M that the teacher has modes for."""
+        if not isinstance(self.teacher, Modes):
+            return self.d
+        return float(np.count_nonzero(self.teacher.sigma_xi + self.teacher.sigma_0))
 
-    def allocation(self, triple: Triple) -> Allocation:
-        M, P, L = triple
-        return Allocation(M=M, N=self.trajectories(triple), P=P, L=L, reducible=self.value(triple))
-
-
-def _whole(value: float) -> int:
-    return 10**40 if value == math.inf else int(value)
+    @cached_property
+    def least_steps(self) -> int:
+        """The least number of steps that the schedule's phases allow."""
+        for L in range(1, 10**4):
+            try:
+                self.schedule.with_steps(L)
+            except InputError:
+                continue
+            return L
+        raise InputError("schedule", "must allow fewer than 10000 steps", self.schedule)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Box:
-    """The least and the largest (M, P, L) of any feasible allocation."""
+    """The least and the largest of each size in any feasible allocation, and what sets them."""
 
-    low: Triple
-    high: Triple
-
-    @cached_property
-    def logs(self) -> Array:
-        """Both corners in logarithms, 2 × 3."""
-        return np.asarray(np.log(np.array([self.low, self.high], dtype=float)))
-
-    def integers(self, logs: Iterable[float]) -> Triple:
-        """The nearest whole sizes inside, from logarithms."""
-        M, P, L = (round(math.exp(u)) for u in np.clip(np.array(list(logs)), *self.logs))
-        return self.clip((M, P, L))
-
-    def clip(self, triple: Triple) -> Triple:
-        """The nearest sizes inside."""
-        M, P, L = (min(max(x, a), b) for x, a, b in zip(triple, self.low, self.high, strict=True))
-        return M, P, L
-
-    def holds(self, triple: Triple) -> bool:
-        return all(a <= x <= b for x, a, b in zip(triple, self.low, self.high, strict=True))
+    low: dict[str, int]
+    high: dict[str, int]
+    set_by: dict[str, tuple[str, str]]
 
 
 def limits(search: Search) -> Box:
     """The box of all feasible allocations, or an error that says why there is none."""
-    budget, least_L, least_P = search.budget, _shortest(search.schedule), search.budget.shortest
-    teacher = search.teacher
-    d = np.count_nonzero(teacher.sigma_xi + teacher.sigma_0) if isinstance(teacher, Modes) else search.d
-    assert d is not None
-    if d == 0:
+    budget, least_L, least_P = search.budget, search.least_steps, search.budget.shortest
+    if search.widest == 0:
         raise InputError("teacher", "must have a mode that varies", "none")
     if budget.tokens < 2:
         raise InputError("tokens", "must allow one trajectory of length 2", budget.tokens)
@@ -181,27 +182,42 @@ def limits(search: Search) -> Box:
         raise InputError("max_P", "must allow trajectories of length 2", budget.max_P)
     if budget.max_L < least_L:
         raise InputError("max_L", f"must allow the schedule's least {least_L} steps", budget.max_L)
-    tokens, compute = int(budget.tokens), int(budget.compute)
-    if compute < 2 * least_L:
+    if budget.formula(M=1, N=1, P=2, L=least_L) > budget.compute:
         rule = f"must allow M = 1, N = 1, P = 2 and the schedule's least {least_L} steps"
         raise InputError("compute", rule, budget.compute)
-    if least_P > tokens:
+    if least_P > budget.tokens:
         raise InputError("min_P", f"must be at most the tokens, {budget.tokens:g}", budget.min_P)
-    if least_P * least_L > compute:
+    low = {"M": 1, "N": 1, "P": least_P, "L": least_L}
+    if budget.formula(**low) > budget.compute:
         rule = f"must leave compute for M = 1, N = 1 and the schedule's least {least_L} steps"
         raise InputError("min_P", rule, budget.min_P)
-    top_M = int(min(math.isqrt(compute // (least_P * least_L)), budget.max_M, d))
-    top_P = int(min(tokens, compute // least_L, budget.max_P, LONGEST))
-    top_L = int(min(compute // least_P, budget.max_L, _LARGEST_L))
-    return Box(low=(1, least_P, least_L), high=(top_M, top_P, top_L))
+    tops: dict[str, dict[str, float]] = {
+        "M": {"d": search.widest},
+        "N": {"tokens": budget.tokens / least_P},
+        "P": {"tokens": budget.tokens, "longest": LONGEST},
+        "L": {"longest": MOST_STEPS},
+    }
+    high, set_by = {}, {}
+    for size in SIZES:
+        ways = tops[size] | {f"max_{size}": getattr(budget, f"max_{size}")}
+        name, top = min(ways.items(), key=lambda way: way[1])
+        high[size] = most = _largest(budget, low, size, top)
+        floor = {"P": "min_P" if budget.min_P > 2 else "shortest", "L": "schedule"}
+        set_by[size] = floor.get(size, "one"), name if most + 1 > top else "compute"
+    return Box(low=low, high=high, set_by=set_by)
 
 
-def _shortest(schedule: Schedule) -> int:
-    """The least number of steps that the schedule's phases allow."""
-    for L in range(1, 10**4):
-        try:
-            schedule.with_steps(L)
-        except InputError:
-            continue
-        return L
-    raise InputError("schedule", "must allow fewer than 10000 steps", schedule)
+def _largest(budget: Budget, low: dict[str, int], size: str, top: float) -> int:
+    """The largest whole number up to `top` that the compute allows, the other sizes at their least."""
+
+    def fits(value: int) -> bool:
+        return bool(budget.formula(**(low | {size: value})) <= budget.compute)
+
+    good, bad = low[size], 2 * low[size]
+    while bad <= top and fits(bad):
+        good, bad = bad, 2 * bad
+    bad = min(bad, math.floor(top) + 1) if top < math.inf else bad
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        good, bad = (middle, bad) if fits(middle) else (good, middle)
+    return good

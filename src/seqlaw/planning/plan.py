@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from seqlaw.model.assumptions import teacher_flags
 from seqlaw.model.checks import InputError
@@ -12,8 +13,8 @@ from seqlaw.model.schedule import Explicit, Schedule, as_schedule
 from seqlaw.model.teacher import Modes, Teacher, as_teacher
 from seqlaw.planning.budget import Budget, Search
 from seqlaw.planning.corollary import Corollary, corollary
-from seqlaw.planning.finite import FinitePlan, finite_plan
 from seqlaw.planning.program import SETTINGS, Program, program
+from seqlaw.planning.search import FinitePlan, finite_plan
 from seqlaw.rungs.equivalent import equivalent_risk
 from seqlaw.rungs.rung import Progress
 from seqlaw.rungs.sampled import sampled_risks
@@ -52,7 +53,6 @@ class Plan:
     K: float
     tau: float
     corollary: Corollary | None
-    programs: dict[str, Program | None]
     finite: FinitePlan
     confirm: bool | None
     seed: int
@@ -61,6 +61,13 @@ class Plan:
     unconfirmed: bool
     """Asked for, and out of reach."""
     flags: tuple[Flag, ...]
+
+    @cached_property
+    def programs(self) -> dict[str, Program | None]:
+        """The optimum in exponents of each setting, where the theorem applies; solved when asked for."""
+        if self.corollary is None or isinstance(self.teacher, Modes):
+            return dict.fromkeys(SETTINGS)
+        return {name: program(self.teacher, self.tau, name) for name in SETTINGS}
 
 
 def plan(
@@ -84,10 +91,8 @@ def plan(
     K = schedule.gamma * budget.compute
     tau = math.log(budget.tokens) / math.log(K) if K > 1 else math.inf
     law: Corollary | None = None
-    programs: dict[str, Program | None] = dict.fromkeys(SETTINGS)
     if isinstance(teacher, Teacher) and not teacher_flags(teacher) and K > 1:
         law = corollary(teacher, tau)
-        programs = {name: program(teacher, tau, name) for name in SETTINGS}
     if isinstance(teacher, Modes) and d not in (None, teacher.d):
         raise InputError("d", f"must be {teacher.d}, the number of modes given", d)
     size = teacher.d if isinstance(teacher, Modes) else math.inf if d is None else d
@@ -108,7 +113,6 @@ def plan(
         K=K,
         tau=tau,
         corollary=law,
-        programs=programs,
         finite=finite,
         confirm=confirm,
         seed=seed,
@@ -123,7 +127,7 @@ def _confirm(
 ) -> Confirmation | None:
     """The sampled risk at the optimum, where it is within reach."""
     best = finite.best
-    setting = search.setting((best.M, best.P, best.L))
+    setting = search.setting(best.M, best.N, best.P, best.L)
     d = 8 * best.M if setting.d in (None, math.inf) else int(setting.d or 0)
     setting = replace(setting, d=d)
     if d > 4096 or min(best.tokens, best.P * d) * d * 8 > _DRAWS:

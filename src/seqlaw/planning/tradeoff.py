@@ -14,6 +14,7 @@ import numpy as np
 from seqlaw.model.checks import InputError, positive, whole
 from seqlaw.model.flags import Flag
 from seqlaw.model.setting import Setting, as_setting
+from seqlaw.planning.budget import PAPER_COST, Budget
 from seqlaw.rungs.equivalent import equivalent_risks
 
 OWN = "own"
@@ -28,6 +29,8 @@ class Split:
     tested: str
     """"own", or the common test length."""
     eval_length: int
+    compute: float
+    """Of the cost formula."""
     approx: float
     bias: float
     variance: float
@@ -43,6 +46,8 @@ class Tradeoff:
 
     regime: str
     tokens: int
+    compute: float | None
+    cost: str
     rows: tuple[Split, ...]
     best: dict[str, tuple[int, int]]
     flags: tuple[tuple[Flag, ...], ...]
@@ -64,10 +69,13 @@ def tradeoff(
     *,
     lengths: Sequence[int] | None = None,
     eval_lengths: Sequence[int] = (16, 4096),
+    compute: float | None = None,
+    cost: str = PAPER_COST,
 ) -> Tradeoff:
     """The risk of the setting's student at N·P ≈ tokens for each length, N = ⌊tokens/P⌋.
 
-    `setting` gives the teacher, M, d and the schedule; its own N, P and test length do not matter.
+    `setting` gives the teacher, M, d and the schedule; its own N, P and test length do not matter. With a
+    ceiling on the compute, counted by `cost`, N is no more than that allows.
     """
     as_setting("setting", setting)
     if not isinstance(eval_lengths, Sequence):
@@ -76,17 +84,24 @@ def tradeoff(
     lengths = split_lengths(budget) if lengths is None else [whole("P", P) for P in lengths]
     if not lengths or max(lengths) > budget:
         raise InputError("P", f"must be at most the tokens, {budget}", max(lengths, default=0))
+    spent = Budget(compute=1e32 if compute is None else compute, tokens=budget, cost=cost)
+    L = setting.schedule.L
+    counts = {P: int(spent.most_sequences(setting.M, P, L)) for P in lengths}
+    short = [P for P in lengths if counts[P] < 1]
+    if short:
+        raise InputError("compute", f"must allow one sequence of length {short[0]}", compute)
     tests = {OWN: None} | {str(whole("eval_length", P)): int(P) for P in eval_lengths}
     plan = [(P, name, tested) for name, tested in tests.items() for P in lengths]
     risks = equivalent_risks(
-        [replace(setting, P=P, N=budget // P, eval_length=tested) for P, _, tested in plan]
+        [replace(setting, P=P, N=counts[P], eval_length=tested) for P, _, tested in plan]
     )
     rows = tuple(
         Split(
             P=P,
-            N=budget // P,
+            N=counts[P],
             tested=name,
             eval_length=risk.eval_length,
+            compute=spent.formula(M=setting.M, N=counts[P], P=P, L=L),
             approx=risk.approx,
             bias=risk.bias,
             variance=risk.variance,
@@ -102,6 +117,8 @@ def tradeoff(
     return Tradeoff(
         regime=setting.regime,
         tokens=budget,
+        compute=compute,
+        cost=cost,
         rows=rows,
         best=best,
         flags=tuple(risk.flags for risk in risks),

@@ -11,8 +11,9 @@ import numpy as np
 
 from seqlaw.model.checks import Array, whole
 from seqlaw.model.flags import Flag
-from seqlaw.model.teacher import Modes, Teacher
+from seqlaw.model.teacher import NUMBERS, Modes, Teacher
 from seqlaw.model.threads import one_thread
+from seqlaw.model.uncertain import Uncertain
 from seqlaw.sequences.exponents import ASYMMETRY, LAWS, Estimate, Fit, Regime, estimates, fit, regime
 from seqlaw.sequences.findings import (
     LEAST_ORDER,
@@ -32,6 +33,11 @@ from seqlaw.sequences.spectra import Spectra, spectra
 from seqlaw.sequences.tally import Tally, tally
 
 _LARGEST_TRANSITION = 0.999
+_POSSIBLE = {
+    **dict.fromkeys(("alpha", "theta", "r"), (0.0, 20.0)),
+    "rho": (1 - _LARGEST_TRANSITION, _LARGEST_TRANSITION),
+}
+"""Where an end of an interval makes a stable teacher."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,6 +93,23 @@ class Measurement:
         if any(value is None for value in numbers.values()) or not 0 < numbers["rho"] < 1:
             return None
         return Teacher(**{name: max(value, 0.0) for name, value in numbers.items()})
+
+    @property
+    def law(self) -> Uncertain | None:
+        """The fitted power law with the 90 % intervals, cut to what makes a stable teacher; None without one.
+
+        As if the six numbers were independent. An exponent and its scale come from one line and are not:
+        these intervals allow for more than the data do.
+        """
+        teacher, intervals = self.teacher, {}
+        for name in NUMBERS if teacher else ():
+            least, most = _POSSIBLE.get(name, (0.0, math.inf))
+            estimate, value = getattr(self, name), getattr(teacher, name)
+            if estimate.low is not None and estimate.high is not None:
+                low, high = max(estimate.low, min(least, value)), min(estimate.high, max(most, value))
+                if low < high:
+                    intervals[name] = low, high
+        return Uncertain(teacher=teacher, intervals=intervals) if teacher and intervals else None
 
     @property
     def modes(self) -> Modes:

@@ -5,36 +5,54 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterable
-from dataclasses import fields
 from pathlib import Path
 
 from seqlaw.model.checks import InputError
-from seqlaw.model.teacher import Teacher
+from seqlaw.model.teacher import NUMBERS
+from seqlaw.model.uncertain import Uncertain
 from seqlaw.sequences.exponents import LEVEL
 from seqlaw.sequences.measure import Measurement
 
-FIELD = "save_teacher"
+FIELD, LAW = "save_teacher", "save_law"
+"""What asks for the spectra, and what asks for the six numbers."""
 
 
-def check_teacher_path(path: str | Path) -> Path:
+def check_teacher_path(path: str | Path, *, field: str = FIELD) -> Path:
     """A path that a teacher file can be written to."""
     path = Path(path)
     if path.suffix != ".toml":
-        raise InputError(FIELD, "must end in .toml", str(path))
+        raise InputError(field, "must end in .toml", str(path))
     if not path.parent.is_dir():
-        raise InputError(FIELD, "must lie in an existing folder", str(path))
+        raise InputError(field, "must lie in an existing folder", str(path))
     return path
 
 
 def write_teacher(found: Measurement, path: str | Path, *, comments: Iterable[str] = ()) -> None:
     """The modes as TOML below comments; a file that is there already is replaced whole or left as it is."""
-    path = check_teacher_path(path)
+    _replace(path, _text(found, comments), FIELD)
+
+
+def write_law(law: Uncertain, path: str | Path, *, comments: Iterable[str] = ()) -> None:
+    """The six numbers and their intervals, likewise."""
+    lines = [f"# {comment}" for comment in comments]
+    lines += ["", "# The fitted power law: the teacher of any command."]
+    lines += [f"{name} = {getattr(law.teacher, name)!r}" for name in NUMBERS]
+    lines += [
+        "",
+        f"[intervals]  # {LEVEL:.0%}, cut to stable teachers: `seqlaw plan` plans over draws from them",
+    ]
+    lines += [f"{name} = [{low!r}, {high!r}]" for name, (low, high) in law.intervals.items()]
+    _replace(path, "\n".join(lines) + "\n", LAW)
+
+
+def _replace(path: str | Path, text: str, field: str) -> None:
+    path = check_teacher_path(path, field=field)
     draft = path.with_name(path.name + ".part")
     try:
-        draft.write_text(_text(found, comments), encoding="utf-8")
+        draft.write_text(text, encoding="utf-8")
         os.replace(draft, path)
     except OSError as error:
-        raise InputError(FIELD, f"must be writable ({error.strerror})", str(path)) from None
+        raise InputError(field, f"must be writable ({error.strerror})", str(path)) from None
     finally:
         with contextlib.suppress(OSError):  # gone where all went well, impossible where it could not be made
             draft.unlink()
@@ -47,9 +65,9 @@ def _text(found: Measurement, comments: Iterable[str]) -> str:
         use = "It defines no stable teacher."
     lines = [f"# {comment}" for comment in comments]
     lines += ["", f"# The fitted power law, with {LEVEL:.0%} intervals. {use}"]
-    for field in fields(Teacher):
-        law = getattr(found, field.name)
-        lines.append(f"# {field.name} = {law.value!r}  # {law.low:.4g} to {law.high:.4g}")
+    for name in NUMBERS:
+        law = getattr(found, name)
+        lines.append(f"# {name} = {law.value!r}  # {law.low:.4g} to {law.high:.4g}")
     lines += [
         "",
         f"# The measured spectra, {modes.d} modes: transition, innovation and initial variances, corrected",

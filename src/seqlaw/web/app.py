@@ -149,6 +149,11 @@ def create_app(
         """Longer or more at fixed tokens, tested at the own length and at common ones."""
         return await ask("tradeoff", body, request)
 
+    @app.post("/api/plan", response_model=dict[str, Any], responses=_ERRORS)
+    async def plan(body: PlanBody, request: Request) -> Response:
+        """The best allocation of a budget, beside the corollary and the three programs."""
+        return await ask("plan", body, request)
+
     @app.get("/api/panels", response_model=dict[str, Any], responses=_ERRORS)
     async def panels(request: Request) -> Response:
         """The paper's six panels, computed once."""
@@ -161,11 +166,6 @@ def create_app(
     async def sampled(body: SampledBody) -> Response:
         """Sample points of a curve in the background."""
         return _state(services["own"].jobs.start("sampled", body), status=202)
-
-    @app.post("/api/jobs/plan", status_code=202, response_model=JobState, responses=_ERRORS)
-    async def plan(body: PlanBody) -> Response:
-        """Search for the best allocation of a budget in the background."""
-        return _state(services["own"].jobs.start("plan", body), status=202)
 
     missing: dict[int | str, dict[str, Any]] = {404: {"model": Refusal, "description": "No such job."}}
 

@@ -155,7 +155,7 @@ def copy_plan(body: PlanBody) -> dict[str, str]:
         if bound.default is not MISSING and getattr(budget, bound.name) != bound.default
     }
     for name, value in bounds.items():
-        options += [f"--{name.replace('_', '-')}", _number(value)]
+        options += [f"--{name.replace('_', '-')}", value if isinstance(value, str) else _number(value)]
     if body.eval_length is not None:
         options += ["--eval-length", _number(body.eval_length)]
     options += ["-d", _number(body.d), *_teacher_options(body.teacher)]

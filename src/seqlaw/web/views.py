@@ -38,6 +38,7 @@ _SENTENCES = {
     "not how they are cut.",
     "II": "α − 2r ≤ θ < α: the initialization has the heavier tail. Longer sequences wash it out.",
 }
+NOT_SAMPLED = "Few data (see the flag): the command below also samples the optimum, if that is in reach."
 _SPECTRUM_POINTS = 240
 _SAMPLED_SECONDS = 120.0
 
@@ -198,14 +199,20 @@ def longer_or_more(body: TradeoffBody, progress: Progress) -> Answer:
 
 
 def planner(body: PlanBody, progress: Progress) -> Answer:
-    """The allocation, the curve of best widths, the corollary, the three programs, and why they differ."""
-    eval_length = None if body.eval_length is None else int(body.eval_length)
+    """The allocation, the curve of best widths, the corollary, the three programs, and why they differ.
+
+    Without the sampling that may follow a search, which can take minutes: the copied command has it.
+    """
+    tested = None if body.eval_length is None else int(body.eval_length)
     schedule = body.schedule.build()
-    found = plan(body.teacher, body.budget, schedule=schedule, d=body.d, eval_length=eval_length)
+    found = plan(body.teacher, body.budget, schedule=schedule, d=body.d, eval_length=tested, confirm=False)
+    few = any(flag.code == "frozen-filter" for flag in found.flagged())
     return {
         "badge": badge(found.setting),
         **found.fields(),
-        "tested": "own" if eval_length is None else eval_length,
+        "notes": [*found.notes, *([NOT_SAMPLED] if few else [])],
+        "budget": {"compute": body.budget.compute, "tokens": body.budget.tokens},
+        "tested": "own" if tested is None else tested,
         "copy": copy_plan(body),
         **_flags(found.flagged()),
     }

@@ -1,7 +1,7 @@
 // The words and numbers around the picture: the regime's badge, tables with accuracy, notes and flags.
 
 import { element } from "./controls.js";
-import { COLOURS, number, pretty, whole } from "./charts.js";
+import { COLOURS, number, pretty, short, whole } from "./charts.js";
 
 const byId = (id) => document.getElementById(id);
 
@@ -139,19 +139,19 @@ const SHOWERS = {
       `A curve tested at its own length changes the test along with the training; a common length does not. Risks: ${answer.accuracy}.`)];
   },
 
-  plan(answer, state) {
-    const best = answer.finite, { flat, terms: risk } = best, of = (budget) => `of ${number(Number(budget))}`;
-    const range = (name) => `within 1 %: ${flat[name].map((size) => (size < 1e6 ? whole(size) : number(size, 3))).join(" – ")}`;
+  plan(answer) {
+    const best = answer.finite, { flat, terms: risk } = best, of = (name) => `of ${number(answer.budget[name])}`;
+    const range = (name) => `within 1 %: ${[...new Set(flat[name])].map((size) => short(size)).join(" – ")}`;
     const tile = (label, value, under) => {
       const out = element("div", { className: "tile" }, element("span", {}, label), element("b", {}, value), element("span", {}, under));
-      out.style.setProperty("--ems", 0.6 * value.length); // no digit is wider: the style sheet makes them fit
+      out.style.setProperty("--ems", 0.7 * value.length); // no bold digit is wider: the style sheet makes them fit
       return out;
     };
     const tiles = element("div", { className: "tiles" },
       tile("M, width", whole(best.M), range("M")), tile("N, trajectories", whole(best.N), range("N")),
       tile("P, length", whole(best.P), range("P")), tile("L, steps", whole(best.L), range("L")),
       tile("reducible risk", number(risk.reducible), "approx + bias + variance"),
-      tile("tokens used, N·P", whole(best.tokens), of(state.budget_tokens)), tile("compute used, N·P·M²·L", number(best.compute, 4), of(state.compute)));
+      tile("tokens used, N·P", whole(best.tokens), of("tokens")), tile("compute used, N·P·M²·L", short(best.compute, 4), of("compute")));
     const line = (name, e) => e === null
       ? [name, n("–"), n("–"), n("–"), n("–"), n("–"), soft("no allocation satisfies it")]
       : [name, ...["M", "N", "P", "R", "risk"].map((key) => {
@@ -165,12 +165,10 @@ const SHOWERS = {
     const terms = names.map((name) => [term(name), n(number(risk[name])), n(share(name))]);
     const lengths = best.by_length.filter((a) => a.reducible !== null);
     const least = Math.min(...lengths.map((a) => a.reducible));
-    const others = lengths.map((a) => [n(whole(a.P)), n(number(a.reducible / least)), n(whole(a.M)), n(whole(a.N)), n(whole(a.L))]);
+    const others = lengths.map((a) => [n(short(a.P)), n((a.reducible / least).toFixed(3)), n(short(a.M)), n(short(a.N)), n(short(a.L))]);
     const out = [tiles,
       table([n("if P were"), n("risk over the least"), n("M"), n("N"), n("L")], others, "Longer or more: each length with its own best sizes."),
       table(["term at the optimum", n("value"), n("share")], terms, accuracies(best.accuracy, names))];
-    if (answer.confirmation)
-      out.push(element("p", { className: "hint" }, `Sampled at the optimum: ${number(answer.confirmation.reducible)} ± ${number(answer.confirmation.standard_error, 2)} (standard error).`));
     if (answer.corollary)
       out.push(table(["exponents of K = γC", n("M"), n("N"), n("P"), n("R"), n("risk"), soft("binding")], rows, `K = ${number(answer.K, 3)}${phase}. Exponents are exact; they say nothing of constants.`));
     return out;
@@ -206,8 +204,8 @@ export function showFlags(answer, sampled) {
   list(byId("flags"), [...new Set([...answer.flags, ...(sampled?.flags ?? [])])], sampled ? answer.remarks : []);
 }
 
-export function showAnswer(view, answer, state, sampled) {
-  byId("numbers").replaceChildren(...SHOWERS[view](answer, state));
+export function showAnswer(view, answer, sampled) {
+  byId("numbers").replaceChildren(...SHOWERS[view](answer));
   list(byId("notes"), answer.notes);
   showFlags(answer, sampled);
 }

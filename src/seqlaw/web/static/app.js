@@ -18,10 +18,9 @@ let last = null; // { view, answer, body } of the picture on the screen
 let sampled = null; // the points measured for it
 let under = null; // the question under way: { controller, moving }
 let waiting = null; // the newest question since
-let job = null; // the background job: { kind, id, key, cancelled }
+let job = null; // the sampling under way: { key, id, cancelled }
 let retry = null;
 const ofView = () => (last.view === "curve" ? sampled?.answer : undefined); // the points that the picture holds
-let planned = null; // { key, answer } of the last search, so that coming back costs nothing
 
 // ---- questions ---------------------------------------------------------------------------------------
 
@@ -37,8 +36,6 @@ async function call(path, { body, method = "POST", signal } = {}) {
 
 function refresh(moving = false) {
   clearTimeout(retry);
-  if (state.view === "plan") return schedulePlan();
-  stopJob("plan");
   const request = { view: state.view, moving, began: performance.now(), controller: new AbortController() };
   request.body = state.view === "panels" ? null : bodies[state.view](moving);
   if (under && under.view === request.view && !(moving && !under.moving)) waiting = request;
@@ -64,7 +61,7 @@ async function send(request) {
     if (request.view === state.view) {
       await show(request, answer);
       if (request.moving)
-        performance.measure("slider-to-curve", { start: request.began, end: performance.now() });
+        performance.measure("slider-to-picture", { start: request.began, end: performance.now() });
     }
   } catch (error) {
     if (error.name !== "AbortError" && request.view === state.view) fail(error);
@@ -80,11 +77,11 @@ async function show(request, answer) {
   if (request.view === "curve") dropStaleSamples(request.body);
   clearErrors();
   status("");
-  byId("plot").closest(".chart").classList.remove("stale");
   await draw();
   if (last?.answer !== answer) return; // another view was chosen meanwhile
   if (answer.badge) showBadge(answer.badge, request.moving);
-  if (!request.moving) showAnswer(request.view, answer, state, ofView());
+  // While a slider moves the other views are coarse; a plan is whole, and its sizes are what one watches.
+  if (!request.moving || request.view === "plan") showAnswer(request.view, answer, ofView());
   showCopies();
 }
 
@@ -96,7 +93,6 @@ function leave() {
   window.Plotly.purge(plot);
   plot.classList.toggle("tall", state.view === "panels");
   plot.style.height = "";
-  plot.closest(".chart").classList.remove("stale");
   byId("legend").replaceChildren();
   byId("copies").hidden = true;
   for (const button of document.querySelectorAll(".downloads button")) button.disabled = true;
@@ -104,7 +100,7 @@ function leave() {
 }
 
 function fail(error) {
-  if (error.status === 503 || error.status === 429 || error instanceof TypeError) {
+  if (error.status === 503 || error instanceof TypeError) {
     status("The server is busy or away; trying again …", true);
     retry = setTimeout(() => refresh(), 1000);
     return;
@@ -138,11 +134,11 @@ function status(text, problem = false) {
   return line;
 }
 
-// ---- background jobs: the planner, and sampled points ---------------------------------------------------
+// ---- sampled points, in the background --------------------------------------------------------------------
 
-async function watch(kind, body, onProgress) {
-  const own = (job = { kind, key: JSON.stringify(body), cancelled: false });
-  const first = await call("api/jobs/" + kind, { body });
+async function watch(key, body, onProgress) {
+  const own = (job = { key, cancelled: false });
+  const first = await call("api/jobs/sampled", { body });
   own.id = first.id;
   for (let now = first; ;) {
     if (own.cancelled) { await call("api/jobs/" + own.id, { method: "DELETE" }).catch(() => {}); return null; }
@@ -155,49 +151,9 @@ async function watch(kind, body, onProgress) {
   }
 }
 
-function stopJob(kind) {
-  if (job?.kind === kind) { job.cancelled = true; job.wake?.(); job = null; }
-}
-
-let planTimer = null;
-function schedulePlan() {
-  clearTimeout(planTimer);
-  const key = JSON.stringify(bodies.plan());
-  if (planned?.key === key) { stopJob("plan"); return showPlan(bodies.plan(), planned.answer); }
-  if (job?.kind === "plan" && job.key === key) return undefined;
-  stopJob("plan");
-  busy(true);
-  planTimer = setTimeout(runPlan, 350);
-  return undefined;
-}
-
-async function showPlan(body, answer) {
-  busy(true);
-  await show({ view: "plan", body, moving: false }, answer);
-  if (last?.answer === answer) busy(false);
-}
-
-async function runPlan() {
-  if (state.view !== "plan") return;
-  const body = bodies.plan(), began = performance.now();
-  const chart = plot.closest(".chart");
-  try {
-    chart.classList.add("stale");
-    const answer = await watch("plan", body, () => {
-      const cancel = element("button", { type: "button", id: "plan-cancel" }, "Cancel");
-      cancel.addEventListener("click", () => { stopJob("plan"); status(`Search cancelled.${last ? " Showing the plan before." : ""}`); chart.classList.remove("stale"); busy(false); });
-      const seconds = ((performance.now() - began) / 1000).toFixed(0);
-      if (job?.kind === "plan" && !byId("plan-cancel"))
-        status("").append(element("span", { className: "work" }, element("progress"), element("span", { id: "plan-seconds" }), cancel));
-      const clock = byId("plan-seconds");
-      if (clock) clock.textContent = `searching for the best sizes, ${seconds} s`;
-    });
-    if (answer && state.view === "plan") { job = null; planned = { key: JSON.stringify(body), answer }; await showPlan(body, answer); }
-  } catch (error) {
-    job = null;
-    chart.classList.remove("stale");
-    if (state.view === "plan") { busy(false); fail(error); }
-  }
+function stopSamples(words) {
+  if (job) { job.cancelled = true; job.wake?.(); job = null; }
+  sampling(false, words);
 }
 
 // What sampled points belong to: everything but how many there are and the range they span.
@@ -210,7 +166,7 @@ function dropStaleSamples(body) {
   const key = sampleKey(body);
   const note = byId("sample-status");
   if (sampled && sampled.key !== key) { sampled = null; note.textContent = ""; }
-  if (job?.kind === "sampled" && job.sampleKey !== key) { stopJob("sampled"); sampling(false, "Cancelled: the setting has changed."); }
+  if (job && job.key !== key) stopSamples("Cancelled: the setting has changed.");
 }
 
 function sampling(on, text = "") {
@@ -224,12 +180,10 @@ async function runSamples() {
   sampling(true, "Waiting for a worker …");
   clearErrors();
   try {
-    const task = watch("sampled", body, (now) => {
+    const answer = await watch(key, body, (now) => {
       const bar = element("progress", now.total ? { value: now.done, max: now.total } : {});
       byId("sample-status").replaceChildren(bar, now.total ? `${now.done} of ${now.total} data sets` : "sampling …");
     });
-    job.sampleKey = key;
-    const answer = await task;
     if (!answer) return;
     job = null;
     sampled = { key, answer };
@@ -362,7 +316,7 @@ async function begin() {
   buildOptions();
   buildControls(byId("fold"), start.presets, onInput);
   byId("sample").addEventListener("click", runSamples);
-  byId("sample-cancel").addEventListener("click", () => { stopJob("sampled"); sampling(false, "Cancelled."); });
+  byId("sample-cancel").addEventListener("click", () => stopSamples("Cancelled."));
   byId("copy-link").addEventListener("click", () => { history.replaceState(null, "", address()); copyText(location.href, "Link copied"); });
   byId("copy-command").addEventListener("click", () => copyText(byId("command").textContent, "Command copied"));
   byId("copy-python").addEventListener("click", () => copyText(byId("python").textContent, "Python copied"));

@@ -21,6 +21,8 @@ const signed = (value) => value.toFixed(3).replace("-", "−");
 
 // A whole size as a person reads it: 1,000,950.
 export const whole = (value) => (Number.isInteger(value) && Math.abs(value) < 1e15 ? value.toLocaleString("en-US") : number(value, 6));
+// The same where there is little room, or nothing to gain from the last digits.
+export const short = (value, digits = 3) => (value < 1e6 ? whole(value) : number(value, digits));
 
 // The library's plain text as a reader of the paper would write it; the table is the library's, sent at the start.
 let signs = [];
@@ -51,6 +53,8 @@ function decades(values, type = "log") {
       tickvals.push(value);
       ticktext.push(several ? `10<sup>${power}</sup>`.replace("-", "−") : number(Number(value.toPrecision(1))));
     }
+  const seen = tickvals.filter((value) => value >= 10 ** low && value <= 10 ** high);
+  if (seen.length < 2) return { exponentformat: "e", nticks: 6 }; // none of these in so short a range
   return { tickmode: "array", tickvals, ticktext };
 }
 
@@ -204,19 +208,19 @@ export function tradeoff(answer, state, narrow) {
 
 export function plan(answer, state, narrow) {
   const rows = answer.finite.isoflop.filter((row) => row.reducible !== null);
-  const sizes = (row) => ["M", "N", "P", "L"].map((name) => `${name} = ${whole(row[name])}`).join(", ");
+  const sizes = (row, write = whole) => ["M", "N", "P", "L"].map((name) => `${name} = ${write(row[name])}`).join(", ");
   const best = answer.finite, hovertemplate = "%{text}<br>reducible risk %{y:.4~g}<extra></extra>";
   const data = [
     {
       ...line(rows.map((row) => row.M), rows.map((row) => row.reducible), "least risk at each width searched", COLOURS.approx, { line: { width: 1.2 } }),
-      mode: "lines+markers", marker: { size: 7.5, color: COLOURS.approx }, text: rows.map(sizes), hovertemplate,
+      mode: "lines+markers", marker: { size: 7.5, color: COLOURS.approx }, text: rows.map((row) => sizes(row)), hovertemplate,
     },
     {
-      type: "scatter", mode: "markers", x: [best.M], y: [best.reducible], name: `optimum: ${sizes(best)}`,
+      type: "scatter", mode: "markers", x: [best.M], y: [best.reducible], name: `optimum: ${sizes(best, narrow ? short : whole)}`,
       marker: { color: COLOURS.bias, size: 14, symbol: "diamond" }, text: [`optimum: ${sizes(best)}`], hovertemplate,
     },
   ];
-  const out = layout(`C = ${number(Number(state.compute))}, T = ${number(Number(state.budget_tokens))}, ${tested(answer)}`,
+  const out = layout(`C = ${number(answer.budget.compute)}, T = ${number(answer.budget.tokens)}, ${tested(answer)}`,
     { ...axis(narrow ? "width M (N, P, L chosen anew)" : "width M; N, P and L chosen anew at each"), ...decades(rows.map((row) => row.M)) },
     { ...axis("reducible risk"), ...decades(rows.map((row) => row.reducible)) }, narrow);
   out.hovermode = "closest";

@@ -1,0 +1,207 @@
+"""The finite-size optimum: whole (M, N, P, L) of least risk under the budgets, constants included.
+
+Found on the splines of `landscape`, first over all that the budgets allow, then on closer nodes; the accurate
+sums decide between the last few. How flat it is: the least risk with one size held, followed to where 1 % is
+lost.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from seqlaw.model.checks import InputError
+from seqlaw.model.threads import one_thread
+from seqlaw.planning.budget import SIZES, Allocation, Search, limits
+from seqlaw.planning.landscape import Landscape, landscape
+from seqlaw.rungs.equivalent import equivalent_risks
+from seqlaw.rungs.terms import Risk
+
+FLAT, TIED = 0.01, 0.001
+"""What a size may cost to count as as good, and to be chosen for another reason than the risk."""
+_STRIDES = (0.05, 0.15, 0.4, 1.0, 2.5, 6.0, 12.0, 20.0)
+_CLOSE = 2e-3  # of a range's end, where the size is large: 0.03 % of the risk
+_FACTORS = {"M": (1.25, 2.5, 6.0, 15.0), "P": (2.0, 15.0, 1e3)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class FinitePlan:
+    """The best allocation with its terms, what other widths and lengths cost, and how flat it is."""
+
+    best: Allocation
+    """The choice: the least risk, or where lengths tie the one nearest the test (`TIED`)."""
+    least: Allocation
+    """The least risk itself."""
+    risk: Risk
+    isoflop: tuple[Allocation, ...]
+    """The best allocation at each of several widths, under the same budgets."""
+    by_length: tuple[Allocation, ...]
+    """The best allocation at each of several lengths: what another P would cost."""
+    flat: dict[str, tuple[int, int]]
+    """Where each size, the others chosen anew, keeps the risk within 1 % of the least."""
+    limits: dict[str, tuple[str | None, str | None]]
+    """The limit that an end of that range is, where 1 % is not lost before."""
+
+
+def finite_plan(search: Search) -> FinitePlan:
+    """The optimum, its profiles, and its terms from the accurate sums."""
+    box = limits(search)
+    with one_thread():
+        wide = landscape(search, box)
+        [guess] = wide.least()
+        if guess is None:
+            raise InputError("compute", "leaves no allocation under these limits", search.budget.compute)
+        (low, _), (high, _) = _flat_range(wide, wide, "P", guess, 2 * FLAT)
+        close = wide.closer(guess, (low, high))
+        least = close.least()[0] or guess
+        ends = {size: _flat_range(close, wide, size, least, FLAT) for size in SIZES}
+        tied = _tie(close, wide, least)
+        finalists = close.near(least)
+        if tied is not None:
+            finalists = [*close.near(tied, hold="P"), finalists[0]]
+        risks = equivalent_risks([search.setting(a.M, a.N, a.P, a.L) for a in finalists])
+        exact = [dataclasses.replace(a, reducible=r.reducible) for a, r in zip(finalists, risks, strict=True)]
+        best = _thriftiest([a for a in exact if tied is None or tied.P == a.P])
+        curves = {size: _curve(close, wide, size, best, ends[size]) for size in ("M", "P")}
+        known = iter(wide.checked([a for curve in curves.values() for a in curve]))
+        curves = {size: list(itertools.islice(known, len(curve))) for size, curve in curves.items()}
+    return FinitePlan(
+        best=best,
+        least=_thriftiest(exact),
+        risk=risks[exact.index(best)],
+        isoflop=_with(best, "M", curves["M"]),
+        by_length=_with(best, "P", curves["P"]),
+        flat={size: (low[0], high[0]) for size, (low, high) in ends.items()},
+        limits={size: (low[1], high[1]) for size, (low, high) in ends.items()},
+    )
+
+
+def _thriftiest(choices: Sequence[Allocation]) -> Allocation:
+    """The least risk; where several have it, to nine digits, the least compute."""
+    least = min(choice.reducible for choice in choices)
+    return min((c for c in choices if c.reducible <= least * (1 + 1e-9)), key=lambda c: c.compute)
+
+
+End = tuple[int, str | None]
+"""The end of a range, and the name of the limit that it is, if it is one."""
+
+
+def _flat_range(
+    close: Landscape, wide: Landscape, size: str, best: Allocation, share: float
+) -> tuple[End, End]:
+    """How far a size can go each way before the least risk with it is `share` above the least of all.
+
+    N counts as a real number where another size is held. `wide` is asked where `close` does not reach.
+    """
+    level = best.reducible
+    box = wide.box
+
+    def excess(values: Sequence[int]) -> list[float]:
+        found = _least(close, wide, size, values, whole=size == "N")
+        return [math.inf if a is None else a.reducible / level - 1 for a in found]
+
+    sides = [_Side(getattr(best, size), edge) for edge in (box.low[size], box.high[size])]
+    values = [side.strides() for side in sides]
+    while any(values):
+        risen = iter(excess([value for side in values for value in side]))
+        for side, asked in zip(sides, values, strict=True):
+            side.learn(asked, list(itertools.islice(risen, len(asked))), share)
+        values = [side.next(share) for side in sides]
+    low, high = ((s.inside, None if s.outside else box.set_by[size][k]) for k, s in enumerate(sides))
+    return low, high
+
+
+def _least(
+    close: Landscape, wide: Landscape, size: str, values: Sequence[int], *, whole: bool = True
+) -> list[Allocation | None]:
+    """The best with a size held, each from the ground that knows it best."""
+    near = [value for value in values if close.reaches(size, value)]
+    far = [value for value in values if not close.reaches(size, value)]
+    known = dict(zip(near, close.least(size, near, whole=whole), strict=True)) if near else {}
+    known |= dict(zip(far, wide.least(size, far, whole=whole), strict=True)) if far else {}
+    return [known[value] for value in values]
+
+
+class _Side:
+    """One side of a range: the last size that is good, the first that is not, and how much each loses."""
+
+    def __init__(self, here: int, edge: int) -> None:
+        self.here, self.edge = here, edge
+        self.inside, self.outside = here, 0
+        self.below, self.above = 0.0, math.inf
+
+    def strides(self) -> list[int]:
+        """Ever larger, up to the edge."""
+        reach = abs(math.log(self.edge / self.here))
+        return _between(self.here, self.edge, [r for r in _STRIDES if r < reach] + [reach])
+
+    def learn(self, values: Sequence[int], excess: Sequence[float], share: float) -> None:
+        for value, lost in zip(values, excess, strict=True):
+            if lost > share:
+                self.outside, self.above = value, lost
+                return
+            self.inside, self.below = value, lost
+
+    def next(self, share: float) -> list[int]:
+        """Sizes round where the loss, as a power of the distance in log size, is `share`; none when done."""
+        if not self.outside or abs(self.outside - self.inside) <= max(1, _CLOSE * self.inside):
+            return []
+        near, far = (abs(math.log(size / self.here)) for size in (self.inside, self.outside))
+        if near > 0 and 0 < self.below < self.above < math.inf:
+            power = math.log(self.above / self.below) / math.log(far / near)
+            place = (math.log(share / self.below) / power) / math.log(far / near)
+        else:
+            place = 0.5
+        share_of_way = sorted({min(max(place + shift, 0.02), 0.98) for shift in (-0.02, 0.02)} | {0.5})
+        path = (near + (far - near) * part for part in share_of_way)
+        values = _between(self.here, self.outside, path)
+        return [value for value in values if value not in (self.inside, self.outside)]
+
+
+def _between(start: int, end: int, distances: Iterable[float]) -> list[int]:
+    """Distinct whole numbers from start towards end at these distances in the logarithm, without start."""
+    sign = 1 if end > start else -1
+    values = []
+    for distance in distances:
+        value = round(start * math.exp(sign * distance))
+        value = max(start + 1, min(value, end)) if sign > 0 else min(start - 1, max(value, end))
+        if start != end and value not in values:
+            values.append(value)
+    return values
+
+
+def _tie(close: Landscape, wide: Landscape, least: Allocation) -> Allocation | None:
+    """Where a range of lengths costs nothing: that nearest the test length, or the shortest without one."""
+    (low, _), (high, _) = _flat_range(close, wide, "P", least, TIED)
+    if high < 2 * low:
+        return None
+    asked = close.search.eval_length
+    spread = np.unique(np.round(np.geomspace(low, high, 12))).astype(int).tolist()
+    if asked is not None:
+        wanted = min(max(asked, low), high)
+        spread = sorted({*spread, wanted}, key=lambda P: abs(math.log(P / wanted)))
+    level = least.reducible * (1 + TIED)
+    good = (a for a in _least(close, wide, "P", spread) if a is not None and a.reducible <= level)
+    return next(good, None)
+
+
+def _curve(
+    close: Landscape, wide: Landscape, size: str, best: Allocation, ends: Sequence[End]
+) -> list[Allocation]:
+    """The best allocations at multiples of the best size, at the ends of its flat range and where asked."""
+    here, search, box = getattr(best, size), wide.search, wide.box
+    values = {round(here * x) for f in _FACTORS[size] for x in (f, 1 / f)} | {end for end, _ in ends}
+    if size == "P":  # the lengths that a reader will ask about
+        asked = (search.eval_length, search.budget.max_P)
+        values |= {int(P) for P in asked if P is not None and P < math.inf}
+    values = {min(max(value, box.low[size]), box.high[size]) for value in values} - {here}
+    return [a for a in _least(close, wide, size, sorted(values)) if a is not None]
+
+
+def _with(best: Allocation, size: str, others: Sequence[Allocation]) -> tuple[Allocation, ...]:
+    return tuple(sorted([*others, best], key=lambda a: getattr(a, size)))
