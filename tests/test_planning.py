@@ -133,6 +133,13 @@ def search(t=TWO, compute=1e12, tokens=1e9, *, d=math.inf, schedule=None, tested
     )
 
 
+def least_of(settings):
+    """The least reducible risk: the quick sums, good to 2e-4, choose who is worth the accurate ones."""
+    quick = [risk.reducible for risk in equivalent_risks(settings, quick=True)]
+    close = [one for one, risk in zip(settings, quick, strict=True) if risk <= min(quick) * (1 + 2e-3)]
+    return min(risk.reducible for risk in equivalent_risks(close))
+
+
 def brute_force(s):
     """The least risk of all allocations."""
     budget = s.budget
@@ -144,7 +151,7 @@ def brute_force(s):
         for L in range(s.least_steps, int(min(C // (M**2 * P), budget.max_L)) + 1)
         if (N := int(min(T // P, C // (M**2 * P * L), budget.max_N))) >= 1
     ]
-    return min(risk.reducible for risk in equivalent_risks(settings))
+    return least_of(settings)
 
 
 @pytest.mark.parametrize(
@@ -256,7 +263,7 @@ def check_against_random(t, compute, tokens, tested, count):
         assert s.budget.allows(chosen.M, chosen.N, chosen.P, chosen.L)
     rng = np.random.default_rng(1)
     others = random_allocations(s, rng, count) + perturbed(s, plan.least, rng, count // 10)
-    best = min(risk.reducible for risk in equivalent_risks([s.setting(*sizes) for sizes in others]))
+    best = least_of([s.setting(*sizes) for sizes in others])
     assert plan.least.reducible <= best * (1 + 1e-4)
     # The rule for ties may choose another length, at its stated price.
     assert plan.best.reducible <= plan.least.reducible * (1 + TIED + 1e-4)
