@@ -276,8 +276,12 @@ def test_costs_of_ones_own(run, fields):
     assert [row["N"] for row in limited[:2]] == [305, 1]  # 3e11 // (P * 30000 * 128**2)
     for command, words in (
         ("plan --cost N**2*P*L*M", "--cost must be linear in N"),
-        ("plan --cost M*P*L", "--cost must be positive and grow with each of M, N, P, L"),
+        ("plan --cost M*P*L", "--cost must be positive, finite and grow with each of M, N, P, L"),
         ("plan --cost __import__('os')", "--cost may hold + - * / ** and parentheses only"),
+        ("plan --cost N*P*L*M+(0-2)**0.5", "--cost must be real at every size"),
+        ("plan --cost N*P*L*M**2*(1-P/1e7)", "--cost must be positive, finite and grow"),
+        ("plan --theta 0.9:1.4", "--theta must be above 1 at both ends, or d finite"),
+        ("plan --alpha 1.7:1.9 --draws 1", "--draws must be at least 2"),
         ("tradeoff --cost N*Q", "--cost may speak of M, N, P, L, not of Q"),
         ("tradeoff --compute 10", "--compute must allow one sequence of length 2"),
         ("plan --flops --cost N*P*L*M", "--flops goes with the paper's cost"),

@@ -439,6 +439,30 @@ def test_any_budget_gets_an_answer(exponent, tokens):
     assert math.isfinite(answer.finite.risk.reducible)
 
 
+@pytest.mark.parametrize(
+    ("compute", "tokens", "more"),
+    [
+        (1e32, 1e14, {"max_P": 2, "max_M": 4, "tested": 10}),  # more sequences than floating point counts
+        (1e32, 1e32, {"max_M": 1, "max_L": 6}),
+        (1e24, 1e4, {}),  # compute without end: M hardly matters down to where it does
+        (12798.7, 88504, {"d": 28, "tested": 1, "schedule": BlockDecay(gamma=0.1, L=100)}),
+        (1.1648e13, 2.5e11, {"d": 11, "tested": 16, "schedule": Constant(gamma=0.1, L=100)}),
+    ],
+)
+def test_odd_budgets(compute, tokens, more):
+    """Each was once refused, beaten by its own table, or outside its own range."""
+    s = search(ONE if more.get("d") == 11 else TWO, compute, tokens, **more)
+    answer = finite_plan(s)
+    assert s.budget.allows(answer.best.M, answer.best.N, answer.best.P, answer.best.L)
+    for size in "MNPL":
+        assert answer.flat[size][0] <= getattr(answer.best, size) <= answer.flat[size][1]
+    others = (*answer.isoflop, *answer.by_length)
+    assert answer.least.reducible <= min(point.reducible for point in others) * (1 + 2e-4)
+    if compute == 1e24:
+        few = s.setting(answer.flat["M"][0] // 2, answer.best.N, answer.best.P, answer.best.L)
+        assert equivalent_risks([few])[0].reducible > (1 + 0.8 * FLAT) * answer.least.reducible
+
+
 def test_budgets_that_allow_nothing_are_refused():
     with pytest.raises(InputError, match="compute must allow"):
         plan(TWO, Budget(compute=5, tokens=100))

@@ -21,7 +21,7 @@ from seqlaw.model.uncertain import Uncertain
 from seqlaw.planning import plan as planning
 from seqlaw.planning.budget import PAPER_COST, Allocation, Budget
 from seqlaw.planning.search import FinitePlan
-from seqlaw.planning.uncertain import DRAWS
+from seqlaw.planning.uncertain import DRAWS, check_draws
 from seqlaw.rungs.rows import with_sums
 from seqlaw.rungs.rung import Progress
 from seqlaw.rungs.terms import SUMS, TERMS
@@ -83,7 +83,10 @@ class Plan(Answer, planning.Plan):
         sequences = f"{about}{rounded(best.N)} sequence{'s' * (best.N > 1)} of {amount(best.P)}"
         clauses = [f"Train M = {amount(best.M)} on {sequences} for {rounded(best.L)} steps"]
         if high >= _WIDE * low:
-            clauses.append(f"any P from {rounded(low)} to {rounded(high)} is as good")
+            inside = [point for point in self.finite.by_length if low <= point.P <= high]
+            rough = any(point.reducible > 1.015 * self.finite.least.reducible for point in inside)
+            where = " that whole sequences fill the tokens with" * rough
+            clauses.append(f"any P from {rounded(low)} to {rounded(high)}{where} is as good")
         return "; ".join([*clauses, *_unused(self)]) + "."
 
     def inputs(self) -> Mapping[str, Any]:
@@ -217,19 +220,34 @@ def _unused(plan: planning.Plan) -> list[str]:
     """What of the budgets is left over, and why."""
     best, budget = plan.finite.best, plan.budget
     reached = [size for size in "MNPL" if getattr(best, size) == getattr(budget, f"max_{size}")]
-    spent = best.compute >= 0.99 * budget.compute
+    spent = _spends(plan)
     left, words = budget.tokens - best.tokens, []
-    if left > 0.01 * budget.tokens and not _whole_sequences_fill(plan):
+    full = _whole_sequences_fill(plan) or plan.finite.least.tokens > 0.99 * budget.tokens
+    if left > 0.01 * budget.tokens and not full:
         tokens = f"the other {rounded(left)} tokens"
-        if spent and not {"N", "P"} & set(reached):
+        if spent and not _capped(plan, reached):
             words.append(f"{tokens} are no use at this compute")
         elif reached:
             words.append(f"the ceiling on {' and '.join(reached)} leaves {tokens} unused")
         else:
             words.append(f"{tokens} are no use")
     if not spent:
-        words.append(f"{rounded(100 * (1 - best.compute / budget.compute))} % of the compute is left over")
+        share = 1 - best.compute / budget.compute
+        left_over = "nearly all" if share > 0.995 else f"{100 * share:.0f} %"
+        words.append(f"{left_over} of the compute is left over")
     return words
+
+
+def _capped(plan: planning.Plan, reached: Sequence[str]) -> bool:
+    """Whether ceilings keep tokens unused: on N, where no longer sequences are wanted either."""
+    return "N" in reached and ("P" in reached or plan.finite.best.P <= plan.budget.shortest)
+
+
+def _spends(plan: planning.Plan) -> bool:
+    """Whether the compute is used up, as far as a whole step goes."""
+    best, budget = plan.finite.best, plan.budget
+    more = budget.formula(M=best.M, N=best.N, P=best.P, L=best.L + 1)
+    return best.compute >= 0.99 * budget.compute or bool(more > budget.compute)
 
 
 def _whole_sequences_fill(plan: planning.Plan) -> bool:
@@ -248,15 +266,12 @@ def finite_notes(plan: planning.Plan) -> list[str]:
             "tests, so P is chosen partly for an easier one. Give a test length to compare them fairly."
         )
     else:
-        rates = (
-            "" if isinstance(plan.teacher, Modes) else "; the rates are about tests at the training length"
-        )
-        notes.append(f"Tested at length {plan.eval_length}, whatever the training length{rates}.")
+        notes.append(f"Tested at length {plan.eval_length}, whatever the training length.")
     reached = [size for size in "MNPL" if getattr(best, size) == getattr(budget, f"max_{size}")]
     limits = f"the ceiling on {' and '.join(reached)} is reached" if reached else "no use was found for more"
-    spent = best.compute >= 0.99 * budget.compute
+    spent = _spends(plan)
     if best.tokens < 0.99 * budget.tokens:
-        held = not spent or "N" in reached or "P" in reached
+        held = not spent or _capped(plan, reached)
         why = limits if held else "more would take compute from width and steps"
         if _whole_sequences_fill(plan):
             why = f"{best.N} whole sequences fill no more, but tokens do limit this plan"
@@ -333,6 +348,8 @@ def plan(
     the frozen filter is flagged. That can take minutes: it runs on `workers` threads and tells `progress`.
     For an `Uncertain` teacher an `UncertainPlan`: the middle's, and those of `draws` from the intervals.
     """
+    if isinstance(teacher, Uncertain):
+        check_draws(teacher, draws, d)
     found = planning.plan(
         teacher.teacher if isinstance(teacher, Uncertain) else teacher,
         budget,

@@ -10,6 +10,7 @@ from seqlaw.answers.blocks import Block, Table
 from seqlaw.model.amount import amount
 from seqlaw.model.assumptions import teacher_flags
 from seqlaw.model.teacher import Modes
+from seqlaw.planning.budget import PAPER_COST
 from seqlaw.planning.corollary import SIZES, Exponents
 from seqlaw.planning.plan import Plan
 from seqlaw.planning.program import SETTINGS, Program
@@ -76,6 +77,8 @@ def rate_notes(plan: Plan) -> list[str]:
     if isinstance(plan.teacher, Modes):
         return ["The teacher is given as arrays: no exponents, so neither corollary nor program applies."]
     law = plan.corollary
+    if plan.budget.cost != PAPER_COST:
+        return [f"The rates are about the paper's cost, {PAPER_COST}: neither corollary nor program applies."]
     if teacher_flags(plan.teacher):
         return ["Outside the theorem (see the flags), so neither corollary nor program applies."]
     if law is None:
@@ -117,4 +120,6 @@ def rate_notes(plan: Plan) -> list[str]:
             f"In rate the length is free: P from K^{low:.3g} to K^{high:.3g} attains it. Which is best is up "
             "to the constants, and these the allocation above has."
         )
+    if plan.eval_length is not None:
+        notes.append("The rates are about tests at the training length.")
     return notes

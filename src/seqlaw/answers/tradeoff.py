@@ -75,7 +75,8 @@ class Tradeoff(Answer, splits.Tradeoff):
                 for k, row in enumerate(self.curve(OWN))
             ],
             header=("P", "N", *head, "at own length", *(f"at {P}" for P in self.tests)),
-            title=f"{regime_words(setting)}: reducible risk at {amount(self.tokens)} tokens, "
+            title=f"{regime_words(setting)}: reducible risk at {'at most ' * (self.compute is not None)}"
+            f"{amount(self.tokens)} tokens, "
             f"M={amount(setting.M)}, d={amount(setting.d or 0)}, {amount(setting.schedule.L)} steps",
         )
         for name, (low, high) in self.best.items():
@@ -115,7 +116,9 @@ class Tradeoff(Answer, splits.Tradeoff):
             handles, labels, loc="outside lower center", ncols=len(labels), frameon=False, fontsize="small"
         )
         figure.suptitle(
-            f"Longer sequences or more of them? The same {self.tokens:,} tokens, split", fontsize="medium"
+            f"Longer sequences or more of them? {'The same' if self.compute is None else 'At most'} "
+            f"{self.tokens:,} tokens, split",
+            fontsize="medium",
         )
 
     def save_plot(self, path: str | Path) -> None:
@@ -133,7 +136,15 @@ class Tradeoff(Answer, splits.Tradeoff):
             return []
         others = [replace(self.setting, teacher=teacher) for teacher in PRESETS.values() if teacher != asked]
         return [
-            tradeoff(other, self.tokens, lengths=self.lengths, eval_lengths=self.tests) for other in others
+            tradeoff(
+                other,
+                self.tokens,
+                lengths=self.lengths,
+                eval_lengths=self.tests,
+                compute=self.compute,
+                cost=self.cost,
+            )
+            for other in others
         ]
 
 

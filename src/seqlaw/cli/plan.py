@@ -73,7 +73,7 @@ def plan(
     json: Json = False,
     plot: Plot = None,
 ) -> None:
-    """The best allocation of a budget, beside the paper's corollary.
+    """The best allocation of a budget.
 
     A teacher's number may be an interval, LOW:HIGH: then how far the best moves, and what one choice loses.
 

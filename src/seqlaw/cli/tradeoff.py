@@ -58,7 +58,7 @@ def tradeoff(
     ] = "4096",
     points: Annotated[int, typer.Option(help="How many lengths.")] = 12,
     compute: Annotated[
-        str | None, typer.Option(help="Compute that N may not exceed.  [default: any]", metavar="NUMBER")
+        str | None, typer.Option(help="Compute that no run may exceed.  [default: any]", metavar="NUMBER")
     ] = None,
     cost: Cost = PAPER_COST,
     json: Json = False,

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from seqlaw.model.checks import InputError
 
 _Values = Mapping[str, Any]
@@ -55,7 +57,8 @@ class Formula:
         """(a, b) of a + b·linear at these values of the other names."""
         constant, slope = self._affine
         try:
-            return constant(values) if constant else 0, slope(values) if slope else 0
+            with np.errstate(all="ignore"):
+                return constant(values) if constant else 0, slope(values) if slope else 0
         except (ZeroDivisionError, OverflowError):
             raise self._error("must be finite at every size") from None
 
@@ -102,7 +105,10 @@ class Formula:
             raise self._error("must have powers of at most 100")
         if isinstance(base, int) and isinstance(power, int) and abs(power) * base.bit_length() > 1000:
             base = float(base)  # whole numbers without end would take for ever
-        return base**power
+        found = base**power
+        if isinstance(found, complex):
+            raise self._error("must be real at every size")
+        return found
 
 
 def _plus(x: _Term, y: _Term) -> _Term:

@@ -12,7 +12,7 @@ import numpy as np
 from seqlaw.model.checks import Array, InputError, positive, whole
 from seqlaw.model.formula import Formula
 from seqlaw.model.schedule import Schedule
-from seqlaw.model.setting import Setting
+from seqlaw.model.setting import WIDEST, Setting
 from seqlaw.model.teacher import LONGEST, Modes, Teacher
 
 SIZES = ("M", "N", "P", "L")
@@ -48,12 +48,14 @@ class Budget:
         if self.min_P > self.max_P:
             raise InputError("min_P", f"must be at most max_P = {self.max_P}", self.min_P)
         formula = self.formula
-        low = {size: np.geomspace(2, 1e6, 7) for size in SIZES}
+        low = {size: np.geomspace(2, 1e6 if size == "M" else 1e9, 10) for size in SIZES}
         for size in SIZES:  # one size runs, the others stand at several places
             for others in (2.0, 50.0, 1e4):
-                spent = formula(**{s: low[s] if s == size else np.full(7, others) for s in SIZES})
+                spent = formula(**{s: low[s] if s == size else np.full(10, others) for s in SIZES})
                 if not (np.all(np.isfinite(spent)) and spent[0] > 0 and np.all(np.diff(spent) > 0)):
-                    raise InputError("cost", "must be positive and grow with each of M, N, P, L", self.cost)
+                    raise InputError(
+                        "cost", "must be positive, finite and grow with each of M, N, P, L", self.cost
+                    )
 
     @cached_property
     def formula(self) -> Formula:
@@ -64,7 +66,9 @@ class Budget:
         """Whether the cost is proportional to L, as far as can be seen."""
         sizes = {"M": np.array([1.0, 7.0, 300.0]), "N": 3.0, "P": np.array([2.0, 90.0, 1e5])}
         one = self.formula(**sizes, L=1.0)
-        return all(np.allclose(self.formula(**sizes, L=L), L * one, rtol=1e-12) for L in (2.0, 77.0, 1e7))
+        return all(
+            np.allclose(self.formula(**sizes, L=L), L * one, rtol=1e-12, atol=0) for L in (2.0, 77.0, 1e7)
+        )
 
     @property
     def shortest(self) -> int:
@@ -192,7 +196,7 @@ def limits(search: Search) -> Box:
         rule = f"must leave compute for M = 1, N = 1 and the schedule's least {least_L} steps"
         raise InputError("min_P", rule, budget.min_P)
     tops: dict[str, dict[str, float]] = {
-        "M": {"d": search.widest},
+        "M": {"d": search.widest, "longest": WIDEST},
         "N": {"tokens": budget.tokens / least_P},
         "P": {"tokens": budget.tokens, "longest": LONGEST},
         "L": {"longest": MOST_STEPS},

@@ -31,10 +31,10 @@ _FINEST = np.array([0.01, 0.025, 0.02])  # grid, in log M, log P, log L
 _TINY = 1e-300
 
 
-def landscape(search: Search, box: Box) -> Landscape:
-    """All allocations where they are few, else splines over the box."""
+def landscape(search: Search, box: Box, *, whole: bool = False) -> Landscape:
+    """All allocations where they are few, else splines over the box; `whole`: to the ends of every size."""
     triples = _all_triples(search, box)
-    return _interpolated(search, box) if triples is None else _Enumerated(search, box, triples)
+    return _interpolated(search, box, whole) if triples is None else _Enumerated(search, box, triples)
 
 
 class Landscape:
@@ -70,13 +70,15 @@ class Landscape:
         return list(found)
 
     def allocation(self, sizes: Sequence[float], risk: float) -> Allocation | None:
-        """In whole numbers; a last step is given up where floating point took it."""
+        """In whole numbers; a last step or sequence is given up where floating point took it."""
         M, N, P, L = (int(x) for x in sizes)
         budget = self.search.budget
-        if not budget.allows(M, N, P, L):
-            L -= max(1, int(1e-12 * L))
-            if self.search.least_steps > L or not budget.allows(M, N, P, L):
-                return None
+        N = min(N, int(budget.tokens) // P)  # floating point may have added some
+        fewer = [(N, L), (N, L - max(1, int(1e-12 * L))), (N - max(1, int(1e-12 * N)), L)]
+        fits = [(n, steps) for n, steps in fewer if steps >= self.search.least_steps]
+        N, L = next((pair for pair in fits if budget.allows(M, pair[0], P, pair[1])), (0, 0))
+        if N == 0:
+            return None
         compute = budget.formula(M=M, N=N, P=P, L=L)
         return Allocation(M=M, N=N, P=P, L=L, compute=compute, reducible=float(risk))
 
@@ -285,8 +287,8 @@ class _Interpolated(Landscape):
         )
         nodes = {
             "M": np.unique(np.clip(np.round(_width(here + np.linspace(-0.5, 0.5, 5), wide)), *widths)),
-            "P": np.union1d(_lengths(max(box.low["P"], low // 2), min(box.high["P"], 2 * high), 1.6), sure),
-            "L": np.union1d(self.nodes["L"], _spread(guess.L, 0.9, 7, box.low["L"], box.high["L"])),
+            "P": _joined(_lengths(max(box.low["P"], low // 2), min(box.high["P"], 2 * high), 1.6), sure),
+            "L": _joined(self.nodes["L"], _spread(guess.L, 0.9, 7, box.low["L"], box.high["L"])),
         }
         return _table(self.search, box, nodes)
 
@@ -325,6 +327,12 @@ class _Interpolated(Landscape):
         return size not in _AXES or self.nodes[size][0] <= value <= self.nodes[size][-1]
 
 
+def _joined(one: Array, two: Array) -> Array:
+    """Both, without those that their logarithms cannot tell apart."""
+    every = np.union1d(one, two)
+    return np.asarray(every[np.diff(np.log(every), prepend=-1.0) > 1e-9])
+
+
 def _spread(here: int, reach: float, count: int, low: int, high: int) -> Array:
     """So many whole numbers in the range, from `reach` e-folds below to as many above."""
     return np.unique(np.clip(np.round(here * np.exp(np.linspace(-reach, reach, count))), low, high))
@@ -335,7 +343,7 @@ def _around(size: int) -> list[int]:
     return list(range(max(1, size - 2), size + 3)) if size < 100 else [size]
 
 
-def _interpolated(search: Search, box: Box) -> _Interpolated:
+def _interpolated(search: Search, box: Box, whole: bool) -> _Interpolated:
     """Coarse nodes over the whole box tell where the fine ones are wanted."""
     coarse = {
         "M": _widths(search, box.low["M"], box.high["M"], 3.5),
@@ -347,12 +355,14 @@ def _interpolated(search: Search, box: Box) -> _Interpolated:
     good = (risk <= risk.min(axis=(0, 2), keepdims=True)) & worth & np.isfinite(risk)
     low, high = (np.where(np.any(good, axis=(1, 2)), coarse["M"], fill) for fill in (np.inf, 0.0))
     shortest = np.where(np.any(good, axis=(0, 1)), coarse["L"], np.inf).min()
+    first, last = (box.low["M"], box.high["M"]) if whole else (int(low.min() / 20), int(20 * high.max()))
+    first, last = max(box.low["M"], first), min(box.high["M"], last)
+    few = box.low["L"] if whole else max(box.low["L"], int(shortest / 100))
     fine = {
-        "M": _widths(
-            search, max(box.low["M"], int(low.min() / 20)), min(box.high["M"], int(20 * high.max())), 1.2
-        ),
+        # A width more is much to a narrow student.
+        "M": _joined(_widths(search, first, last, 1.2), np.arange(first, min(last, 8) + 1, dtype=float)),
         "P": _lengths(box.low["P"], box.high["P"], 2.2),
-        "L": _steps(search, max(box.low["L"], int(shortest / 100)), box.high["L"], 0.5),
+        "L": _steps(search, few, box.high["L"], 0.5),
     }
     return _table(search, box, fine)
 
@@ -393,7 +403,7 @@ def _width(places: Array, widest: float) -> Array:
 def _lengths(low: int, high: int, step: float) -> Array:
     """Denser where sequences are short and the averaged covariance changes with each position."""
     near = _spaced(low, min(high, max(low, 64)), 0.55)
-    return np.union1d(near, _spaced(int(near[-1]), high, step))
+    return _joined(near, _spaced(int(near[-1]), high, step))
 
 
 def _steps(search: Search, low: int, high: int, step: float) -> Array:

@@ -11,7 +11,7 @@ from seqlaw.model.checks import InputError
 from seqlaw.model.flags import Flag
 from seqlaw.model.schedule import Explicit, Schedule, as_schedule
 from seqlaw.model.teacher import Modes, Teacher, as_teacher
-from seqlaw.planning.budget import Budget, Search
+from seqlaw.planning.budget import PAPER_COST, Budget, Search
 from seqlaw.planning.corollary import Corollary, corollary
 from seqlaw.planning.program import SETTINGS, Program, program
 from seqlaw.planning.search import FinitePlan, finite_plan
@@ -91,7 +91,8 @@ def plan(
     K = schedule.gamma * budget.compute
     tau = math.log(budget.tokens) / math.log(K) if K > 1 else math.inf
     law: Corollary | None = None
-    if isinstance(teacher, Teacher) and not teacher_flags(teacher) and K > 1:
+    # The rates are about the paper's cost.
+    if isinstance(teacher, Teacher) and not teacher_flags(teacher) and K > 1 and budget.cost == PAPER_COST:
         law = corollary(teacher, tau)
     if isinstance(teacher, Modes) and d not in (None, teacher.d):
         raise InputError("d", f"must be {teacher.d}, the number of modes given", d)

@@ -52,32 +52,61 @@ def finite_plan(search: Search) -> FinitePlan:
     """The optimum, its profiles, and its terms from the accurate sums."""
     box = limits(search)
     with one_thread():
-        wide = landscape(search, box)
-        [guess] = wide.least()
-        if guess is None:
-            raise InputError("compute", "leaves no allocation under these limits", search.budget.compute)
-        (low, _), (high, _) = _flat_range(wide, wide, "P", guess, 2 * FLAT)
-        close = wide.closer(guess, (low, high))
-        least = close.least()[0] or guess
-        ends = {size: _flat_range(close, wide, size, least, FLAT) for size in SIZES}
-        tied = _tie(close, wide, least)
-        finalists = close.near(least)
-        if tied is not None:
-            finalists = [*close.near(tied, hold="P"), finalists[0]]
-        risks = equivalent_risks([search.setting(a.M, a.N, a.P, a.L) for a in finalists])
-        exact = [dataclasses.replace(a, reducible=r.reducible) for a, r in zip(finalists, risks, strict=True)]
-        best = _thriftiest([a for a in exact if tied is None or tied.P == a.P])
-        curves = {size: _curve(close, wide, size, best, ends[size]) for size in ("M", "P")}
-        known = iter(wide.checked([a for curve in curves.values() for a in curve]))
-        curves = {size: list(itertools.islice(known, len(curve))) for size, curve in curves.items()}
+        found = _found(search, landscape(search, box))
+        if found is None:  # a range ends where nobody looked
+            found = _found(search, landscape(search, box, whole=True), last=True)
+    assert found is not None
+    return found
+
+
+def _found(search: Search, wide: Landscape, *, last: bool = False) -> FinitePlan | None:
+    """The optimum on a landscape; None where a range of sizes goes on beyond it, unless this is the last."""
+    [guess] = wide.least()
+    if guess is None:
+        raise InputError("compute", "leaves no allocation under these limits", search.budget.compute)
+    (low, _), (high, _) = _flat_range(wide, wide, "P", guess, 2 * FLAT)
+    close = wide.closer(guess, (low, high))
+    least = close.least()[0] or guess
+    ends = {size: _flat_range(close, wide, size, least, FLAT) for size in SIZES}
+    if not last and any(_cut(wide, size, *ends[size]) for size in ("M", "L")):
+        return None
+    tied = _tie(close, wide, least)
+    finalists = close.near(least)
+    if tied is not None:
+        finalists = [*close.near(tied, hold="P"), finalists[0]]
+    curves = {size: _curve(close, wide, size, tied or least, ends[size]) for size in ("M", "P")}
+    *known, rival, chosen = wide.checked([*curves["M"], *curves["P"], guess, least])
+    finalists += [a for a in (*known, rival) if a.reducible < chosen.reducible]  # a spline was wrong
+    risks = equivalent_risks([search.setting(a.M, a.N, a.P, a.L) for a in finalists])
+    exact = [dataclasses.replace(a, reducible=r.reducible) for a, r in zip(finalists, risks, strict=True)]
+    least = _thriftiest(exact)
+    good = [a for a in exact if tied is not None and a.P == tied.P]
+    good = [a for a in good if a.reducible <= least.reducible * (1 + TIED)]
+    best = _thriftiest(good or [least])
+    for size in SIZES:  # the choice among ties may lie in another piece of the range
+        (bottom, _), (top, _) = ends[size]
+        if not bottom <= getattr(best, size) <= top:
+            more = _flat_range(close, wide, size, best, FLAT)
+            pairs = zip((min, max), ends[size], more, strict=True)
+            low_end, high_end = (pick(one, two, key=lambda end: end[0]) for pick, one, two in pairs)
+            ends[size] = low_end, high_end
+    width = len(curves["M"])
     return FinitePlan(
         best=best,
-        least=_thriftiest(exact),
+        least=least,
         risk=risks[exact.index(best)],
-        isoflop=_with(best, "M", curves["M"]),
-        by_length=_with(best, "P", curves["P"]),
+        isoflop=_with(best, "M", known[:width]),
+        by_length=_with(best, "P", known[width:]),
         flat={size: (low[0], high[0]) for size, (low, high) in ends.items()},
         limits={size: (low[1], high[1]) for size, (low, high) in ends.items()},
+    )
+
+
+def _cut(wide: Landscape, size: str, low: End, high: End) -> bool:
+    """Whether a range ends for want of nodes."""
+    return any(
+        limit is None and not wide.reaches(size, round(end * (1 + 4 * _CLOSE * sign)) + sign)
+        for (end, limit), sign in ((low, -1), (high, 1))
     )
 
 
@@ -204,4 +233,6 @@ def _curve(
 
 
 def _with(best: Allocation, size: str, others: Sequence[Allocation]) -> tuple[Allocation, ...]:
-    return tuple(sorted([*others, best], key=lambda a: getattr(a, size)))
+    """A curve with the choice among its points."""
+    rest = [a for a in others if getattr(a, size) != getattr(best, size)]
+    return tuple(sorted([*rest, best], key=lambda a: getattr(a, size)))

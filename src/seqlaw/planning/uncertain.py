@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from seqlaw.model.checks import Array, whole
+from seqlaw.model.checks import Array, InputError, whole
 from seqlaw.model.flags import Flag
 from seqlaw.model.teacher import Teacher
 from seqlaw.model.uncertain import Uncertain
@@ -68,6 +69,15 @@ class Over:
     """The middle teacher's optimum, for comparison."""
 
 
+def check_draws(uncertain: Uncertain, draws: int, d: float | None) -> None:
+    """Refuse at once what a draw would meet after minutes."""
+    whole("draws", draws, least=2, most=1000)
+    for name in ("alpha", "theta"):
+        if d in (None, math.inf) and name in uncertain.intervals and uncertain.intervals[name][0] <= 1:
+            rule = "must be above 1 at both ends, or d finite: else the trace of a covariance diverges"
+            raise InputError(name, rule, ":".join(f"{end:g}" for end in uncertain.intervals[name]))
+
+
 def plan_over(
     uncertain: Uncertain,
     search: Search,
@@ -78,7 +88,6 @@ def plan_over(
     progress: Progress | None = None,
 ) -> Over:
     """Ask for each draw what `search` asks of the middle teacher, whose optimum is `middle`."""
-    whole("draws", draws, least=2, most=1000)
     teachers = uncertain.draws(draws, seed=seed)
     searches = [dataclasses.replace(search, teacher=teacher) for teacher in teachers]
     plans: list[FinitePlan] = []
