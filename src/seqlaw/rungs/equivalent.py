@@ -139,7 +139,7 @@ def _along_rays(
             total = max(schedules[k].total for k in part) / peak
             deepest = 1e-4 * float(rays.depth(own)[0]) * peak
             path = rays.ray(deepest, total) if long else rays.ellipse(float(edge[0]) * peak, total)
-            spectra = rays.solve(own, np.array([peak]), path, [P], tested, rule, rule, scored)
+            spectra = rays.solve(own, np.array([peak]), path, [P], tested, rule, scored)
             found = rays.terms(spectra, path.residuals([schedules[k] for k in part], peak))
             columns = {name: values[0].tolist() for name, values in found.items()}
             noise = spectra.noise + 2 * float(own.approx[0])

@@ -115,14 +115,10 @@ class Spectra:
     tested: Array | None
     """h of the test length (B, n), where it is not the training length."""
     approx: Array
-    h_coarse: Array
-    h_tested: Array
     score: Array
-    """t_l/P on the coarse nodes, times their weights (B, n')."""
+    """t_l/P times the weights of the sums (B, n)."""
     share: Array
     noise: float
-    same: bool
-    """Whether both rules are one."""
 
 
 def norms(rule: Rule, own: Population, gamma: float) -> tuple[Array, Array]:
@@ -143,31 +139,22 @@ def solve(
     path: Path,
     P: Sequence[int],
     eval_length: int | None,
-    fine: Rule,
-    coarse: Rule,
-    scored: tuple[Array, Array, Array] | None = None,
+    rule: Rule,
+    scored: tuple[Array, Array, Array],
 ) -> Spectra:
-    """κ at the nodes of each point, whose γ̄ is `peak`; and its score, unless known (`score_diagonal`)."""
+    """κ at the nodes of each point, whose γ̄ is `peak` and whose score is `scored` (`score_diagonal`)."""
     z = path.x[: path.solved] / peak[:, None]
     nodes = contour_kappa(own.h, own.weights, own.M, z, close=1e-9 if path.step == FINE else 1e-4)
-    kappa = np.concatenate([own.kappa[:, None], nodes], axis=1)
-    trace = noise(fine)
-    h_coarse, score, share = scored or score_diagonal(own, coarse, P, trace)
-    lengths = [P[k] if eval_length is None else eval_length for k in range(len(P))]
-    moved = eval_length is not None
-    test = population(fine, lengths, own.M) if moved else own
+    test = own if eval_length is None else population(rule, [eval_length] * len(P), own.M)
     return Spectra(
         path=path,
         own=own,
-        kappa=kappa,
-        tested=test.h if moved else None,
+        kappa=np.concatenate([own.kappa[:, None], nodes], axis=1),
+        tested=None if eval_length is None else test.h,
         approx=test.approx,
-        h_coarse=h_coarse,
-        h_tested=coarse.modes.averaged(np.array(lengths, dtype=float)) if moved else h_coarse,
-        score=score * coarse.weights,
-        share=share,
-        noise=trace,
-        same=fine is coarse,
+        score=scored[1] * rule.weights,
+        share=scored[2],
+        noise=noise(rule),
     )
 
 
@@ -231,8 +218,7 @@ def terms(spectra: Spectra, psi: NDArray[Any], *, diagnostics: bool = True) -> d
             sums = D @ np.stack([b * own.weights, b**2 * own.weights], axis=2)
             source = sums[:, :, 1] + kappa / M[:, None] * sums[:, :, 0] ** 2
             found["bias"] = twice.of(source) / 2
-            coarse = D if spectra.same else 1 / (spectra.h_coarse[part, None] + kappa[..., None])
-            found["variance"] = squared.of((coarse @ spectra.score[part, :, None])[..., 0]) / 2
+            found["variance"] = squared.of((D @ spectra.score[part, :, None])[..., 0]) / 2
         else:
             found |= _moved(spectra, part, once, learned)
         if diagnostics:
@@ -269,12 +255,11 @@ def _moved(spectra: Spectra, part: slice, once: _Weights, learned: _Weights) -> 
     mean = 2 * (alpha @ u).real  # E S, but for its scatter
     quadratic = (mean**2 @ (w * test)[..., None])[..., 0] + _form(alpha, cV)
     bias = start[:, None] + quadratic / 2 - 2 * (cross @ alpha.T).real
-    # [Sᵀ g(G) G' g(G) S]_ll = Σ_12 D_1 D_2 (h'_l + c_12), on the coarse nodes.
+    # [Sᵀ g(G) G' g(G) S]_ll = Σ_12 D_1 D_2 (h'_l + c_12).
     score = spectra.score[part]
-    D = D if spectra.same else 1 / (spectra.h_coarse[part, None] + kappa[..., None])
     cD = [one * pair for one, pair in zip(c, _pairs(D, score), strict=True)]
     alpha = _halves(learned)
-    diagonal = ((2 * (alpha @ D).real) ** 2 @ (score * spectra.h_tested[part])[..., None])[..., 0]
+    diagonal = ((2 * (alpha @ D).real) ** 2 @ (score * test)[..., None])[..., 0]
     return {"bias": bias, "variance": (diagonal + _form(alpha, cD)) / 2}
 
 
@@ -342,7 +327,7 @@ def surface(
             psi = path.residuals(chosen) if psi is None else psi
             lengths = [P[k] for k in at]
             known = (scored[0][at], scored[1][at], scored[2][at])
-            spectra = solve(pick(own, at), peak[at], path, lengths, eval_length, rule, rule, known)
+            spectra = solve(pick(own, at), peak[at], path, lengths, eval_length, rule, known)
             found = terms(spectra, psi[:, : path.x.size], diagnostics=False)
             index = np.ix_(at, np.array(columns))
             fixed[index] = spectra.approx[:, None] + np.maximum(found["bias"], 0.0)
