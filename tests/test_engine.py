@@ -267,6 +267,7 @@ def test_an_interruption_keeps_what_is_finished(tmp_path: Path, jobs: int, numbe
     command = ("-c", DRIVER, str(tmp_path), "walk", str(jobs), json.dumps(tasks))
     with started(*command, log=log, start_new_session=True) as (driver, mark):
         until(lambda: set(range(100, 100 + jobs)) <= set(executions(log)))
+        time.sleep(0.5)  # a result on its way from a worker is not finished yet
         os.killpg(driver.pid, number) if number == signal.SIGINT else driver.send_signal(number)
         _, errors = driver.communicate(timeout=60)
         assert errors.rstrip().endswith("KeyboardInterrupt")
