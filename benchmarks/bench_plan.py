@@ -1,7 +1,7 @@
 """`plan` against an older checkout, and a curve along R against one of its points; ratios, in one run.
 
-git worktree add --detach /tmp/base 8dbc279
-python benchmarks/bench_plan.py --base /tmp/base
+git worktree add --detach ../base 8dbc279
+python benchmarks/bench_plan.py --base ../base
 """
 
 from __future__ import annotations
