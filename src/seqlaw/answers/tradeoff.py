@@ -75,8 +75,8 @@ class Tradeoff(Answer, splits.Tradeoff):
                 for k, row in enumerate(self.curve(OWN))
             ],
             header=("P", "N", *head, "at own length", *(f"at {P}" for P in self.tests)),
-            title=f"{regime_words(setting)}: reducible risk {'at' if self.compute is None else 'with at most'} "
-            f"{amount(self.tokens)} tokens, "
+            title=f"{regime_words(setting)}: reducible risk "
+            f"{'at' if self.compute is None else 'with at most'} {amount(self.tokens)} tokens, "
             f"M={amount(setting.M)}, d={amount(setting.d or 0)}, {amount(setting.schedule.L)} steps",
         )
         for name, (low, high) in self.best.items():
