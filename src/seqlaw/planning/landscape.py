@@ -84,7 +84,7 @@ class Landscape:
 
 
 class _Enumerated(Landscape):
-    """All allocations, where they are few."""
+    """All allocations, where they are few; N is then always whole."""
 
     def __init__(self, search: Search, box: Box, triples: list[tuple[int, int, int]]) -> None:
         super().__init__(search, box)
