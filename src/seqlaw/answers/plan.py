@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from seqlaw.answers.answer import Answer, fields_of
@@ -56,14 +56,17 @@ class Plan(Answer, planning.Plan):
     @property
     def setting(self) -> Setting:
         """The student that is recommended."""
-        best = self.finite.best
+        return self.student(self.finite.best)
+
+    def student(self, chosen: Allocation) -> Setting:
+        """The student of an allocation."""
         return Setting(
             teacher=self.teacher,
-            M=best.M,
-            N=best.N,
-            P=best.P,
+            M=chosen.M,
+            N=chosen.N,
+            P=chosen.P,
             d=self.d,
-            schedule=self.schedule.with_steps(best.L),
+            schedule=self.schedule.with_steps(chosen.L),
             eval_length=self.eval_length,
         )
 
@@ -114,15 +117,15 @@ class Plan(Answer, planning.Plan):
             "tau": self.tau,
             **rate_fields(self),
             "finite": {
-                **_spent(best),
-                "least": _spent(self.finite.least),
+                **spent(best),
+                "least": spent(self.finite.least),
                 "terms": with_sums({name: getattr(risk, name) for name in TERMS}),
                 "accuracy": dict(risk.accuracy),
                 "eval_length": risk.eval_length,
                 "flat": self.finite.flat,
                 "limits": self.finite.limits,
-                "isoflop": [_spent(point) for point in self.finite.isoflop],
-                "by_length": [_spent(point) for point in self.finite.by_length],
+                "isoflop": [spent(point) for point in self.finite.isoflop],
+                "by_length": [spent(point) for point in self.finite.by_length],
             },
             "confirmation": None
             if seen is None
@@ -184,10 +187,9 @@ class Plan(Answer, planning.Plan):
         rows = [{"choice": "best"} | parameters(self.setting) | terms]
         for choice, points in (("isoflop", self.finite.isoflop), ("by_length", self.finite.by_length)):
             for point in points:
-                setting = replace(
-                    self.setting, M=point.M, N=point.N, P=point.P, schedule=self.schedule.with_steps(point.L)
+                rows.append(
+                    {"choice": choice} | parameters(self.student(point)) | {"reducible": point.reducible}
                 )
-                rows.append({"choice": choice} | parameters(setting) | {"reducible": point.reducible})
         return [row | {"tokens": row["N"] * row["P"]} for row in rows]
 
     def draw(self, axes: Sequence[Axes]) -> None:
@@ -212,7 +214,8 @@ class Plan(Answer, planning.Plan):
         figure.suptitle(f"Regime {self.regime}, tested at {tested}: {sizes}", fontsize="medium")
 
 
-def _spent(point: Allocation) -> dict[str, Any]:
+def spent(point: Allocation) -> dict[str, Any]:
+    """Sizes, compute, tokens and risk, as `--json` has them."""
     return asdict(point) | {"tokens": point.tokens}
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from seqlaw.answers.answer import fields_of
 from seqlaw.answers.blocks import Block, Note, Sentence, Table
-from seqlaw.answers.plan import Plan
+from seqlaw.answers.plan import Plan, spent
 from seqlaw.answers.risk import parameters
 from seqlaw.answers.style import MARKERS, SERIES, few_ticks, tidy
 from seqlaw.answers.words import Side
@@ -39,7 +39,7 @@ class UncertainPlan(Plan):
     @property
     def setting(self) -> Setting:
         """The student that is recommended: the best single choice."""
-        return self._student(self.over.single.allocation)
+        return self.student(self.over.single.allocation)
 
     @property
     def middle(self) -> Plan:
@@ -57,17 +57,6 @@ class UncertainPlan(Plan):
         steps = f"for L = {amount(chosen.L)} steps"
         return f"Train {sizes} {steps}; the best M {runs} over the intervals; this single choice {loss}."
 
-    def _student(self, chosen: Allocation) -> Setting:
-        return Setting(
-            teacher=self.teacher,
-            M=chosen.M,
-            N=chosen.N,
-            P=chosen.P,
-            d=self.d,
-            schedule=self.schedule.with_steps(chosen.L),
-            eval_length=self.eval_length,
-        )
-
     def inputs(self) -> Mapping[str, Any]:
         return {**self.middle.inputs(), "intervals": self.uncertain.intervals, "draws": len(self.over.draws)}
 
@@ -78,7 +67,7 @@ class UncertainPlan(Plan):
             "answer": self.sentence,
             "spread": self.over.spread,
             "regret": {
-                **_sizes(single.allocation),
+                **spent(single.allocation),
                 "mean": single.mean,
                 "worst": single.worst,
                 "middle": {"mean": middle.mean, "worst": middle.worst},
@@ -87,7 +76,7 @@ class UncertainPlan(Plan):
                 {
                     **asdict(draw.teacher),
                     "regime": draw.teacher.regime,
-                    **_sizes(draw.best),
+                    **spent(draw.best),
                     "regret": draw.regret,
                 }
                 for draw in self.over.draws
@@ -125,11 +114,11 @@ class UncertainPlan(Plan):
         `regret` is the average over the draws, and of a draw what the single choice loses there.
         """
         rows = [
-            {"choice": name} | self._row(one.allocation, self._student(one.allocation)) | {"regret": one.mean}
+            {"choice": name} | self._row(one.allocation, self.student(one.allocation)) | {"regret": one.mean}
             for name, one in (("single", self.over.single), ("middle", self.over.middle))
         ]
         for draw in self.over.draws:
-            student = replace(self._student(draw.best), teacher=draw.teacher)
+            student = replace(self.student(draw.best), teacher=draw.teacher)
             rows.append({"choice": "draw"} | self._row(draw.best, student) | {"regret": draw.regret})
         return rows
 
@@ -175,10 +164,6 @@ class UncertainPlan(Plan):
         chosen = self.over.single.allocation
         sizes = "  ".join(f"{size}={getattr(chosen, size):,}" for size in SIZES)
         figure.suptitle(f"{len(self.over.draws)} draws of the intervals: {sizes}", fontsize="medium")
-
-
-def _sizes(chosen: Allocation) -> dict[str, Any]:
-    return asdict(chosen) | {"tokens": chosen.tokens}
 
 
 def _span(spread: planning.Spread) -> tuple[float, float, float]:

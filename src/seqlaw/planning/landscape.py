@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
@@ -17,6 +18,16 @@ import numpy as np
 
 from seqlaw.model.checks import Array
 from seqlaw.planning.budget import SIZES, Allocation, Box, Search
+from seqlaw.planning.nodes import (
+    coordinate,
+    joined,
+    length_nodes,
+    spaced,
+    spread,
+    step_counts,
+    width_at,
+    width_nodes,
+)
 from seqlaw.rungs.equivalent import equivalent_risks
 from seqlaw.rungs.rays import surface
 from seqlaw.rungs.spectral_sum import sum_rule
@@ -37,12 +48,13 @@ def landscape(search: Search, box: Box, *, whole: bool = False) -> Landscape:
     return _interpolated(search, box, whole) if triples is None else _Enumerated(search, box, triples)
 
 
-class Landscape:
+class Landscape(ABC):
     """The risk of every allocation in the box, and the least of them with one size held."""
 
     def __init__(self, search: Search, box: Box) -> None:
         self.search, self.box = search, box
 
+    @abstractmethod
     def least(
         self, size: str | None = None, values: Sequence[int] = (0,), *, whole: bool = True
     ) -> list[Allocation | None]:
@@ -51,15 +63,14 @@ class Landscape:
         Not `whole`: N counts as a real number of at least 1, so that what is said of the other sizes is not
         about how many sequences happen to fill the budgets.
         """
-        raise NotImplementedError
 
     def closer(self, guess: Allocation, lengths: tuple[int, int]) -> Landscape:
         """The same, more accurate round a guess and for these lengths."""
         return self
 
+    @abstractmethod
     def near(self, best: Allocation, hold: str | None = None) -> list[Allocation]:
         """This one and others that could be as good, to be told apart by the accurate sums."""
-        raise NotImplementedError
 
     def reaches(self, size: str, value: int) -> bool:
         """Whether this size is looked at here."""
@@ -127,12 +138,6 @@ def _all_triples(search: Search, box: Box) -> list[tuple[int, int, int]] | None:
             if len(triples) > _FEW:
                 return None
     return triples
-
-
-def coordinate(axis: str, sizes: Array, widest: float) -> Array:
-    """log size; that of M is stretched towards M = d, where a width more counts as much as one below."""
-    bent = np.log1p(-sizes / (widest + 1)) if axis == "M" and widest < math.inf else 0.0
-    return np.asarray(np.log(sizes) - bent)
 
 
 class _Interpolated(Landscape):
@@ -283,12 +288,12 @@ class _Interpolated(Landscape):
         sure = (
             np.array([])
             if guess.N >= 8
-            else _spread(guess.P, 0.7, 5, max(box.low["P"], low // 2), box.high["P"])
+            else spread(guess.P, 0.7, 5, max(box.low["P"], low // 2), box.high["P"])
         )
         nodes = {
-            "M": np.unique(np.clip(np.round(_width(here + np.linspace(-0.5, 0.5, 5), wide)), *widths)),
-            "P": _joined(_lengths(max(box.low["P"], low // 2), min(box.high["P"], 2 * high), 1.6), sure),
-            "L": _joined(self.nodes["L"], _spread(guess.L, 0.9, 7, box.low["L"], box.high["L"])),
+            "M": np.unique(np.clip(np.round(width_at(here + np.linspace(-0.5, 0.5, 5), wide)), *widths)),
+            "P": joined(length_nodes(max(box.low["P"], low // 2), min(box.high["P"], 2 * high), 1.6), sure),
+            "L": joined(self.nodes["L"], spread(guess.L, 0.9, 7, box.low["L"], box.high["L"])),
         }
         return _table(self.search, box, nodes)
 
@@ -327,17 +332,6 @@ class _Interpolated(Landscape):
         return size not in _AXES or self.nodes[size][0] <= value <= self.nodes[size][-1]
 
 
-def _joined(one: Array, two: Array) -> Array:
-    """Both, without those that their logarithms cannot tell apart."""
-    every = np.union1d(one, two)
-    return np.asarray(every[np.diff(np.log(every), prepend=-1.0) > 1e-9])
-
-
-def _spread(here: int, reach: float, count: int, low: int, high: int) -> Array:
-    """So many whole numbers in the range, from `reach` e-folds below to as many above."""
-    return np.unique(np.clip(np.round(here * np.exp(np.linspace(-reach, reach, count))), low, high))
-
-
 def _around(size: int) -> list[int]:
     """The neighbours of a small size; a large one is not worth them."""
     return list(range(max(1, size - 2), size + 3)) if size < 100 else [size]
@@ -346,9 +340,9 @@ def _around(size: int) -> list[int]:
 def _interpolated(search: Search, box: Box, whole: bool) -> _Interpolated:
     """Coarse nodes over the whole box tell where the fine ones are wanted."""
     coarse = {
-        "M": _widths(search, box.low["M"], box.high["M"], 3.5),
-        "P": _spaced(box.low["P"], box.high["P"], 5.0),
-        "L": _steps(search, max(box.low["L"], min(200, box.high["L"] // 50)), box.high["L"], 1.4),
+        "M": width_nodes(search, box.low["M"], box.high["M"], 3.5),
+        "P": spaced(box.low["P"], box.high["P"], 5.0),
+        "L": step_counts(search, max(box.low["L"], min(200, box.high["L"] // 50)), box.high["L"], 1.4),
     }
     risk = _table(search, box, coarse).at_nodes(least=0.1)
     worth = risk.min(axis=(0, 2), keepdims=True) < 10 * risk.min()  # the lengths that are of interest
@@ -360,9 +354,9 @@ def _interpolated(search: Search, box: Box, whole: bool) -> _Interpolated:
     few = box.low["L"] if whole else max(box.low["L"], int(shortest / 100))
     fine = {
         # A width more is much to a narrow student.
-        "M": _joined(_widths(search, first, last, 1.2), np.arange(first, min(last, 8) + 1, dtype=float)),
-        "P": _lengths(box.low["P"], box.high["P"], 2.2),
-        "L": _steps(search, few, box.high["L"], 0.5),
+        "M": joined(width_nodes(search, first, last, 1.2), np.arange(first, min(last, 8) + 1, dtype=float)),
+        "P": length_nodes(box.low["P"], box.high["P"], 2.2),
+        "L": step_counts(search, few, box.high["L"], 0.5),
     }
     return _table(search, box, fine)
 
@@ -380,32 +374,3 @@ def _terms(search: Search, M: Array, P: Array, L: Array) -> tuple[Array, Array]:
     rule = sum_rule(setting, "search", widest=float(M.max()))
     schedules = [search.schedule.with_steps(int(steps)) for steps in L]
     return surface(rule, M, P.astype(int).tolist(), schedules, search.eval_length)
-
-
-def _spaced(low: int, high: int, step: float) -> Array:
-    """Whole numbers from low to high, about e^step apart."""
-    count = max(2, math.ceil(math.log(high / low) / step) + 1) if high > low else 1
-    return np.unique(np.round(np.geomspace(low, high, count)))
-
-
-def _widths(search: Search, low: int, high: int, step: float) -> Array:
-    """Whole numbers about e^step apart, and denser towards M = d, as `coordinate` has them."""
-    first, last = coordinate("M", np.array([low, high], dtype=float), search.widest).tolist()
-    places = np.linspace(first, last, max(2, math.ceil((last - first) / step) + 1))
-    return np.unique(np.clip(np.round(_width(places, search.widest)), low, high))
-
-
-def _width(places: Array, widest: float) -> Array:
-    """The M of a coordinate."""
-    return np.asarray(1 / (np.exp(-places) + (0.0 if widest == math.inf else 1 / (widest + 1))))
-
-
-def _lengths(low: int, high: int, step: float) -> Array:
-    """Denser where sequences are short and the averaged covariance changes with each position."""
-    near = _spaced(low, min(high, max(low, 64)), 0.55)
-    return _joined(near, _spaced(int(near[-1]), high, step))
-
-
-def _steps(search: Search, low: int, high: int, step: float) -> Array:
-    """Numbers of steps that the schedule allows."""
-    return np.maximum(_spaced(low, high, step), search.least_steps)

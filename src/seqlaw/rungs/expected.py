@@ -65,8 +65,7 @@ def population(rule: Rule, P: Sequence[int], M: Array) -> Population:
         raise InputError("P", "must be long enough for the states to vary at all", min(P))
     live = (h > 0) @ rule.weights
     still = np.any(h == 0, axis=1)  # at P = 1, say, the modes that start at zero
-    # The sums of a search count the modes to five digits or so.
-    wide = (M > live * (1 + 1e-4)) | (still & (M >= live * (1 - 1e-12)))
+    wide = (M > live * (1 + 1e-12)) | (still & (M >= live * (1 - 1e-12)))
     if np.any(wide):
         needed = "below" if np.any(still & wide) else "at most"
         raise InputError(

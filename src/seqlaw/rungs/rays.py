@@ -303,7 +303,7 @@ def surface(
 ) -> tuple[Array, Array]:
     """approx + bias, and the variance of one trajectory, at points (M, P) × schedules of one γ."""
     gamma = schedules[0].gamma
-    own = population(rule, P, M)
+    own = population(rule, P, np.minimum(M, rule.weights.sum()))  # which counts d to five digits or so
     edge, peak = norms(rule, own, gamma)
     fixed, variance = np.empty((2, M.size, len(schedules)))
     long = [k for k, schedule in enumerate(schedules) if reaches(schedule, gamma)]
