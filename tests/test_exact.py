@@ -191,7 +191,7 @@ def test_sandwich_brackets_the_score():
     S = gaussian_sketch(8, 40)
     for P in (1, 6, 10**9):
         problem = sketched_problem(modes, S, P)
-        covariance, low, high, _ = score(problem)
+        covariance, _, low, high, _ = score(problem)
         scale = np.abs(covariance).max()
         assert np.linalg.eigvalsh(covariance - low * problem.G)[0] == pytest.approx(0, abs=1e-12 * scale)
         assert np.linalg.eigvalsh(high * problem.G - covariance)[0] == pytest.approx(0, abs=1e-12 * scale)
@@ -234,27 +234,31 @@ def test_rows_share_sketches_and_summarise():
     points = [setting(), setting(N=10**9), setting(P=3, eval_length=3), setting(eval_length=4096)]
     rows = exact_rows(points, sketches=3, seed=7)
     assert [(row["point"], row["sketch"]) for row in rows] == [(i, k) for i in range(4) for k in range(3)]
-    assert rows[0]["variance"] * 4096 == pytest.approx(rows[3]["variance"] * 1e9, rel=1e-12)
-    assert rows[0]["bias"] == rows[3]["bias"]
+    # To leading order in the data: the law goes on in M over the effective tokens, here 2e-3.
+    assert rows[0]["variance"] * 4096 == pytest.approx(rows[3]["variance"] * 1e9, rel=5e-3)
+    assert rows[0]["bias"] == pytest.approx(rows[3]["bias"], rel=5e-3)
     risk = exact_risk(points[0], sketches=3, seed=7)
     values = [row["bias"] for row in rows[:3]]
-    assert risk.bias == np.mean(values)
+    assert risk.bias == pytest.approx(np.mean(values), rel=1e-12)  # solved alone and together
     assert risk.standard_error["bias"] == pytest.approx(np.std(values, ddof=1) / math.sqrt(3))
-    assert risk.cross == 0
-    assert "cross" not in risk.standard_error
-    assert any(flag.code == "cross" for flag in risk.flags)
+    assert risk.cross == pytest.approx(np.mean([row["cross"] for row in rows[:3]]), rel=1e-9) != 0
+    assert risk.standard_error["cross"] > 0
+    assert not any(flag.code == "cross" for flag in risk.flags)
     for row in rows:
         assert row["total"] == pytest.approx(row["irreducible"] + row["reducible"], rel=1e-15)
 
 
 def test_safeguard_is_applied_and_flagged():
-    fast = setting(schedule=Constant(gamma=50.0, L=10))
+    fast = setting(N=10**12, schedule=Constant(gamma=50.0, L=10))
     risk = exact_risk(fast, seed=3)
     assert any(flag.code == "safeguard" for flag in risk.flags)
     assert risk.diagnostics["clipped"] == 1
     problem = sketched_problem(fast.modes, gaussian_sketch(20, 64, seed=3), 40)
     limit = Constant(gamma=1 / (2 * problem.eigenvalues[-1]), L=10)
-    assert risk.bias == pytest.approx(population_bias(problem, limit, problem), rel=1e-12)
+    # With endless data; fewer have a larger ‖Ĝ‖ on average, by `mean`/NP.
+    assert risk.bias == pytest.approx(population_bias(problem, limit, problem), rel=1e-9)
+    few = exact_risk(dataclasses.replace(fast, N=50), seed=3)
+    assert few.bias > 1.001 * risk.bias
     assert not any(flag.code == "safeguard" for flag in exact_risk(setting()).flags)
 
 
@@ -276,10 +280,14 @@ def test_effective_tokens():
     assert score(problem).effective_share == pytest.approx(share, rel=2 / 32)
 
 
-def test_frozen_filter_is_flagged_where_data_are_few():
-    few = setting(N=2, P=16, eval_length=16, schedule=BlockDecay(gamma=0.1, L=10**7))
-    assert any(flag.code == "frozen-filter" for flag in exact_risk(few).flags)
-    assert not any(flag.code == "frozen-filter" for flag in exact_risk(setting()).flags)
+def test_the_frozen_filter_is_flagged_where_the_law_does_not_reach():
+    """A memory too long for a dense block, and few data: the filter stays frozen, and the rung says so."""
+    slow = dataclasses.replace(PRESETS["regime2"], rho=0.9999)
+    few = setting(teacher=slow, N=1, P=300, eval_length=300, schedule=BlockDecay(gamma=0.1, L=10**7))
+    codes = {flag.code for flag in exact_risk(few).flags}
+    assert codes >= {"frozen-filter", "cross"}
+    reached = setting(N=2, P=16, eval_length=16, schedule=BlockDecay(gamma=0.1, L=10**7))
+    assert not {"frozen-filter", "cross"} & {flag.code for flag in exact_risk(reached).flags}
 
 
 def test_bad_input_is_refused():

@@ -424,8 +424,14 @@ def test_held_out_says_which_student_and_why_so_few_tokens(X):
     assert "no advice" in words
 
 
-def test_held_out_says_when_tokens_are_too_few(X):
-    assert held_out(X[:40]).flags[0].code == "frozen-filter"
+def test_held_out_predicts_with_few_tokens(X):
+    """Fewer than eight tokens a dimension, where a frozen filter understates the loss beyond the noise."""
+    checked = held_out(X[:40], repetitions=8)
+    assert [flag.code for flag in checked.flags] == ["interpolation-peak"]  # 32 tokens of 32 features
+    excess = np.array([(row.measured, row.predicted) for row in checked.rows])
+    # The modes were measured on the same few sequences; the losses are mostly noise that cannot be learned.
+    assert excess[:, 1] == pytest.approx(excess[:, 0], rel=0.2)
+    assert any(row.cross > 0 for row in checked.rows)
 
 
 def test_held_out_needs_enough_sequences(X):
@@ -874,13 +880,13 @@ def test_advice_shows_itself(found, X, tmp_path, capsys):
     np.save(tmp_path / "x.npy", X)
     page, body = command_pages(capsys, tmp_path / "x.npy", "--tokens", 1e5, "--eval-length", 64)
     assert body["advice"] == list(advice.words)
-    text = str(advice).split("\nnote ")[0]  # the tradeoff's own flags follow
+    text = str(advice).split("\n! ")[0]  # the tradeoff's own flags follow
     assert text in page
     told = advice.to_dict()
     assert told["words"] == list(advice.words)
     assert told["student"]["chosen"] == "quarter"
     assert [verdict["tested"] for verdict in told["verdicts"]] == ["own", "64"]
-    assert {"cross", "saturated"} <= {record["code"] for record in told["flag_records"]}
+    assert {"cross-rest", "saturated"} <= {record["code"] for record in told["flag_records"]}
     assert "regime-unknown" not in {record["code"] for record in told["flag_records"]}
     frame = advice.to_frame()
     assert len(frame) == len(advice.tradeoff.rows)
@@ -909,7 +915,7 @@ def test_a_held_out_check_shows_itself(X, tmp_path, capsys):
     assert str(checked) in page
     told = checked.to_dict()
     assert body["held_out"] == {name: told[name] for name in body["held_out"]}
-    assert [record["code"] for record in told["flag_records"]] == ["frozen-filter"]
+    assert [record["code"] for record in told["flag_records"]] == ["interpolation-peak"]
     assert told["inputs"]["lengths"] == [row.P for row in checked.rows]
     frame = checked.to_frame()
     assert frame["measured"].tolist() == [row.measured for row in checked.rows]

@@ -288,9 +288,10 @@ def test_population_rows_are_the_exact_rows_without_the_noise() -> None:
     bare = population_rows(settings, sketches=[2], seed=5)
     for one, other in zip(exact, bare, strict=True):
         assert one["sketch"] == other["sketch"] == 2
-        assert (one["approx"], one["bias"], one["irreducible"]) == pytest.approx(
-            (other["approx"], other["bias"], other["irreducible"]), rel=1e-12
+        assert (one["approx"], one["irreducible"]) == pytest.approx(
+            (other["approx"], other["irreducible"]), rel=1e-12
         )
+        assert one["bias"] == pytest.approx(other["bias"], rel=0.02)  # N = 16384 to 131072 of at most 12
 
 
 def test_a_task_gives_the_paper_formulas() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from seqlaw import PRESETS, WSD, BlockDecay, Constant, Cosine, Setting, Teacher
 from seqlaw.model.threads import one_thread
-from seqlaw.rungs import equivalent, rays
+from seqlaw.rungs import frozen, rays
 from seqlaw.rungs.equivalent import equivalent_risks
 from seqlaw.rungs.spectral_sum import sum_rule
 
@@ -46,9 +46,9 @@ def random_setting(rng):
 
 def compare(settings, monkeypatch):
     """The worst relative difference of the bias where it is above 1e-4 of F(0), and of the rest."""
-    along = equivalent_risks(settings)
-    monkeypatch.setattr(equivalent, "_MANY", 10**9)
-    alone = equivalent_risks(settings)
+    along = equivalent_risks(settings, frozen=True)
+    monkeypatch.setattr(frozen, "_MANY", 10**9)
+    alone = equivalent_risks(settings, frozen=True)
     monkeypatch.undo()
     worst = 0.0
     for one, two in zip(along, alone, strict=True):
@@ -93,8 +93,8 @@ def test_a_wrong_weight_is_noticed(monkeypatch):
     settings = random_setting(np.random.default_rng(0))
     with monkeypatch.context() as patch:
         patch.setattr(rays, "ray", wrong)
-        along = equivalent_risks(settings)
-    straight = equivalent_risks(settings)
+        along = equivalent_risks(settings, frozen=True)
+    straight = equivalent_risks(settings, frozen=True)
     assert any(abs(a.variance / b.variance - 1) > 1e-5 for a, b in zip(along, straight, strict=True))
 
 
@@ -119,7 +119,8 @@ def test_the_surface_of_a_search(tested, d):
             for M in widths
             for P in lengths
             for schedule in schedules
-        ]
+        ],
+        frozen=True,
     )
     assert fixed.ravel() == pytest.approx([risk.approx + risk.bias for risk in risks], rel=1e-3)
     assert variance.ravel() == pytest.approx([risk.variance for risk in risks], rel=1e-3)

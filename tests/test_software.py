@@ -102,7 +102,7 @@ def test_a_changed_formula_gives_the_new_number_and_a_sentence_about_the_old_one
     assert "0 done, 2 recorded before" in again
     assert "recorded by other code" not in again
 
-    file = copy / "seqlaw" / "rungs" / "equivalent.py"
+    file = copy / "seqlaw" / "rungs" / "frozen.py"
     text = file.read_text()
     changed = text.replace('        "approx": approx,\n', '        "approx": 7 * approx,\n')
     assert changed != text

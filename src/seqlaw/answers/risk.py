@@ -44,8 +44,9 @@ class Risk(Answer, terms.Risk):
 
     def uncertainty(self, name: str) -> str:
         """A term's standard error, or its stated accuracy, in a few words."""
-        error = self.standard_error.get(name)
-        return self.accuracy.get(name, "") if error is None else f"± {error:.2g}"
+        error, stated = self.standard_error.get(name), self.accuracy.get(name, "")
+        chance = "" if error is None else f"± {error:.2g}"
+        return "; ".join(text for text in (chance, stated) if text)
 
     def tidy_rows(self) -> Sequence[Mapping[str, Any]]:
         return [self.row()]

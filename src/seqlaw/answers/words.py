@@ -121,15 +121,25 @@ _WORDS: dict[str, Callable[[Flag, Side], str]] = {
     "ambient": lambda f, s: (
         f"the theorem needs d >= C_amb M with a large C_amb; d = {f['d']:g} is below 2M = {2 * f['M']}"
     ),
-    "cross": lambda f, s: "of lower order on this rung, reported as 0",
+    "cross": lambda f, s: "not known where the filter is frozen, reported as 0",
     "safeguard": _safeguard,
     "untrained": lambda f, s: f"sum(gamma) * ||G|| = {f['trained']:.2g}, the variance is not resolved",
     "saturated": _saturated,
     "bias": lambda f, s: f"below {f['floor']:g} of the source energy, reported as 0",
-    "frozen-filter": lambda f, s: (
-        f"{f['tokens']:.3g} effective tokens per learned dimension, below {FEWEST_TOKENS:g}: too few data "
-        "for this rung, which may understate the risk by 20 % to many times"
+    "cross-rest": lambda f, s: (
+        "bias and variance are those of a filter frozen at G; cross holds all else that the data change, and "
+        "the reducible risk is right"
     ),
+    "interpolation-peak": lambda f, s: (
+        f"{f['tokens']:g} tokens for {f['M']:g} dimensions, trained to the end: at the interpolation peak "
+        f"the law is low by up to {100 * f['error']:.0f} % (check with the sampled rung)"
+    ),
+    "frozen-filter": lambda f, s: (
+        f"{f['tokens']:.3g} effective tokens per learned dimension, below {FEWEST_TOKENS:g}, and a memory "
+        "too long for the law at any amount of data: this may understate the risk by 20 % to many times "
+        "(check with the sampled rung)"
+    ),
+    "not-sampled": lambda f, s: f"left out of the sampled points: {f['of']} {f['rule']}",
     "standard-error": lambda f, s: "a single row has none; take more sketches or repetitions",
     "infinite": lambda f, s: f"{f['field']} is infinite, given as null",
     "undefined": lambda f, s: f"{f['field']} is undefined, given as null",
@@ -142,7 +152,7 @@ _WORDS: dict[str, Callable[[Flag, Side], str]] = {
 }
 """Each code in words; those of a measurement are in `answers.findings`, added by `say`."""
 
-REMARKS = {"cross"}
+REMARKS = {"cross", "cross-rest"}
 """Codes that are true of a rung everywhere: a note, not a warning."""
 
 

@@ -1,44 +1,44 @@
-"""The equivalent rung: the expectation over the sketch too, with no random number drawn.
+"""The equivalent rung: the expectation over trajectories and over the sketch, with no random number drawn.
 
-With κ = κ(z), D = 1/(h + κ) and sums over the modes (docs/equivalent.md derives each line):
-    F(z) = tr C(G-z)^-1 C ≈ Σ a²h²D + (κ/M)(Σ ahD)²
-    Approx = (κ_0/2) [Σ a²w - (Σ aw)²/M],  w = h/(h + κ_0),  κ_0 = κ(0)
-    Bias   = ½ [F(0) - (1/2πi)∮ (ψ²/z) F dz]
-    Var    = (2NP²)^-1 Σ_l t_l W_ll,  W = Sᵀ g(G) G' g(G) S,  t_l the diagonal of the score (MATH §4).
-Relative error of order 1/M while Σγ·κ_0 ≤ 1. Batched over settings of one teacher.
+The filter frozen at G (`frozen`), plus what a finite number of data changes (`finite_sample`); O(1) in d,
+N, P and L. Exact to leading order as M and the data grow together.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from seqlaw.model.assumptions import setting_flags
-from seqlaw.model.checks import Array
 from seqlaw.model.flags import flag
-from seqlaw.model.schedule import Schedule
 from seqlaw.model.setting import Setting
 from seqlaw.model.threads import one_thread
-from seqlaw.rungs import rays
-from seqlaw.rungs.expected import Population, pick, population, score_diagonal
-from seqlaw.rungs.resolvent import Contours, contours, is_long, spectral_edge
+from seqlaw.rungs.expected import population
+from seqlaw.rungs.finite_sample.error import data_error, data_flags
+from seqlaw.rungs.finite_sample.ladder import Terms
+from seqlaw.rungs.finite_sample.law import (
+    FINE,
+    QUICK,
+    Question,
+    boundary_error,
+    changed,
+    level_of,
+    over_sketches,
+    refuses,
+)
+from seqlaw.rungs.finite_sample.norm import rises
+from seqlaw.rungs.frozen import Frozen, frozen_rows
 from seqlaw.rungs.rung import BLOCK, Cost, Draws, Progress, Rung
-from seqlaw.rungs.spectral_sum import Rule, sum_rule
-from seqlaw.rungs.terms import Risk, frozen_filter_flags
+from seqlaw.rungs.spectral_sum import sum_rule
+from seqlaw.rungs.terms import Risk, frozen_error, frozen_filter_flags
 
 _LEAST_TRAINING = 1e-4
 """Σγ‖G‖ below which (1-ψ)², of order its square, drowns in the contour's 1e-13."""
-FLOOR, RAY_FLOOR = 1e-12, 1e-10
-"""A bias below this share of F(0) is not resolved and is reported as 0; on a contour, on a ray."""
 _CHECKABLE = 2**13
 """Modes that the exact rung takes within a minute or so."""
-_MANY = 8
-"""Schedules of one spectrum from which a ray, five times the nodes of a contour, is cheaper."""
-_CHUNK = 2**18  # points × nodes at a time
 
 
 def equivalent_risk(setting: Setting) -> Risk:
@@ -47,24 +47,27 @@ def equivalent_risk(setting: Setting) -> Risk:
 
 
 @one_thread()
-def equivalent_risks(settings: Sequence[Setting], *, quick: bool = False) -> list[Risk]:
+def equivalent_risks(
+    settings: Sequence[Setting], *, quick: bool = False, frozen: bool = False, ample: float = math.inf
+) -> list[Risk]:
     """The expected risk of each setting; settings of one teacher and d are computed together.
 
-    `quick` takes coarser sums, good to 2e-4 of the reducible risk, for searches over many settings.
+    `quick` takes coarser sums, good to 2e-4 of the reducible risk. `frozen` leaves the filter frozen at G,
+    the paper's leading order; so does `ample` where there are more effective tokens a learned dimension.
     """
     answers: list[Risk | None] = [None] * len(settings)
     groups: dict[Any, list[int]] = {}
     for index, setting in enumerate(settings):
         groups.setdefault((setting.teacher, setting.d), []).append(index)
     for indices in groups.values():
+        members = [settings[k] for k in indices]
         levels = ("coarse", "rough") if quick else ("fine", "coarse")
-        fine, coarse = (sum_rule(settings[indices[0]], level) for level in levels)
-        rest = _along_rays(settings, indices, coarse, answers)
-        step = max(1, _CHUNK // fine.weights.size)
-        for start in range(0, len(rest), step):
-            chunk = rest[start : start + step]
-            for index, risk in zip(chunk, _evaluate([settings[k] for k in chunk], fine, coarse), strict=True):
-                answers[index] = risk
+        widest = max(one.M for one in members)
+        rules = (sum_rule(members[0], level, widest=widest) for level in levels)
+        found = frozen_rows(members, *rules, endless=frozen)
+        shifts = [None] * len(members) if frozen else _shifts(members, found, quick=quick, ample=ample)
+        for index, setting, one, shift in zip(indices, members, found, shifts, strict=True):
+            answers[index] = _risk(setting, one, shift)
     return [risk for risk in answers if risk is not None]
 
 
@@ -83,207 +86,60 @@ class Equivalent(Rung):
         return equivalent_risks(settings, quick=True)
 
     def cost(self, settings: Sequence[Setting], draws: Draws) -> Cost:
-        first, more = (0.04, 0.02) if settings[0].d == math.inf else (0.01, 0.001)
+        first, more = (0.05, 0.03) if settings[0].d == math.inf else (0.02, 0.01)
         return Cost(seconds=first + more * (len(settings) - 1), memory=BLOCK)
 
 
-def _evaluate(settings: Sequence[Setting], fine: Rule, coarse: Rule) -> list[Risk]:
-    M = np.array([float(setting.M) for setting in settings])
-    own = population(fine, [setting.P for setting in settings], M)
-    edge, norm = spectral_edge(own.h, own.weights, M)
-    schedules = [s.schedule.safeguarded(n) for s, n in zip(settings, norm.tolist(), strict=True)]
-    answers: list[Risk | None] = [None] * len(settings)
-    # Long and short schedules take contours of different kinds, hence of different numbers of nodes.
-    for long in (True, False):
-        part = [k for k, schedule in enumerate(schedules) if is_long(schedule) == long]
+class Shift(NamedTuple):
+    """What a finite number of data changes at a setting."""
+
+    question: Question
+    terms: Terms
+    variance: float
+    """The frozen one there."""
+
+
+def expected_shifts(settings: Sequence[Setting]) -> list[Shift | None]:
+    """What the data change over sketches in settings of one teacher; None where the law does not reach."""
+    found = frozen_rows(settings, *(sum_rule(settings[0], level) for level in ("fine", "coarse")))
+    return _shifts(settings, found)
+
+
+def _shifts(
+    settings: Sequence[Setting], found: Sequence[Frozen], *, quick: bool = False, ample: float = math.inf
+) -> list[Shift | None]:
+    """What the data change in each setting of one teacher; None where the law does not reach."""
+    rule = sum_rule(settings[0], "rough" if quick else "coarse", widest=max(one.M for one in settings))
+    rise = rises(rule, [setting.P for setting in settings])
+    questions = [
+        Question(
+            M=float(setting.M),
+            N=float(setting.N),
+            P=setting.P,
+            eval_length=setting.test_length,
+            schedule=one.schedule,
+            share=one.row["effective_share"],
+            learned=one.row["learned_dimensions"],
+            edge=rise[setting.P].edge(one.row["edge"], setting.N * setting.P),
+            boundary=boundary_error(rule.modes, setting.P),
+        )
+        for setting, one in zip(settings, found, strict=True)
+    ]
+    shifts: list[Shift | None] = [None] * len(settings)
+    for level in (FINE, QUICK):
+        part = [
+            k
+            for k, asked in enumerate(questions)
+            if asked.tokens_per_dimension <= ample
+            and level_of(asked, quick=quick) is level
+            and refuses(rule.modes, asked) is None
+        ]
         if part:
-            columns = _columns(
-                [settings[k] for k in part],
-                [schedules[k] for k in part],
-                pick(own, part),
-                edge[part],
-                coarse,
-                fine,
-            )
-            for place, k in enumerate(part):
-                row = {name: float(column[place]) for name, column in columns.items()}
-                answers[k] = _risk(settings[k], schedules[k], row)
-    return [risk for risk in answers if risk is not None]
-
-
-def _along_rays(
-    settings: Sequence[Setting], indices: list[int], rule: Rule, answers: list[Risk | None]
-) -> list[int]:
-    """Answer what shares a spectrum with many others by one solve (`rays`); the rest is returned."""
-    shared: dict[Any, list[int]] = {}
-    for k in indices:
-        shared.setdefault((settings[k].M, settings[k].P, settings[k].eval_length), []).append(k)
-    rest = []
-    for (M, P, eval_length), group in shared.items():
-        if len({settings[k].schedule for k in group}) < _MANY:
-            rest += group
-            continue
-        own = population(rule, [P], np.array([float(M)]))
-        edge, norm = spectral_edge(own.h, own.weights, own.M)
-        schedules = {k: settings[k].schedule.safeguarded(float(norm[0])) for k in group}
-        peak = max(schedule.gamma for schedule in schedules.values())
-        if own.kappa[0] == 0:  # as wide as the teacher: f(z) is no power series at 0
-            rest += group
-            continue
-        tested = None if eval_length in (None, P) else eval_length
-        scored = score_diagonal(own, rule, [P], rays.noise(rule))
-        for long in (True, False):
-            part = [k for k in group if rays.reaches(schedules[k], peak) == long]
-            if not part:
-                continue
-            total = max(schedules[k].total for k in part) / peak
-            deepest = 1e-4 * float(rays.depth(own)[0]) * peak
-            path = rays.ray(deepest, total) if long else rays.ellipse(float(edge[0]) * peak, total)
-            spectra = rays.solve(own, np.array([peak]), path, [P], tested, rule, scored)
-            found = rays.terms(spectra, path.residuals([schedules[k] for k in part], peak))
-            columns = {name: values[0].tolist() for name, values in found.items()}
-            noise = spectra.noise + 2 * float(own.approx[0])
-            still = {
-                "irreducible": spectra.noise / 2,
-                "approx": float(spectra.approx[0]),
-                "source_energy": float(own.source(own.kappa)[0]),
-                "kappa": float(own.kappa[0]),
-                "effective_share": float(spectra.share[0]),
-                "edge": float(edge[0]),
-            }
-            for place, k in enumerate(part):
-                row = still | {name: values[place] for name, values in columns.items()}
-                tokens = settings[k].N * P
-                row["variance"] /= tokens
-                row["finite_filter_variance"] = noise / (2 * tokens) * row["tested_dimension"]
-                answers[k] = _risk(settings[k], schedules[k], row, floor=RAY_FLOOR)
-    return rest
-
-
-def _columns(
-    settings: Sequence[Setting],
-    schedules: Sequence[Schedule],
-    own: Population,
-    edge: Array,
-    coarse: Rule,
-    fine: Rule,
-) -> dict[str, Array]:
-    """The terms and diagnostics of a batch."""
-    one, two = (contours(own.h, own.weights, own.M, schedules, edge, factors=f) for f in (1, 2))
-    moved = np.array([setting.test_length != setting.P for setting in settings])
-    approx = own.approx
-    energy = own.source(own.kappa)
-    bias = energy / 2 - _integrate(two, two.residual**2 / two.z, own.source) / 2
-    test = own
-    if np.any(moved):
-        test = population(fine, [setting.test_length for setting in settings], own.M)
-        approx = test.approx
-        for k in np.flatnonzero(moved).tolist():
-            bias[k] = _moved_loss(own, test.h[k], one, k) - approx[k]
-
-    def traces(h: Array) -> tuple[Array, Array]:  # tr φ(G) S diag(h) Sᵀ with φ = (1-ψ)/μ, and with (1-ψ)²/μ
-        def trace(kappa: NDArray[Any]) -> NDArray[Any]:
-            return np.asarray((h / (own.h + kappa[:, None])) @ own.weights)
-
-        once = _integrate(one, one.residual / one.z, trace)
-        return once, 2 * once - _integrate(two, two.residual**2 / two.z, trace)
-
-    learned, effective = traces(own.h)
-    tested = traces(test.h)[1] if np.any(moved) else effective
-    noise = float(fine.modes.sigma_xi @ own.weights)
-    count = np.array([2.0 * setting.N * setting.P for setting in settings])
-    finite = (noise + 2 * own.approx) / count * tested
-    variance, share = _lagged_variance(settings, own, one, two, coarse, noise, moved)
-    return {
-        "irreducible": np.full(len(settings), noise / 2),
-        "approx": approx,
-        "bias": bias,
-        "variance": variance / count,
-        "finite_filter_variance": finite,
-        "effective_dimension": effective,
-        "learned_dimensions": learned,
-        "source_energy": energy,
-        "kappa": own.kappa,
-        "effective_share": share,
-        "edge": edge,
-    }
-
-
-def _integrate(path: Contours, factor: NDArray[Any], function: Any) -> Array:
-    """(1/2πi)∮ factor·function(κ(z)) dz for every point, one contour node at a time."""
-    total = np.zeros(path.z.shape[0])
-    for k in range(path.z.shape[1]):
-        total += (path.weights[:, k] * factor[:, k] * function(path.kappa[:, k])).imag
-    return total
-
-
-def _half_weights(path: Contours, k: int) -> NDArray[Any]:
-    """ω with (1/2πi)∮ (ψ/z) f dz = Σ ω f + conj: the filter g(G) = (1/2πi)∮ (ψ/z)(G-z)^-1 dz."""
-    return np.asarray(path.weights[k] * path.residual[k] / path.z[k] / 2j)
-
-
-def _moved_loss(own: Population, h_test: Array, path: Contours, k: int) -> float:
-    """½ E‖(B̄ S - S A) H'^{1/2}‖² of the population student B̄ = C g(G), by the two-point formula (MATH §12).
-
-    tr C(G-z₁)^-1 G'(G-z₂)^-1 C ≈ Σ h'u₁u₂ + c₁₂ Σ v₁v₂, for G' = S H' Sᵀ.
-    """
-    a, weights, h, M = own.a, own.weights, own.h[k], own.M[k]
-    b, b_test = a * h, a * h_test
-    omega, kappa = _half_weights(path, k), path.kappa[k][:, None]
-    D = 1 / (h + kappa)
-    e = ((b * D) @ weights / M)[:, None]
-    u, v = (b + e * kappa) * D, (b - e * h) * D
-    quadratic = 0.0
-    for partner in (np.asarray, np.conj):  # the partner node on the same and on the other half
-        c = _two_point(h, h_test, weights, M, kappa[:, 0], D, partner)
-        Y = (u * (weights * h_test)) @ partner(u).T + c * ((v * weights) @ partner(v).T)
-        quadratic += 2 * float(np.real(omega @ Y @ partner(omega)))
-    linear = (b * b_test * D) @ weights + kappa[:, 0] / M * ((b * D) @ weights) * ((b_test * D) @ weights)
-    return (quadratic - 4 * float(np.real(omega @ linear)) + float((a * b_test) @ weights)) / 2
-
-
-def _two_point(
-    h: Array, h_test: Array, weights: Array, M: float, kappa: NDArray[Any], D: NDArray[Any], partner: Any
-) -> NDArray[Any]:
-    """c₁₂ = (κ₁κ₂/M) Σ h'D₁D₂ / (1 - (1/M) Σ h²D₁D₂) for all pairs of nodes."""
-    crossed = (D * (weights * h_test)) @ partner(D).T
-    return np.asarray(
-        np.outer(kappa, partner(kappa)) / M * crossed / (1 - (D * (weights * h**2)) @ partner(D).T / M)
-    )
-
-
-def _lagged_variance(
-    settings: Sequence[Setting],
-    own: Population,
-    one: Contours,
-    two: Contours,
-    coarse: Rule,
-    noise: float,
-    moved: NDArray[Any],
-) -> tuple[Array, Array]:
-    """2NP times the variance, Σ_l (t_l/P) W_ll, and the effective share of a token (`score.Score`)."""
-    h, score, share = score_diagonal(own, coarse, [setting.P for setting in settings], noise)
-    W = np.zeros_like(h)
-    for path, factor in ((one, 2 * one.residual / one.z), (two, -(two.residual**2) / two.z)):
-        for k in range(path.z.shape[1]):
-            node = (path.weights[:, k] * factor[:, k])[:, None] / (h + path.kappa[:, k][:, None])
-            W += node.imag
-    for k in np.flatnonzero(moved).tolist():
-        W[k] = _moved_diagonal(own, coarse, settings[k].test_length, h[k], one, k)
-    return np.asarray((score * W) @ coarse.weights), share
-
-
-def _moved_diagonal(own: Population, coarse: Rule, P_test: int, h: Array, path: Contours, k: int) -> Array:
-    """[Sᵀ g(G) G' g(G) S]_ll = Σ_{12} D₁D₂ (h'_l + c₁₂), on the coarse nodes."""
-    h_test = coarse.modes.averaged(P_test)
-    omega, kappa = _half_weights(path, k), path.kappa[k]
-    D = 1 / (h + kappa[:, None])
-    left = omega[:, None] * D
-    diagonal = h_test * (2 * left.sum(axis=0).real) ** 2
-    for partner in (np.asarray, np.conj):
-        c = _two_point(h, h_test, coarse.weights, own.M[k], kappa, D, partner)
-        diagonal = diagonal + 2 * np.sum(left * (c @ partner(left)), axis=0).real
-    return np.asarray(diagonal)
+            asked = [questions[k] for k in part]
+            own = population(rule, [one.P for one in asked], np.array([one.M for one in asked]))
+            for k, terms in zip(part, over_sketches(asked, own, rule.modes, level), strict=True):
+                shifts[k] = Shift(questions[k], terms, found[k].row["variance"])
+    return shifts
 
 
 def _exact_check(setting: Setting) -> dict[str, Any]:
@@ -293,52 +149,101 @@ def _exact_check(setting: Setting) -> dict[str, Any]:
     return {"check_d": d, "same_d": same}
 
 
-def _risk(setting: Setting, schedule: Schedule, row: dict[str, float], floor: float = FLOOR) -> Risk:
-    flags = [*setting_flags(setting), flag("cross")]
+def _terms(setting: Setting, row: dict[str, float], shift: Shift | None) -> dict[str, float]:
+    """bias, variance and cross: the frozen filter's with what the data change, at any amount of them.
+
+    At another test length the law has the loss alone: bias and variance stay frozen, cross is the rest.
+    """
+    bias, variance = row["bias"], row["variance"]
+    if shift is None:
+        return {"bias": bias, "variance": variance, "cross": 0.0}
+    if not _split(setting, row):
+        return {"bias": bias, "variance": variance, "cross": shift.terms.loss - variance}
+    return changed(shift.terms, shift.question, bias, variance, variance)
+
+
+def _split(setting: Setting, row: dict[str, float]) -> bool:
+    """Whether the law over sketches tells bias, variance and cross apart."""
+    return setting.test_length == setting.P and row["kappa"] > 0
+
+
+def _risk(setting: Setting, frozen: Frozen, shift: Shift | None) -> Risk:
+    schedule, row = frozen.schedule, frozen.row
+    flags = list(setting_flags(setting))
     if schedule is not setting.schedule:
         flags.append(flag("safeguard", gamma=schedule.gamma))
+    learned = max(row["learned_dimensions"], math.ulp(0.0))
+    tokens = row["effective_share"] * setting.N * setting.P / learned
+    terms = _terms(setting, row, shift)
     trained = schedule.total * row["edge"]
     if trained < _LEAST_TRAINING:
         flags.append(flag("untrained", trained=trained))
-        row["variance"] = max(row["variance"], 0.0)
+        terms["variance"] = max(terms["variance"], 0.0)
     saturation = schedule.total * row["kappa"]
     if saturation > 1:
         flags.append(flag("saturated", saturation=saturation, **_exact_check(setting)))
-    if row["bias"] < floor * row["source_energy"]:
-        flags.append(flag("bias", floor=floor))
-        row["bias"] = 0.0
-    learned = max(row["learned_dimensions"], math.ulp(0.0))
-    tokens = row["effective_share"] * setting.N * setting.P / learned
-    few = frozen_filter_flags(tokens)
-    flags += few
-    error = f"relative error about 1/M = {1 / setting.M:.2g}"
-    # Measured: while less than a dimension is learned, the scatter of one column's norm shows.
-    wider = f"relative error up to 3/M = {3 / setting.M:.2g}"
-    saturated = f"relative error above 1/M = {1 / setting.M:.2g} (saturated)"
-    low = "may be much too low (frozen-filter)"
+    if terms["bias"] < frozen.floor * row["source_energy"]:
+        flags.append(flag("bias", floor=frozen.floor))
+        terms["bias"] = 0.0
+    if shift is None:
+        few = frozen_filter_flags(tokens)
+        flags += [flag("cross"), *few]
+        error = math.inf if few else frozen_error(tokens)
+    else:
+        error = data_error(shift.question, saturation)
+        flags += data_flags(setting.M, setting.N * setting.P, saturation, error)
+        if not _split(setting, row):
+            flags.append(flag("cross-rest"))
+    accuracy, reducible_error = _accuracy(setting, row, terms, error, saturation)
     names = ("finite_filter_variance", "effective_dimension", "learned_dimensions", "source_energy", "kappa")
     return Risk(
         rung="equivalent",
         regime=setting.regime,
         irreducible=row["irreducible"],
         approx=row["approx"],
-        bias=row["bias"],
-        variance=row["variance"],
-        cross=0.0,
+        bias=terms["bias"],
+        variance=terms["variance"],
+        cross=terms["cross"],
         steps=setting.schedule.L,
         horizon=setting.schedule.horizon,
         eval_length=setting.test_length,
-        accuracy={
-            "approx": error,
-            "bias": low if few else saturated if saturation > 1 else error,
-            "variance": low if few else wider if row["learned_dimensions"] <= 1 else error,
-        },
+        accuracy=accuracy,
         diagnostics={
             **{name: row[name] for name in names},
             "saturation": saturation,
             "gamma": schedule.gamma,
             "clipped": float(schedule is not setting.schedule),
             "tokens_per_dimension": tokens,
+            "error": reducible_error,
         },
         flags=tuple(flags),
     )
+
+
+def _accuracy(
+    setting: Setting, row: dict[str, float], terms: dict[str, float], error: float, saturation: float
+) -> tuple[dict[str, str], float]:
+    """The stated accuracy of each number, and the relative error of the reducible risk.
+
+    `error` is that of the excess, from the data; over sketches 1/M comes to it (docs/equivalent.md).
+    """
+    M, approx = setting.M, row["approx"]
+    if math.isinf(error):
+        low = "may be much too low (frozen-filter)"
+        return {"approx": _about(1 / M, "1/M = "), **dict.fromkeys(terms, low)}, error
+    # Measured: while less than a dimension is learned, the scatter of one column's norm shows.
+    wide = (3 if row["learned_dimensions"] <= 1 else 1) / M
+    excess = abs(sum(terms.values()))
+    reducible = 1 / M + (error + wide - 1 / M) * excess / max(approx + excess, math.ulp(0.0))
+    above = f"relative error above {1 / M + error:.2g} (saturated)"
+    return {
+        "approx": _about(1 / M, "1/M = "),
+        "bias": above if saturation > 1 else _about(1 / M + error),
+        "variance": _about(wide + error),
+        "cross": f"error about {(wide + error) * excess:.1g}",
+        "reducible": _about(reducible),
+    }, reducible
+
+
+def _about(error: float, symbol: str = "") -> str:
+    return f"relative error about {symbol}{error:.2g}"

@@ -107,16 +107,33 @@ class Contours:
 def contours(
     h: Array, weights: Array, M: Array, schedules: Sequence[Schedule], edge: Array, *, factors: int
 ) -> Contours:
-    """Contours round 0 and the spectrum [0, edge], fit for integrating ψ^factors.
+    """Contours round 0 and the spectrum [0, edge], fit for integrating ψ^factors, with κ on them.
 
     All schedules must be on the same side of HYPERBOLA_STEPS (`is_long`).
     """
+    z, dz, residual = contour(schedules, edge, factors=factors)
+    return Contours(z=z, weights=dz, residual=residual, kappa=contour_kappa(h, weights, M, z))
+
+
+def contour(
+    schedules: Sequence[Schedule],
+    edge: Array,
+    *,
+    factors: int,
+    half: int = _HALF,
+    decay: float = 17.5,
+    steps: float | None = None,
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Nodes, weights and ψ of a contour for each schedule, all on the same side of `steps`.
+
+    `half` nodes on half a hyperbola, or an ellipse that errs by e^-decay of what is integrated.
+    """
     total = np.array([schedule.total for schedule in schedules])
     t = factors * total
-    if is_long(schedules[0]):
+    if is_long(schedules[0], steps):
         # z = -μ(1 + sin(iu - φ)), tuned to exp(-t z) (Weideman and Trefethen).
-        mu, phi, step = (4.4921 * _HALF / t)[:, None], 1.1721, 1.0818 / _HALF
-        u = (np.arange(_HALF) + 0.5) * step
+        mu, phi, step = (4.4921 * half / t)[:, None], 1.1721, 1.0818 / half
+        u = (np.arange(half) + 0.5) * step
         z = -mu * (1 + np.sin(1j * u - phi))
         dz = -1j * mu * np.cos(1j * u - phi) * (step / np.pi)
     else:
@@ -125,16 +142,16 @@ def contours(
         largest = np.array([schedule.gamma for schedule in schedules]) * edge
         reach = 2 * np.maximum(0.6, (1 + largest) / 2) / largest - 1
         eta = np.arccosh(np.minimum(1 + 6 / (t * edge), reach))[:, None]
-        n = int(np.ceil(17.5 / eta.min())) + 4
+        n = int(np.ceil(decay / eta.min())) + 4
         v = np.pi * (1 - (np.arange(n) + 0.5) / n)  # from the left tip along the upper half
-        half = edge[:, None] / 2
-        z = half * (1 + np.cosh(eta) * np.cos(v) + 1j * np.sinh(eta) * np.sin(v))
+        middle = edge[:, None] / 2
+        z = middle * (1 + np.cosh(eta) * np.cos(v) + 1j * np.sinh(eta) * np.sin(v))
         # v falls from the left tip and dz/dv rises counter-clockwise, so the half's weight is +1/n.
-        dz = half * (-np.cosh(eta) * np.sin(v) + 1j * np.sinh(eta) * np.cos(v)) / n
+        dz = middle * (-np.cosh(eta) * np.sin(v) + 1j * np.sinh(eta) * np.cos(v)) / n
     residual = np.array([schedule.residual(row) for schedule, row in zip(schedules, z, strict=True)])
-    return Contours(z=z, weights=dz, residual=residual, kappa=contour_kappa(h, weights, M, z))
+    return z, dz, residual
 
 
-def is_long(schedule: Schedule) -> bool:
+def is_long(schedule: Schedule, steps: float | None = None) -> bool:
     """Whether ψ is near enough to an exponential off the real axis for the hyperbola."""
-    return schedule.total >= HYPERBOLA_STEPS * schedule.gamma
+    return schedule.total >= (HYPERBOLA_STEPS if steps is None else steps) * schedule.gamma

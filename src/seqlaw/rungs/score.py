@@ -164,6 +164,8 @@ class Score(NamedTuple):
 
     covariance: Array
     """N·P·E[QᵀQ] = E[TᵀT]/P, M×M."""
+    leading: Array
+    """Without the two elementwise products of MATH §4, as the law at any amount of data has it."""
     low: float
     """The sandwich of the score lemmas: the largest c with c G ⪯ N·P·E[QᵀQ] …"""
     high: float
@@ -184,15 +186,16 @@ def score(problem: Problem) -> Score:
     weight = np.sum((white.T @ S) ** 2, axis=0)
     noise = 2 * problem.irreducible  # tr(S Σ_ξ Sᵀ)
     step = max(16, _TILE // modes.d)  # thinner slices would starve the matrix products
-    half, spread = np.zeros((M, M)), 0.0
+    half, leading, spread = np.zeros((M, M)), np.zeros((M, M)), 0.0
     for first in range(0, modes.d, step):
         rows = slice(first, first + step)
         K, J = lag_sums(modes, problem.P, rows)
         diagonal = K @ diagonal_DD + noise * problem.h[rows] + 2 * (J @ diagonal_DS)
+        leading += (S[:, rows] * diagonal) @ S[:, rows].T
         # Half of the symmetric part: the transpose below adds the other half.
         inner = (D[:, rows].T @ D) * (K / 2) + (D[:, rows].T @ S) * J
-        half += S[:, rows] @ (inner @ S.T + (diagonal / 2)[:, None] * S[:, rows].T)
+        half += S[:, rows] @ (inner @ S.T)
         spread += float(weight[rows] @ (K @ weight))
-    covariance = half + half.T
+    covariance = leading + half + half.T
     values = eigh(white.T @ covariance @ white, eigvals_only=True, check_finite=False)
-    return Score(covariance, float(values[0]), float(values[-1]), M * M / spread)
+    return Score(covariance, leading, float(values[0]), float(values[-1]), M * M / spread)

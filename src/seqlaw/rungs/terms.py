@@ -19,6 +19,11 @@ most 1.02 above 256, 1.15 above 16, 1.20 above 8, 1.38 above 4, 2.2 above 2, and
 """
 
 
+def frozen_error(tokens_per_dimension: float) -> float:
+    """About what the frozen filter understates bias + variance by, above the threshold (measured there)."""
+    return 1.6 / tokens_per_dimension
+
+
 def frozen_filter_flags(tokens_per_dimension: float) -> list[Flag]:
     """The flag of the rungs that freeze the filter at G, where data are too few for that."""
     if tokens_per_dimension >= FEWEST_TOKENS:

@@ -96,7 +96,7 @@ def advise(asked: Advice, M: int | None, schedule: Schedule | str, d: int | None
     planned = None
     if compute is not None:
         budget = Budget(compute=compute, tokens=tokens)
-        planned = plan(teacher, budget, schedule=schedule, d=size, eval_length=eval_length, confirm=False)
+        planned = plan(teacher, budget, schedule=schedule, d=size, eval_length=eval_length)
         best = planned.finite.best
         M, chosen, schedule = best.M, "plan", schedule.with_steps(best.L)
     elif M is None:

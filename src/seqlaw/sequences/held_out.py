@@ -6,8 +6,9 @@ student is tested at one length on sequences that neither the training nor the m
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,13 @@ from seqlaw.model.schedule import WSD, Schedule
 from seqlaw.model.sketch import Problem, sketched_problem
 from seqlaw.model.teacher import Modes
 from seqlaw.model.threads import one_thread
-from seqlaw.rungs.exact import exact_variance, learned_dimensions, population_bias
+from seqlaw.rungs.exact import frozen_given
+from seqlaw.rungs.expected import Population
+from seqlaw.rungs.finite_sample.error import data_error, data_flags
+from seqlaw.rungs.finite_sample.law import changed, over_sketches, refuses
+from seqlaw.rungs.finite_sample.norm import rises
 from seqlaw.rungs.score import score
+from seqlaw.rungs.spectral_sum import Rule
 from seqlaw.rungs.terms import frozen_filter_flags
 from seqlaw.sequences.measure import Measurement, measured
 from seqlaw.sequences.source import batches, open_source
@@ -45,6 +51,7 @@ class HeldOutRow:
     """The same from the measured modes, the student seeing all D features (no sketch)."""
     bias: float
     variance: float
+    cross: float
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -67,7 +74,7 @@ class HeldOut:
     repetitions: int
     share: float
     flags: tuple[Flag, ...]
-    """Where the prediction itself is not to be trusted: too few tokens for a frozen filter."""
+    """Where the prediction itself is not to be trusted: at the interpolation peak, or the filter frozen."""
 
     @property
     def best(self) -> tuple[int, int]:
@@ -134,7 +141,7 @@ def held_out(
                 students.append(_student(_read(source, chosen, P + 1, mean), schedule))
         losses, null = _losses(source, test, eval_length, mean, students)
         scores = losses.mean(axis=1).reshape(repetitions, len(lengths)).T
-        predictions, fewest = _predictions(measurement.modes, lengths, tokens, eval_length, schedule)
+        predictions, flags = _predictions(measurement.modes, lengths, tokens, eval_length, schedule)
     return HeldOut(
         rows=tuple(
             HeldOutRow(
@@ -142,9 +149,10 @@ def held_out(
                 N=max(1, tokens // P),
                 measured=float(scores[k].mean()),
                 se=float(scores[k].std(ddof=1) / np.sqrt(repetitions)),
-                predicted=sum(predictions[k]),
-                bias=predictions[k][1],
-                variance=predictions[k][2],
+                predicted=sum(predictions[k].values()),
+                bias=predictions[k]["bias"],
+                variance=predictions[k]["variance"],
+                cross=predictions[k]["cross"],
             )
             for k, P in enumerate(lengths)
         ),
@@ -157,7 +165,7 @@ def held_out(
         measurement=measurement,
         repetitions=repetitions,
         share=share,
-        flags=tuple(frozen_filter_flags(fewest)),
+        flags=flags,
     )
 
 
@@ -210,25 +218,33 @@ def _losses(
 
 def _predictions(
     modes: Modes, lengths: Sequence[int], tokens: int, eval_length: int, schedule: Schedule
-) -> tuple[list[tuple[float, float, float]], float]:
-    """irreducible, bias and variance at each length, on the exact rung with S = I (so approx is 0).
-
-    Also the least effective tokens per learned dimension, which the frozen filter depends on.
-    """
+) -> tuple[list[dict[str, float]], tuple[Flag, ...]]:
+    """irreducible, bias, variance and cross at each length, with S = I (so approx is 0), and the flags."""
     variances = modes.averaged(1) + modes.averaged(eval_length)
     kept = variances > 1e-11 * variances.max()  # what is numerically zero has nothing to learn
     modes = Modes(a=modes.a[kept], sigma_xi=modes.sigma_xi[kept], sigma_0=modes.sigma_0[kept])
-    test = _problem(modes, eval_length)
-    out, fewest = [], np.inf
+    rule = Rule(modes=modes, weights=np.ones(modes.d))
+    test, rise = _problem(modes, eval_length), rises(rule, lengths)
+    out: list[dict[str, float]] = []
+    flags: list[Flag] = []
     for P in lengths:
         problem = _problem(modes, P)
-        safe = schedule.safeguarded(float(problem.eigenvalues[-1]))
-        bias = population_bias(problem, safe, test)
-        noise = score(problem)
-        variance = exact_variance(problem, max(1, tokens // P), safe, test, noise)
-        out.append((test.irreducible, bias, variance))
-        fewest = min(fewest, tokens * noise.effective_share / learned_dimensions(problem, safe))
-    return out, float(fewest)
+        found = frozen_given(problem, test, max(1, tokens // P), schedule, score(problem), rise[P])
+        # No sketch is the limit of an endlessly wide one.
+        asked = replace(found.question, M=math.inf)
+        terms = {"bias": found.bias, "variance": found.variance, "cross": 0.0}
+        if refuses(modes, asked) is None:
+            own = Population(
+                a=modes.a, weights=rule.weights, h=problem.h[None], M=np.array([np.inf]), kappa=np.zeros(1)
+            )
+            [shift] = over_sketches([asked], own, modes)
+            terms = changed(shift, asked, found.bias, found.variance, found.leading)
+            saturation = asked.schedule.total * float(problem.eigenvalues[0])
+            flags += data_flags(modes.d, asked.N * P, saturation, data_error(found.question, saturation))
+        else:
+            flags += frozen_filter_flags(asked.tokens_per_dimension)
+        out.append({"irreducible": test.irreducible} | terms)
+    return out, tuple({flag.code: flag for flag in flags}.values())
 
 
 def _problem(modes: Modes, P: int) -> Problem:

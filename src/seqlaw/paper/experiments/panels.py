@@ -131,6 +131,10 @@ def size(setting: Setting, name: str) -> float:
     return float(setting.schedule.horizon if name == "R" else getattr(setting, name))
 
 
+ENDLESS = 10**15
+"""N of the panels without data: approximation and bias are the population's, which more data tend to."""
+
+
 def paper_panels() -> dict[str, Panel]:
     """The six panels on the paper's full grids, by letter."""
     return {
@@ -191,7 +195,7 @@ def select(panels: dict[str, Panel], names: Sequence[str] | None) -> list[Panel]
     return [panel for name, panel in panels.items() if names is None or name in names]
 
 
-def _setting(regime: str, *, M: int, d: int, P: int, L: int, N: int = 1) -> Setting:
+def _setting(regime: str, *, M: int, d: int, P: int, L: int, N: int = ENDLESS) -> Setting:
     return Setting(teacher=TEACHERS[regime], M=M, N=N, P=P, d=d, schedule=BlockDecay(gamma=GAMMA, L=L))
 
 

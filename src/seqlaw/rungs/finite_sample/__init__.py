@@ -1,0 +1,1 @@
+"""The law at any amount of data (docs/finite-sample.md)."""
