@@ -134,9 +134,15 @@ def search(t=TWO, compute=1e12, tokens=1e9, *, d=math.inf, schedule=None, tested
 
 
 def least_of(settings):
-    """The least reducible risk: the quick sums, good to 2e-4, choose who is worth the accurate ones."""
-    quick = [risk.reducible for risk in equivalent_risks(settings, quick=True)]
-    close = [one for one, risk in zip(settings, quick, strict=True) if risk <= min(quick) * (1 + 2e-3)]
+    """The least reducible risk: the quick sums, good to 2e-4, choose who is worth the accurate ones.
+
+    The frozen filter overstates by 30 % at most (docs/finite-sample.md), which tells who is worth the law.
+    """
+    frozen = [risk.reducible for risk in equivalent_risks(settings, quick=True, frozen=True)]
+    [known] = equivalent_risks([settings[int(np.argmin(frozen))]], quick=True)
+    worth = [one for one, risk in zip(settings, frozen, strict=True) if risk <= known.reducible / 0.7]
+    quick = [risk.reducible for risk in equivalent_risks(worth, quick=True)]
+    close = [one for one, risk in zip(worth, quick, strict=True) if risk <= min(quick) * (1 + 2e-3)]
     return min(risk.reducible for risk in equivalent_risks(close))
 
 
@@ -156,7 +162,11 @@ def brute_force(s):
 
 @pytest.mark.parametrize(
     ("t", "compute", "tokens", "tested"),
-    [(ONE, 120, 1000, None), (TWO, 150, 20, None), (TWO, 150, 100, 5)],
+    [
+        (TWO, 150, 20, None),
+        pytest.param(ONE, 120, 1000, None, marks=pytest.mark.slow),
+        pytest.param(TWO, 150, 100, 5, marks=pytest.mark.slow),
+    ],
 )
 def test_small_budgets_against_brute_force(t, compute, tokens, tested):
     s = search(t, compute, tokens, d=64, schedule=Constant(gamma=1.0, L=10), tested=tested)
@@ -176,7 +186,11 @@ def test_larger_budgets_against_brute_force(t, compute, tokens, tested):
 
 @pytest.mark.parametrize(
     ("t", "compute", "tokens", "floor", "tested"),
-    [(ONE, 150, 60, 7, None), (TWO, 150, 100, 9, 5), (TWO, 600, 40, 40, 5)],
+    [
+        (TWO, 600, 40, 40, 5),
+        pytest.param(ONE, 150, 60, 7, None, marks=pytest.mark.slow),
+        pytest.param(TWO, 150, 100, 9, 5, marks=pytest.mark.slow),
+    ],
 )
 def test_a_floor_under_the_length_against_brute_force(t, compute, tokens, floor, tested):
     """Each floor is above the best free length, so it binds; the last leaves a single length."""
@@ -324,7 +338,10 @@ def test_finite_exponents_approach_the_free_program():
 
 
 def least_risk(s, size, value, starts):
-    """The least risk with one size held, another way: Nelder–Mead on the contours, N real unless held."""
+    """The least risk with one size held, another way: Nelder–Mead on the contours, N real unless held.
+
+    The filter is frozen, as in the search: by the law an end costs more or less by what that changes there.
+    """
     budget, axes = s.budget, [axis for axis in "MPL" if axis != size]
 
     def log_risk(logs):
@@ -338,7 +355,7 @@ def least_risk(s, size, value, starts):
         room = float(budget.most_sequences(float(M), float(P), float(L)))
         if s.least_steps > L or s.widest < M or room < needed * (1 - 1e-9):
             return 10.0 + beyond
-        [risk] = equivalent_risks([s.setting(M, 1, P, L)], quick=True)
+        [risk] = equivalent_risks([s.setting(M, 1, P, L)], quick=True, frozen=True)
         N = value if size == "N" else room
         return math.log(risk.approx + risk.bias + risk.variance / N) + 1e-3 * beyond
 
@@ -365,15 +382,18 @@ def least_risk(s, size, value, starts):
 def test_the_flat_ranges_end_where_the_risk_is_one_percent_more(t, compute, tokens, tested, more):
     s = search(t, compute, tokens, tested=tested, **more)
     answer = finite_plan(s)
+    chosen = answer.least
+    [frozen] = equivalent_risks([s.setting(chosen.M, chosen.N, chosen.P, chosen.L)], quick=True, frozen=True)
+    level = frozen.reducible
     for size, side in itertools.product("MPLN", (0, 1)):
         end, limit = answer.flat[size][side], answer.limits[size][side]
         curve = answer.isoflop if size == "M" else answer.by_length
         near = min(curve, key=lambda point: abs(math.log(getattr(point, size) / end)))
         starts = [answer.best, answer.least, near]
-        lost = least_risk(s, size, end, starts) / answer.least.reducible - 1
+        lost = least_risk(s, size, end, starts) / level - 1
         assert lost <= 1.2 * FLAT, (size, end)
         if limit is None:
-            beyond = least_risk(s, size, end + (1 if side else -1), starts) / answer.least.reducible - 1
+            beyond = least_risk(s, size, end + (1 if side else -1), starts) / level - 1
             assert beyond >= 0.8 * FLAT, (size, end)
 
 
@@ -402,6 +422,7 @@ def least_at(s, size, value):
     return min(risk.reducible for risk in risks)
 
 
+@pytest.mark.slow
 def test_the_profiles_of_the_optimum():
     """Flat where they say, and optimised far from the optimum too.
 
@@ -419,10 +440,28 @@ def test_the_profiles_of_the_optimum():
             assert point.reducible < 1.01 * least_at(s, size, getattr(point, size)), (size, point)
 
 
+@pytest.mark.slow
 def test_a_profile_takes_the_best_that_was_seen():
-    """Two valleys at P = 2: M = 1 with few steps, M = 7 with more. And where all allocations are known."""
-    length = finite_plan(search(TWO, 523637999, 24, max_M=7)).by_length[0]
-    assert (length.P, length.M) == (2, 7)
+    """Two valleys at P = 2: M = 1 with few steps, M = 7 with more, which a frozen filter prefers.
+
+    And where all allocations are known.
+    """
+    s = search(TWO, 523637999, 24, max_M=7)
+    length = finite_plan(s).by_length[0]
+    assert length.P == 2
+    steps = {M: np.unique(np.geomspace(20, 400, 60).astype(int)).tolist() for M in (1, 7)}
+    told = {
+        frozen: {
+            M: min(r.reducible for r in equivalent_risks([s.setting(M, 12, 2, L) for L in Ls], frozen=frozen))
+            for M, Ls in steps.items()
+        }
+        for frozen in (True, False)
+    }
+    assert told[True][7] < told[True][1]
+    assert told[False][1] < told[False][7]
+    # The optimum itself has P = 24; what another length costs is stated by the law, but looked for with the
+    # variance in proportion to the frozen one, as at the optimum.
+    assert length.reducible < 1.04 * told[False][1]
     s = search(TWO, 150, 100, d=64, schedule=Constant(gamma=1.0, L=10), tested=5)
     plan = finite_plan(s)
     for point in plan.isoflop:
@@ -488,15 +527,31 @@ def test_a_plan_can_be_confirmed_by_sampling():
     assert any("agrees with" in note for note in answer.notes)
 
 
-def test_few_tokens_are_confirmed_without_asking():
-    """A budget so small that the frozen filter is flagged: sampled, and compared at the same d."""
-    answer = plan(TWO, Budget(compute=1e3, tokens=1e3))
-    assert any(flag.code == "frozen-filter" for flag in answer.flags)
-    assert answer.confirmation is not None
-    assert any("Sampled at these sizes with d = 8" in note for note in answer.notes)
-    quiet = plan(TWO, Budget(compute=1e12, tokens=1e6), d=64)
-    assert not any(flag.code == "frozen-filter" for flag in quiet.flags)
-    assert quiet.confirmation is None
+def test_few_tokens_are_planned_by_the_law_at_any_amount_of_data():
+    """300 tokens, much compute: the frozen filter is 1.5 % low, so the search is made anew; samples agree."""
+    budget = Budget(compute=1e12, tokens=300)
+    answer = plan(TWO, budget, d=256, confirm=True)
+    assert not any(flag.code == "frozen-filter" for flag in answer.flags)
+    best = answer.finite.best
+    setting = search(TWO, budget.compute, budget.tokens, d=256).setting(best.M, best.N, best.P, best.L)
+    [frozen] = equivalent_risks([setting], frozen=True)
+    assert abs(frozen.reducible / best.reducible - 1) > 0.01
+    seen = answer.confirmation.risk
+    allowed = 5 * seen.standard_error["reducible"] + (2 / best.M + 0.05) * best.reducible
+    assert seen.reducible == pytest.approx(best.reducible, abs=allowed)
+    assert plan(TWO, budget, d=256).confirmation is None
+    # No other allocation near it is better by the law itself.
+    rivals = [
+        (M, N, P, L)
+        for M in (best.M // 2, best.M, min(2 * best.M, 256))
+        for P in (best.P // 2, best.P)
+        for N in {max(1, int(300 / P)), best.N}
+        for L in (best.L // 2, best.L, 2 * best.L)
+        if budget.allows(M, N, P, L)
+    ]
+    one = search(TWO, budget.compute, budget.tokens, d=256)
+    risks = equivalent_risks([one.setting(*rival) for rival in rivals])
+    assert min(risk.reducible for risk in risks) > (1 - 2e-3) * best.reducible
 
 
 # --- longer or more ------------------------------------------------------------------------------
@@ -551,7 +606,7 @@ def test_tokens_that_fill_no_sequence_are_not_called_useless():
     assert (
         note == "288 of 300 tokens are used: 18 whole sequences fill no more, but tokens do limit this plan."
     )
-    assert set(answer.finite.risk.accuracy.values()) >= {"may be much too low (frozen-filter)"}
+    assert 0 < answer.finite.risk.diagnostics["error"] < 0.5
 
 
 def test_a_wide_range_of_lengths_has_its_ends():

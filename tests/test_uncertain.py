@@ -29,8 +29,8 @@ from seqlaw.model.teacher import NUMBERS
 from seqlaw.planning.uncertain import regrets
 from seqlaw.sequences.exponents import Estimate
 
-BUDGET = Budget(compute=1e9, tokens=1e5)
-OPTIONS = ("--compute", "1e9", "--tokens", "1e5", "--eval-length", "64", "--no-confirm", "--draws", "3")
+BUDGET = Budget(compute=1e13, tokens=1e8)
+OPTIONS = ("--compute", "1e13", "--tokens", "1e8", "--eval-length", "64", "--no-confirm", "--draws", "3")
 REGIME2 = PRESETS["regime2"]
 
 

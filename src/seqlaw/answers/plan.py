@@ -339,7 +339,7 @@ def plan(
     schedule: Schedule | str = "wsd",
     d: float | None = None,
     eval_length: int | None = None,
-    confirm: bool | None = None,
+    confirm: bool = False,
     draws: int = DRAWS,
     seed: int = 0,
     workers: int = 1,
@@ -347,8 +347,8 @@ def plan(
 ) -> Plan:
     """The allocation of a budget; `schedule` gives the kind, shape and peak step (by name: γ = 0.1).
 
-    d defaults to infinitely many modes. `confirm` samples the optimum on the sampled rung; by default where
-    the frozen filter is flagged. That can take minutes: it runs on `workers` threads and tells `progress`.
+    d defaults to infinitely many modes. `confirm` samples the optimum on the sampled rung. That can take
+    minutes: it runs on `workers` threads and tells `progress`.
     For an `Uncertain` teacher an `UncertainPlan`: the middle's, and those of `draws` from the intervals.
     """
     if isinstance(teacher, Uncertain):

@@ -56,12 +56,8 @@ def plan(
         str, typer.Option("--min-P", help="Shortest trajectory (below 2 means 2).", metavar="INT")
     ] = "1",
     confirm: Annotated[
-        bool | None,
-        typer.Option(
-            "--confirm/--no-confirm",
-            help="Sample the optimum, in up to minutes.  [default: where data are few]",
-        ),
-    ] = None,
+        bool, typer.Option("--confirm/--no-confirm", help="Sample the optimum, in up to minutes.")
+    ] = False,
     cost: Cost = PAPER_COST,
     rates: Annotated[
         bool, typer.Option("--rates", help="The paper's exponents and the optimal ones too.")

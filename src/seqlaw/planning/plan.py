@@ -54,7 +54,7 @@ class Plan:
     tau: float
     corollary: Corollary | None
     finite: FinitePlan
-    confirm: bool | None
+    confirm: bool
     seed: int
     confirmation: Confirmation | None
     """If it was asked for and within reach."""
@@ -77,7 +77,7 @@ def plan(
     schedule: Schedule | str = "wsd",
     d: float | None = None,
     eval_length: int | None = None,
-    confirm: bool | None = None,
+    confirm: bool = False,
     seed: int = 0,
     workers: int = 1,
     progress: Progress | None = None,
@@ -99,9 +99,7 @@ def plan(
     size = teacher.d if isinstance(teacher, Modes) else math.inf if d is None else d
     search = Search(teacher=teacher, d=size, schedule=schedule, budget=budget, eval_length=eval_length)
     finite = finite_plan(search)
-    few = any(flag.code == "frozen-filter" for flag in finite.risk.flags)
-    wanted = few if confirm is None else confirm
-    sample = _confirm(search, finite, seed, workers, progress) if wanted else None
+    sample = _confirm(search, finite, seed, workers, progress) if confirm else None
     return Plan(
         teacher=teacher,
         schedule=schedule,
@@ -118,7 +116,7 @@ def plan(
         confirm=confirm,
         seed=seed,
         confirmation=sample,
-        unconfirmed=wanted and sample is None,
+        unconfirmed=confirm and sample is None,
         flags=finite.risk.flags,
     )
 

@@ -1,8 +1,8 @@
 """The finite-size optimum: whole (M, N, P, L) of least risk under the budgets, constants included.
 
-Found on the splines of `landscape`, first over all that the budgets allow, then on closer nodes; the accurate
-sums decide between the last few. How flat it is: the least risk with one size held, followed to where 1 % is
-lost.
+Found on splines, first over all that the budgets allow, then on closer nodes, with the filter frozen. The law
+at any amount of data decides between the last few; where it differs from the splines by more than 1 % they
+are made anew with it. How flat it is: the least risk with one size held, followed to where 1 % is lost.
 """
 
 from __future__ import annotations
@@ -17,14 +17,18 @@ import numpy as np
 
 from seqlaw.model.checks import InputError
 from seqlaw.model.threads import one_thread
-from seqlaw.planning.budget import SIZES, Allocation, Search, limits
-from seqlaw.planning.landscape import Landscape, landscape
+from seqlaw.planning.budget import SIZES, Allocation, Box, Search, limits
+from seqlaw.planning.enumerated import Enumerated, all_triples
+from seqlaw.planning.few_data import factors, polished, small, stated
+from seqlaw.planning.interpolated import interpolated
+from seqlaw.planning.landscape import Landscape
 from seqlaw.rungs.equivalent import equivalent_risks
 from seqlaw.rungs.terms import Risk
 
 FLAT, TIED = 0.01, 0.001
 """What a size may cost to count as as good, and to be chosen for another reason than the risk."""
 _STRIDES = (0.05, 0.15, 0.4, 1.0, 2.5, 6.0, 12.0, 20.0)
+_FAR = 0.05  # by which a landscape may miss and still be right but for a factor
 _CLOSE = 2e-3  # of a range's end, where the size is large: 0.03 % of the risk
 _FACTORS = {"M": (1.25, 2.5, 6.0, 15.0), "P": (2.0, 15.0, 1e3)}
 
@@ -52,14 +56,46 @@ def finite_plan(search: Search) -> FinitePlan:
     """The optimum, its profiles, and its terms from the accurate sums."""
     box = limits(search)
     with one_thread():
-        found = _found(search, landscape(search, box))
-        if found is None:  # a range ends where nobody looked
-            found = _found(search, landscape(search, box, whole=True), last=True)
+        ground = _landscape(search, box)
+        if isinstance(ground, Enumerated):
+            return _anywhere(search, ground.with_law(), few=True)[0]
+        found, missed = _anywhere(search, ground)
+        if FLAT < missed <= _FAR:  # few data: as much more variance everywhere as the law has there
+            best = found.best
+            [factor] = factors(search, [(best.M, best.N, best.P, best.L)]).tolist()
+            found, missed = _anywhere(search, ground, factor=factor)
+        if missed > FLAT:  # or at each place its own
+            found, _ = _anywhere(search, _landscape(search, box, few=True), few=True)
+    return found
+
+
+def _landscape(search: Search, box: Box, *, whole: bool = False, few: bool = False) -> Landscape:
+    """All allocations where they are few, else splines over the box; `whole`: to the ends of every size.
+
+    Of the frozen filter, or with `few` data of the law at any amount of them.
+    """
+    triples = all_triples(search, box)
+    if triples is None:
+        return interpolated(search, box, whole, few)
+    return Enumerated(search, box, triples)
+
+
+def _anywhere(
+    search: Search, ground: Landscape, *, few: bool = False, factor: float = 1.0
+) -> tuple[FinitePlan, float]:
+    """The optimum, and by what share the landscape missed its risk."""
+    again = few or factor != 1
+    found = _found(search, ground.scaled(factor), again=again)
+    if found is None:  # a range ends where nobody looked
+        whole = _landscape(search, ground.box, whole=True, few=few)
+        found = _found(search, whole.scaled(factor), again=again, last=True)
     assert found is not None
     return found
 
 
-def _found(search: Search, wide: Landscape, *, last: bool = False) -> FinitePlan | None:
+def _found(
+    search: Search, wide: Landscape, *, again: bool, last: bool = False
+) -> tuple[FinitePlan, float] | None:
     """The optimum on a landscape; None where a range of sizes goes on beyond it, unless this is the last."""
     [guess] = wide.least()
     if guess is None:
@@ -75,7 +111,10 @@ def _found(search: Search, wide: Landscape, *, last: bool = False) -> FinitePlan
     if tied is not None:
         finalists = [*close.near(tied, hold="P"), finalists[0]]
     curves = {size: _curve(close, wide, size, tied or least, ends[size]) for size in ("M", "P")}
-    *known, rival, chosen = wide.checked([*curves["M"], *curves["P"], guess, least])
+    *known, rival, chosen = stated(search, [*curves["M"], *curves["P"], guess, least])
+    missed = abs(chosen.reducible / least.reducible - 1)
+    if again or small(least):
+        finalists.append(polished(wide, chosen))
     finalists += [a for a in (*known, rival) if a.reducible < chosen.reducible]  # a spline was wrong
     risks = equivalent_risks([search.setting(a.M, a.N, a.P, a.L) for a in finalists])
     exact = [dataclasses.replace(a, reducible=r.reducible) for a, r in zip(finalists, risks, strict=True)]
@@ -91,7 +130,7 @@ def _found(search: Search, wide: Landscape, *, last: bool = False) -> FinitePlan
             low_end, high_end = (pick(one, two, key=lambda end: end[0]) for pick, one, two in pairs)
             ends[size] = low_end, high_end
     width = len(curves["M"])
-    return FinitePlan(
+    plan = FinitePlan(
         best=best,
         least=least,
         risk=risks[exact.index(best)],
@@ -100,6 +139,7 @@ def _found(search: Search, wide: Landscape, *, last: bool = False) -> FinitePlan
         flat={size: (low[0], high[0]) for size, (low, high) in ends.items()},
         limits={size: (low[1], high[1]) for size, (low, high) in ends.items()},
     )
+    return plan, missed
 
 
 def _cut(wide: Landscape, size: str, low: End, high: End) -> bool:

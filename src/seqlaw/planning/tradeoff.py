@@ -34,10 +34,11 @@ class Split:
     approx: float
     bias: float
     variance: float
+    cross: float
 
     @property
     def reducible(self) -> float:
-        return self.approx + self.bias + self.variance
+        return self.approx + self.bias + self.variance + self.cross
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,6 +106,7 @@ def tradeoff(
             approx=risk.approx,
             bias=risk.bias,
             variance=risk.variance,
+            cross=risk.cross,
         )
         for (P, name, _), risk in zip(plan, risks, strict=True)
     )

@@ -13,6 +13,7 @@ from seqlaw.model.flags import Flag
 from seqlaw.model.teacher import Teacher
 from seqlaw.model.uncertain import Uncertain
 from seqlaw.planning.budget import SIZES, Allocation, Search
+from seqlaw.planning.few_data import AMPLE
 from seqlaw.planning.search import FinitePlan, finite_plan
 from seqlaw.rungs.equivalent import equivalent_risks
 from seqlaw.rungs.rung import Progress
@@ -126,7 +127,7 @@ def plan_over(
 def risks_of(search: Search, allocations: list[Allocation]) -> list[float]:
     """The reducible risk of each allocation if the teacher is the search's."""
     settings = [search.setting(a.M, a.N, a.P, a.L) for a in allocations]
-    return [risk.reducible for risk in equivalent_risks(settings, quick=True)]
+    return [risk.reducible for risk in equivalent_risks(settings, quick=True, ample=AMPLE)]
 
 
 def regrets(risks: Array) -> Array:
