@@ -3,6 +3,7 @@
 import ast
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import matplotlib
@@ -34,6 +35,13 @@ ANSWERS = {
     "curve": (
         lambda: seqlaw.curve(SETTING, "N", [64, 128, 256]),
         ("curve", "--along", "N", "--from", "64", "--to", "256", "--points", "3", *OPTIONS),
+    ),
+    "overlaid": (
+        lambda: seqlaw.curve(SETTING, "N", [64, 128, 256], sampled=2, sketches=2),
+        (
+            *("curve", "--along", "N", "--from", "64", "--to", "256", "--points", "3"),
+            *("--sampled", "2", "--sketches", "2", *OPTIONS),
+        ),
     ),
     "tradeoff": (
         lambda: seqlaw.tradeoff(SETTING, 4096, lengths=[2, 8, 32], eval_lengths=[16]),
@@ -124,7 +132,9 @@ def test_an_answer_shows_itself(name, answers):
             answer.plot()
 
 
-@pytest.mark.parametrize("name", ["risk", "curve", "tradeoff", "plan", "uncertain", "rates", "spectrum"])
+@pytest.mark.parametrize(
+    "name", ["risk", "curve", "overlaid", "tradeoff", "plan", "uncertain", "rates", "spectrum"]
+)
 def test_frames_have_every_parameter(name, answers):
     frame = answers[name].to_frame()
     wanted = {
@@ -144,8 +154,56 @@ def test_frames_have_every_parameter(name, answers):
         "lengths",
     }
     assert wanted <= set(frame)
-    if name in ("risk", "curve", "plan"):
+    if name in ("risk", "curve", "overlaid", "plan"):
         assert {"reducible", "total"} <= set(frame)
+    if name == "overlaid":
+        assert frame["rung"].tolist() == 3 * ["equivalent"] + 2 * ["sampled"]
+        assert frame["se_reducible"].notna().tolist() == 3 * [False] + 2 * [True]
+
+
+def test_sampled_points_lie_on_values_of_the_curve_with_both_ends():
+    values = [2, 4, 8, 16, 32, 64, 128]
+    found = seqlaw.curve(SETTING, "N", values, sampled=4, sketches=1)
+    assert found.sampled.values == (2, 8, 32, 128)
+    alone = seqlaw.curve(SETTING, "N", [2, 8, 32, 128], rung="sampled", sketches=1)
+    assert found.to_dict()["sampled"] == alone.to_dict()["rows"]
+    assert seqlaw.curve(SETTING, "N", values, sampled=99, sketches=1).sampled.values == tuple(values)
+
+
+def test_points_that_cannot_be_sampled_are_left_out_and_named():
+    """A data set of more than a day; where no point is left it is an error, as d = inf is."""
+    found = seqlaw.curve(SETTING, "P", [8, 16, 1e12], sampled=3, sketches=1, repetitions=1)
+    assert found.sampled.values == (8, 16)
+    (left,) = found.refused
+    assert left.where.places == (1e12,)
+    assert "not-sampled: left out of the sampled points: P with N = 256" in str(found)
+    with pytest.raises(seqlaw.InputError, match="P with N = 256 and d = 64 would take"):
+        seqlaw.curve(SETTING, "P", [1e12, 1e13], sampled=2)
+    with pytest.raises(seqlaw.InputError, match="d must be finite for sampled points"):
+        seqlaw.curve(replace(SETTING, d=np.inf), "N", [64, 128], sampled=2)
+
+
+def test_the_picture_of_double_descent():
+    """The peak at N·P = M, marked, with points on the curve; a bias of 1e-200 does not stretch the range."""
+    schedule = seqlaw.Constant(gamma=0.1, L=10**7)
+    setting = seqlaw.Setting(teacher="regime2", M=48, N=1, P=4, d=192, schedule=schedule)
+    found = seqlaw.curve(setting, "N", [2, 4, 8, 12, 24, 64, 400], sampled=4, sketches=8)
+    risks = [one.reducible for one in found]
+    assert np.argmax(risks) == 3
+    assert found.interpolation == 12
+    # Sixteen data sets a point scatter by up to 6 %, and near the peak the law is good to 1.5/|N·P - M|.
+    shown = [one.reducible for one in found.sampled]
+    assert shown == pytest.approx(risks[::2], rel=0.2)
+    figure = matplotlib.figure.Figure()
+    place = found.plot(figure.subplots())
+    low, high = place.get_ylim()
+    assert 1e-5 * min(risks) < low < min(risks) < max(risks) < high < 1e2 * max(risks)
+    assert [text.get_text() for text in place.texts] == ["N·P = M"]
+    words = [text.get_text() for text in place.get_legend().get_texts()]
+    assert words == ["approx", "bias", "variance", "approx + bias + variance + cross", "sampled"]
+    assert seqlaw.curve(setting, "P", [32, 64]).interpolation == 48
+    assert seqlaw.curve(setting, "M", [8, 12]).interpolation is None  # 4 tokens
+    assert seqlaw.curve(setting, "R", [8, 12]).interpolation is None
 
 
 def test_a_flag_speaks_to_its_reader():

@@ -20,6 +20,7 @@ COMMANDS = [
     "risk -d inf -M 1e6 -N 1e12 -P 1e9 -L 1e12",
     f"curve {SMALL} --along P --to 1e6 --points 4",
     f"curve {SMALL} --along R --from 8 --to 4000 --points 4 --rung exact",
+    f"curve {SMALL} --along N --from 2 --to 1e6 --points 4 --sampled 3",
     "spectrum -d inf --to 1e12 --points 5",
     "rates",
     "rates --teacher regime1 -M 1e6 -d inf -N 1e12 -P 1e9 -R 1e9",

@@ -28,7 +28,7 @@ from seqlaw.files import read
 from seqlaw.model.checks import InputError, MissingLibrary
 from seqlaw.model.schedule import GAMMA, STEPS
 from seqlaw.planning.budget import Budget
-from seqlaw.web import copying, guard, panels, pool, schema, views
+from seqlaw.web import copying, guard, panels, pool, schema
 from web_server import QUESTION, TEACHER, environment, explorer, load
 
 SETTING = seqlaw.Setting(
@@ -114,6 +114,20 @@ def test_a_guide_ends_where_the_theorem_does(server):
         assert guide[2] == pytest.approx(answer["rows"][2][name])
 
 
+def test_a_curve_through_the_interpolation_peak_has_it_marked(server):
+    """Saturated training on about as many tokens as the student has dimensions: a peak near N·P = M = 32."""
+    body = QUESTION | {"P": 4, "schedule": {"kind": "constant", "L": 1e7}}
+    body |= {"along": "N", "start": 2, "stop": 128, "points": 7}
+    answer = server.post("/api/curve", json=body).json()
+    assert answer["mark"] == {"at": 8.0, "words": "N·P = M"}
+    peak = max(answer["rows"], key=lambda row: row["reducible"])
+    assert (peak["N"], answer["slopes"]["bias"]) == (8, None)
+    for row in [answer["point"], *answer["rows"]]:
+        parts = sum(row[name] for name in ("approx", "bias", "variance", "cross"))
+        assert row["reducible"] == pytest.approx(parts, rel=1e-12)
+    assert server.post("/api/curve", json=body | {"start": 16}).json()["mark"] is None
+
+
 def test_the_slopes_of_a_curve_have_no_chance_in_them(server):
     answer = server.post("/api/curve", json=QUESTION | {"along": "P"}).json()
     assert answer["se_is"] == "curvature"
@@ -134,8 +148,9 @@ def test_longer_or_more_is_the_librarys(server):
     answer = server.post("/api/tradeoff", json=body).json()
     lengths = list(dict.fromkeys(row["P"] for row in answer["rows"]))
     mine = seqlaw.tradeoff(SETTING, 1e5, lengths=lengths, eval_lengths=(64,))
-    shown = [row["reducible"] for row in answer["rows"]]
-    assert shown == pytest.approx([row.reducible for row in mine.rows], rel=ROUNDING)
+    for name in ("cross", "reducible"):
+        shown = [row[name] for row in answer["rows"]]
+        assert shown == pytest.approx([getattr(row, name) for row in mine.rows], rel=ROUNDING)
     assert answer["best"] == {name: list(ends) for name, ends in mine.best.items()}
 
 
@@ -161,15 +176,14 @@ def test_sampled_points_come_from_a_job(server):
         {"budget": {"compute": 1e9, "tokens": 1e4, "cost": "N*P*M*L"}, "d": "inf"},
     ],
 )
-def test_the_plan_is_the_librarys_without_the_sampling(server, change):
+def test_the_plan_is_the_librarys(server, change):
     body = PLAN | change
     answer = server.post("/api/plan", json=body).json()
     budget, d = Budget(**body["budget"]), float(body["d"])
-    mine = seqlaw.plan(SETTING.teacher, budget, schedule=SETTING.schedule, d=d, confirm=False)
+    mine = seqlaw.plan(SETTING.teacher, budget, schedule=SETTING.schedule, d=d)
     best = answer["finite"]
     assert [best[name] for name in "MNPL"] == [getattr(mine.finite.best, name) for name in "MNPL"]
-    few = [] if change else [views.NOT_SAMPLED]
-    assert answer["notes"] == [*mine.notes, *few]
+    assert answer["notes"] == list(mine.notes)
     assert answer["confirmation"] is None
     lengths = [[point[name] for name in "PMNL"] for point in best["by_length"]]
     assert lengths == [[getattr(point, name) for name in "PMNL"] for point in mine.finite.by_length]
@@ -413,7 +427,7 @@ def test_the_copied_curve_gives_the_same_numbers(server, along):
     answer = server.post("/api/curve", json=body).json()
     printed = run_python(answer["copy"]["python"])
     shown = [row["reducible"] for row in answer["rows"]]
-    assert [float(row[4]) for row in printed] == pytest.approx(shown, rel=ROUNDING)
+    assert [float(row[-1]) for row in printed] == pytest.approx(shown, rel=ROUNDING)
     words = answer["copy"]["command"].split()
     assert words[:2] == ["seqlaw", "curve"]
     assert words[words.index("-d") + 1] == "inf"

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 from seqlaw.answers.answer import Answer
 from seqlaw.answers.blocks import Block, Sentence, Table
 from seqlaw.answers.risk import Risk, drawn
-from seqlaw.answers.style import COLOURS, MARKERS, tidy
+from seqlaw.answers.style import COLOURS, MARKERS, mark, tidy
 from seqlaw.answers.words import Side, describe_teacher, regime_words, sizes_words, tested_words
 from seqlaw.fit import fit_power_law
-from seqlaw.model.checks import InputError
-from seqlaw.model.flags import Flag, merge_flags
+from seqlaw.model.amount import amount
+from seqlaw.model.checks import InputError, whole
+from seqlaw.model.flags import Flag, flag, merge_flags
 from seqlaw.model.setting import Setting
 from seqlaw.rungs import ask
 from seqlaw.rungs.rung import Draws, Progress, Rung
@@ -21,9 +23,17 @@ from seqlaw.rungs.rung import Draws, Progress, Rung
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+SAMPLED_RUNG = "sampled"
+"""The rung of the points that are laid over a curve."""
 SLOPES = ("approx", "bias", "variance", "reducible")
 """The terms whose slopes are given."""
+MARK = "N·P = M"
+"""Where a saturated student just interpolates its data: the peak of the risk lies near it."""
 _SHOWN = ("approx", "bias", "variance", "cross", "reducible", "total")
+_MEASURED = ("bias", "variance", "cross")
+"""The columns of the sampled points; approx needs no data."""
+_LEGIBLE = 1e-4
+"""The lowest that a picture reaches, of the least reducible risk: a bias may fall to 1e-200."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,8 +45,12 @@ class Curve(Answer, Sequence[Risk]):
     along: str
     values: tuple[float, ...]
     risks: tuple[Risk, ...]
+    sampled: Curve | None = None
+    """Some of its points on the sampled rung, laid over it."""
+    refused: tuple[Flag, ...] = ()
+    """What the sampled rung left out of those."""
     command: ClassVar[str] = "curve"
-    pictures: ClassVar[tuple[int, float, float]] = (1, 5.2, 3.8)
+    pictures: ClassVar[tuple[int, float, float]] = (1, 5.2, 4.0)
 
     @overload
     def __getitem__(self, index: int) -> Risk: ...
@@ -73,7 +87,8 @@ class Curve(Answer, Sequence[Risk]):
 
     def inputs(self) -> Mapping[str, Any]:
         rung = {"rung": self.rung, **self.risks[0].draws.inputs()}
-        return {"setting": self.setting, "along": self.along, "values": self.values, **rung}
+        asked = {"setting": self.setting, "along": self.along, "values": self.values, **rung}
+        return asked | {"sampled": () if self.sampled is None else self.sampled.values}
 
     def fields(self) -> Mapping[str, Any]:
         errors = [dict(one.standard_error) for one in self.risks]
@@ -82,17 +97,20 @@ class Curve(Answer, Sequence[Risk]):
             "slopes": self.slopes,
             "se_is": self.se_is,
             "accuracy": dict(self.risks[0].accuracy),
+            "sampled": [] if self.sampled is None else self.sampled.fields()["rows"],
         }
 
     def blocks(self, side: Side) -> Iterable[Block]:
         yield Sentence(describe_teacher(self.setting.teacher))
         sizes = sizes_words(self.setting, (self.along,))
         yield Table(
-            rows=[(row[self.along], *(row[name] for name in _SHOWN)) for row in self.points],
+            rows=[(row[self.along], *_short(row, _SHOWN)) for row in self.points],
             header=(self.along, *_SHOWN),
             title=f"{regime_words(self.setting)}, rung {self.rung}: {sizes}, "
             f"tested at {tested_words(self.setting.eval_length)}",
         )
+        if self.sampled is not None:
+            yield self._sampled_table(self.sampled)
         sign = "± " if self.se_is == "standard error" else ""
         yield Table(
             # A constant term has the slope of its rounding, 1e-15: that is 0.
@@ -108,31 +126,92 @@ class Curve(Answer, Sequence[Risk]):
                 "curvature: how far from a straight line on logarithmic axes, as an error of its slope."
             )
 
+    def _sampled_table(self, sampled: Curve) -> Table:
+        """The sampled points, and their reducible risk over the curve's."""
+        here = {row[self.along]: row["reducible"] for row in self.points}
+        draws = sampled[0].draws
+        return Table(
+            rows=[
+                (
+                    row[self.along],
+                    *_short(row, _MEASURED),
+                    " ".join((*_short(row, ["reducible"]), one.uncertainty("reducible"))),
+                    f"{row['reducible'] / here[row[self.along]]:.3f}",
+                )
+                for row, one in zip(sampled.points, sampled, strict=True)
+            ],
+            header=(self.along, *_MEASURED, "reducible", "over curve"),
+            title=f"Sampled points: {draws.count('sketches')} sketches × "
+            f"{draws.count('repetitions')} data sets, ± standard error",
+        )
+
     def tidy_rows(self) -> Sequence[Mapping[str, Any]]:
-        return [one.row() for one in self.risks]
+        return [one.row() for one in (*self.risks, *(self.sampled or ()))]
 
     def flagged(self) -> Sequence[Flag]:
         values = [row[self.along] for row in self.points]
-        return merge_flags([one.flags for one in self.risks], self.along, values)
+        own = merge_flags([one.flags for one in self.risks], self.along, values)
+        more = [*self.refused, *(() if self.sampled is None else self.sampled.flagged())]
+        kinds = {one.kind for one in own}
+        return [*own, *(one for one in more if one.kind not in kinds)]
+
+    @property
+    def interpolation(self) -> float | None:
+        """Where on the curve N·P = M, the tokens as many as the dimensions; None outside its range."""
+        M, N, P = (float(getattr(self.setting, name)) for name in "MNP")
+        at = {"M": N * P, "N": M / P, "P": M / N}.get(self.along, math.inf)
+        return at if min(self.values) <= at <= max(self.values) else None
 
     def draw(self, axes: Sequence[Axes]) -> None:
-        """The reducible terms along the size, with error bars where the rung has them."""
-        (place,), points = axes, self.points
-        x = [row[self.along] for row in points]
+        """The reducible terms along the size, error bars where there are any, and the sampled points."""
+        (place,) = axes
+        if self.sampled is None:
+            self._draw_terms(place)
+        else:
+            self._draw_terms(place, marker="")
+            points: dict[str, Any] = {"linestyle": "none", "markerfacecolor": "white"}
+            self.sampled._draw_terms(place, label="", zorder=3, **points)
+            place.plot([], [], color="0.4", marker="o", markersize=3.5, label="sampled", **points)
+        if self.interpolation is not None:
+            mark(place, self.interpolation, MARK, side="right")  # the bias falls to the foot on the other
+        lengths = {one.eval_length for one in self.risks}
+        tested = tested_words(lengths.pop() if len(lengths) == 1 else None)
+        title = f"Regime {self.risks[0].regime}, {self.rung} rung, tested at {tested}"
+        tidy(place, self.along, "risk", title)
+        _keep_legible(place, _LEGIBLE * min(one.reducible for one in self.risks))
+        # Under the axes: a curve with a peak leaves no corner free.
+        below: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.14)}
+        place.legend(**below, ncols=2 if self.sampled is None else 3, frameon=False, fontsize="small")
+
+    def _draw_terms(self, place: Axes, **look: Any) -> None:
+        """Each term where it is positive, with error bars where the rung has them."""
+        x = [row[self.along] for row in self.points]
         for marker, (name, colour) in zip(MARKERS, COLOURS.items(), strict=False):
-            y = [row[name] for row in points]
+            y = [row[name] if row[name] > 0 else math.nan for row in self.points]
             errors = [one.standard_error.get(name, 0.0) for one in self.risks]
-            label = "approx + bias + variance" if name == "reducible" else name
-            style: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 3.5, "label": label}
+            label = "approx + bias + variance + cross" if name == "reducible" else name
+            style: dict[str, Any] = {
+                "color": colour,
+                "marker": marker,
+                "markersize": 3.5,
+                "label": label,
+            } | look
             if any(errors):
                 place.errorbar(x, y, yerr=errors, capsize=2, **style)
             else:
                 place.plot(x, y, **style)
-        lengths = {one.eval_length for one in self.risks}
-        tested = f"{lengths.pop()}" if len(lengths) == 1 else "its own length"
-        title = f"Regime {self.risks[0].regime}, {self.rung} rung, tested at length {tested}"
-        tidy(place, self.along, "risk", title)
-        place.legend(frameon=False, fontsize="small")
+
+
+def _short(row: Mapping[str, Any], names: Sequence[str]) -> list[str]:
+    """Terms of a row in four digits: six of them and a size fit in 80 columns."""
+    return [amount(row[name], 4) for name in names]
+
+
+def _keep_legible(place: Axes, low: float) -> None:
+    """A range of risks that starts no lower."""
+    if place.get_ylim()[0] < low:
+        high = float(place.dataLim.intervaly[1])
+        place.set_ylim(low, high * (high / low) ** 0.05)
 
 
 def slope(along: str, name: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, float] | None:
@@ -155,11 +234,38 @@ def curve(
     seed: int = 0,
     workers: int = 1,
     progress: Progress | None = None,
+    sampled: int | None = None,
 ) -> Curve:
-    """The risk along one size (M, N, P or R) on a rung, as `risks` has it."""
+    """The risk along one size (M, N, P or R) on a rung, as `risks` has it.
+
+    About `sampled` of the values, evenly spread and with both ends, are measured on the sampled rung too.
+    """
     settings, asked = ask.along(setting, along, values), ask.rung_of(rung)
     if along not in asked.varies:
         raise InputError("along", f"must be one of {', '.join(asked.varies)} on this rung", along)
     draws = Draws(sketches=sketches, repetitions=repetitions, seed=seed, workers=workers)
+    chosen = [] if sampled is None else _spread(setting, values, sampled)
     found = drawn(settings, asked, draws, progress)
-    return Curve(setting=setting, along=along, values=tuple(values), risks=tuple(found))
+    answer = Curve(setting=setting, along=along, values=tuple(values), risks=tuple(found))
+    return answer if sampled is None else _overlaid(answer, chosen, draws, progress)
+
+
+def _spread(setting: Setting, values: Sequence[float], count: int) -> list[float]:
+    """About `count` of the values, evenly spread, both ends among them."""
+    if setting.d == math.inf:
+        raise InputError("d", "must be finite for sampled points", math.inf)
+    last, steps = len(values) - 1, whole("sampled", count, least=2) - 1
+    return [values[k] for k in dict.fromkeys(round(last * step / steps) for step in range(steps + 1))]
+
+
+def _overlaid(answer: Curve, chosen: Sequence[float], draws: Draws, progress: Progress | None) -> Curve:
+    """The curve with these points of it sampled, but for those that the sampled rung refuses."""
+    rung, settings = ask.rung_of(SAMPLED_RUNG), ask.along(answer.setting, answer.along, chosen)
+    refusals = [rung.refuses(setting) for setting in settings]
+    flags = [[] if one is None else [flag("not-sampled", of=one.field, rule=one.rule)] for one in refusals]
+    kept = [k for k, one in enumerate(refusals) if one is None]
+    if not kept:
+        ask.require_answerable(rung, settings)
+    found = drawn([settings[k] for k in kept], rung, draws, progress)
+    sampled = replace(answer, values=tuple(chosen[k] for k in kept), risks=tuple(found))
+    return replace(answer, sampled=sampled, refused=merge_flags(flags, answer.along, chosen))

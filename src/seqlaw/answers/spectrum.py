@@ -13,7 +13,7 @@ import numpy as np
 from seqlaw.answers.answer import Answer, fields_of
 from seqlaw.answers.blocks import Block, Sentence, Table
 from seqlaw.answers.risk import parameters
-from seqlaw.answers.style import COLOURS, tidy
+from seqlaw.answers.style import COLOURS, mark, tidy
 from seqlaw.answers.words import Side, describe_teacher
 from seqlaw.model.assumptions import setting_flags
 from seqlaw.model.flags import Flag
@@ -121,10 +121,7 @@ class AveragedSpectrum(Answer, Averaged):
         place.set_ylim(max(float(self.total.min()) / 30, top * 1e-14), top * 3)
         for name, mode in (("$m_P$", self.crossing), ("κ", self.kappa), ("$M$", float(self.setting.M))):
             if mode is not None and 1 <= mode <= self.j[-1]:
-                place.axvline(mode, color="0.6", linewidth=0.8, linestyle=":")
-                place.annotate(
-                    name, (mode, 0.02), xycoords=("data", "axes fraction"), ha="left", fontsize="small"
-                )
+                mark(place, mode, name)
         title = f"Regime {self.setting.regime}: averaged covariance at P = {self.setting.P}"
         tidy(place, "mode j", "variance", title)
         place.legend(frameon=False, fontsize="small")

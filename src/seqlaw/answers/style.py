@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from seqlaw.model.checks import InputError, MissingLibrary, needs
 
@@ -69,6 +69,20 @@ def tidy(axes: Axes, x: str, y: str, title: str = "") -> None:
     axes.set_axisbelow(True)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
+
+
+def mark(axes: Axes, x: float, words: str, side: Literal["left", "right"] = "left") -> None:
+    """A thin line across the picture, with its name at the foot; `side` of the name is on the line."""
+    axes.axvline(x, color="0.6", linewidth=0.8, linestyle=":")
+    axes.annotate(
+        words,
+        (x, 0.02),
+        xycoords=("data", "axes fraction"),
+        xytext=(3 if side == "left" else -3, 0),
+        textcoords="offset points",
+        ha=side,
+        fontsize="small",
+    )
 
 
 def few_ticks(axes: Axes) -> None:

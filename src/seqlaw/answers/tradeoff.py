@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_COLUMNS = ("P", "N", "tested", "eval_length", "compute", "approx", "bias", "variance", "reducible")
+_COLUMNS = ("P", "N", "tested", "eval_length", "compute", "approx", "bias", "variance", "cross", "reducible")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -62,6 +62,10 @@ def curve(
     start: Annotated[str, typer.Option("--from", help="First value.", metavar="NUMBER")] = "2",
     stop: Annotated[str, typer.Option("--to", help="Last value.", metavar="NUMBER")] = "4096",
     points: Annotated[int, typer.Option(help="How many values, evenly spaced in the logarithm.")] = 12,
+    sampled: Annotated[
+        int | None,
+        typer.Option(help="Points of the curve to sample too, laid over it.  [default: none]", metavar="INT"),
+    ] = None,
     json: Json = False,
     plot: Plot = None,
 ) -> None:
@@ -73,7 +77,7 @@ def curve(
     values = spaced(along, start, stop, points)
     _check_ends(setting, along, values)
     with progress_bar("data sets") as progress:
-        answer = curves.curve(setting, along, values, **options.how(), progress=progress)
+        answer = curves.curve(setting, along, values, **options.how(), progress=progress, sampled=sampled)
     show(answer, as_json=json, plot=plot)
 
 

@@ -118,7 +118,7 @@ def copy_curve(body: CurveBody) -> dict[str, str]:
                 *_setting_lines(setting),
                 f"values = {values}",
                 f'for x, risk in zip(values, curve(setting, "{along}", values{how})):',
-                "    print(x, risk.approx, risk.bias, risk.variance, risk.reducible)",
+                "    print(x, risk.approx, risk.bias, risk.variance, risk.cross, risk.reducible)",
             ],
         ),
     }

@@ -24,8 +24,6 @@ LARGEST = 1e15
 """The largest size: whole numbers up to it are exact in JSON."""
 MOST_POINTS = 64
 MOST_TESTS = 4
-SAMPLED_RUNG = "sampled"
-"""The rung of the points that a job measures."""
 SAMPLED = {"M": 256, "d": 1024, "sketches": 16, "repetitions": 8, "points": 16}
 """Ceilings of a sampled job; `views.sampled_seconds` bounds the whole of it."""
 LIMITS: dict[str, Any] = {

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from seqlaw.answers.curve import Curve
+from seqlaw.answers.curve import MARK, SAMPLED_RUNG, Curve
 from seqlaw.answers.curve import curve as sample_curve
 from seqlaw.answers.plan import plan
 from seqlaw.answers.rates import rates
@@ -30,7 +30,7 @@ from seqlaw.rungs.rates import approx_guide, bias_guide, guide_cutoff
 from seqlaw.rungs.rung import Draws, Progress
 from seqlaw.web.copying import copy_curve, copy_plan, copy_spectrum, copy_tradeoff
 from seqlaw.web.panels import panels
-from seqlaw.web.schema import SAMPLED, SAMPLED_RUNG, CurveBody, PlanBody, Question, SampledBody, TradeoffBody
+from seqlaw.web.schema import SAMPLED, CurveBody, PlanBody, Question, SampledBody, TradeoffBody
 
 Answer = dict[str, Any]
 _SENTENCES = {
@@ -38,7 +38,6 @@ _SENTENCES = {
     "not how they are cut.",
     "II": "α − 2r ≤ θ < α: the initialization has the heavier tail. Longer sequences wash it out.",
 }
-NOT_SAMPLED = "Few data (see the flag): the command below also samples the optimum, if that is in reach."
 _SPECTRUM_POINTS = 240
 _SAMPLED_SECONDS = 120.0
 
@@ -134,6 +133,7 @@ def curve(body: CurveBody, progress: Progress) -> Answer:
         "accuracy": risks[0].accuracy if point is None else point.accuracy,
         "slopes": found.slopes,
         "se_is": found.se_is,
+        "mark": None if found.interpolation is None else {"at": found.interpolation, "words": MARK},
         "copy": copy_curve(body),
     }
 
@@ -199,18 +199,14 @@ def longer_or_more(body: TradeoffBody, progress: Progress) -> Answer:
 
 
 def planner(body: PlanBody, progress: Progress) -> Answer:
-    """The allocation, the curve of best widths, the corollary, the three programs, and why they differ.
-
-    Without the sampling that may follow a search, which can take minutes: the copied command has it.
-    """
+    """The allocation, the curve of best widths, the corollary, the three programs, and why they differ."""
     tested = None if body.eval_length is None else int(body.eval_length)
     schedule = body.schedule.build()
-    found = plan(body.teacher, body.budget, schedule=schedule, d=body.d, eval_length=tested, confirm=False)
-    few = any(flag.code == "frozen-filter" for flag in found.flagged())
+    found = plan(body.teacher, body.budget, schedule=schedule, d=body.d, eval_length=tested)
     return {
         "badge": badge(found.setting),
         **found.fields(),
-        "notes": [*found.notes, *([NOT_SAMPLED] if few else [])],
+        "notes": list(found.notes),
         "budget": {"compute": body.budget.compute, "tokens": body.budget.tokens},
         "tested": "own" if tested is None else tested,
         "copy": copy_plan(body),

@@ -115,7 +115,7 @@ const SHOWERS = {
   },
 
   curve(answer) {
-    const names = ["approx", "bias", "variance", "reducible", "irreducible", "total"];
+    const names = ["approx", "bias", "variance", "cross", "reducible", "irreducible", "total"];
     const rows = names.map((name) => {
       const slope = answer.slopes[name];
       return [term(name), n(number(answer.point[name], 5)), n(slope ? slope.slope.toFixed(3) : "–"), n(slope ? fitError(slope.se, answer.se_is) : "–")];
@@ -150,7 +150,7 @@ const SHOWERS = {
     const tiles = element("div", { className: "tiles" },
       tile("M, width", whole(best.M), range("M")), tile("N, trajectories", whole(best.N), range("N")),
       tile("P, length", whole(best.P), range("P")), tile("L, steps", whole(best.L), range("L")),
-      tile("reducible risk", number(risk.reducible), "approx + bias + variance"),
+      tile("reducible risk", number(risk.reducible), "approx + bias + variance + cross"),
       tile("tokens used, N·P", whole(best.tokens), of("tokens")), tile("compute used, N·P·M²·L", short(best.compute, 4), of("compute")));
     const line = (name, e) => e === null
       ? [name, n("–"), n("–"), n("–"), n("–"), n("–"), soft("no allocation satisfies it")]
@@ -161,7 +161,7 @@ const SHOWERS = {
     const rows = [line("corollary", answer.corollary), line("paper: spend all, conditions", answer.program.paper),
       line("proved: ceilings, conditions", answer.program.proved), line("free: ceilings, risk alone", answer.program.free)];
     const phase = answer.phase ? `, ${answer.phase} (τ = ${number(answer.tau, 3)}, critical ${number(answer.tau_crit, 3)})` : "";
-    const names = ["approx", "bias", "variance"], share = (name) => `${(100 * risk[name] / risk.reducible).toFixed(0)} %`;
+    const names = ["approx", "bias", "variance", "cross"], share = (name) => `${(100 * risk[name] / risk.reducible).toFixed(0)} %`;
     const terms = names.map((name) => [term(name), n(number(risk[name])), n(share(name))]);
     const lengths = best.by_length.filter((a) => a.reducible !== null);
     const least = Math.min(...lengths.map((a) => a.reducible));

@@ -238,6 +238,12 @@ function onInput(moving) {
   refresh(moving);
 }
 
+function onDescent() {
+  stopSamples("");
+  go("curve");
+  runSamples();
+}
+
 function showTabs() {
   document.body.dataset.view = state.view;
   for (const tab of byId("tabs").children) {
@@ -314,7 +320,7 @@ async function begin() {
   charts.setSigns(start.signs);
   buildTabs();
   buildOptions();
-  buildControls(byId("fold"), start.presets, onInput);
+  buildControls(byId("fold"), start.presets, onInput, onDescent);
   byId("sample").addEventListener("click", runSamples);
   byId("sample-cancel").addEventListener("click", () => stopSamples("Cancelled."));
   byId("copy-link").addEventListener("click", () => { history.replaceState(null, "", address()); copyText(location.href, "Link copied"); });

@@ -1,9 +1,9 @@
 // The pictures: an answer of the API in, Plotly's traces and layout out.
 
-export const COLOURS = { approx: "#0072B2", bias: "#D55E00", variance: "#009E73", reducible: "#1b2733" };
+export const COLOURS = { approx: "#0072B2", bias: "#D55E00", variance: "#009E73", cross: "#CC79A7", reducible: "#1b2733" };
 const SERIES = ["#1b2733", "#0072B2", "#D55E00", "#009E73", "#CC79A7"];
-const PALE = { approx: "rgba(0,114,178,.28)", bias: "rgba(213,94,0,.28)", variance: "rgba(0,158,115,.28)" };
-const TERMS = ["approx", "bias", "variance"];
+const PALE = { approx: "rgba(0,114,178,.28)", bias: "rgba(213,94,0,.28)", variance: "rgba(0,158,115,.28)", cross: "rgba(204,121,167,.4)" };
+const TERMS = ["approx", "bias", "variance"]; // those that the theorem has a guide of; cross has none
 const WORDS = { M: "width M", N: "trajectories N", P: "trajectory length P", R: "horizon R" };
 const FONT = { family: 'system-ui, "Segoe UI", "Liberation Sans", Arial, sans-serif', size: 12.5, color: "#1b2733" };
 
@@ -98,20 +98,20 @@ export function spectrum(answer, state, narrow) {
     { ...axis("mode j"), ...decades(answer.j) },
     { ...axis("variance"), ...decades([bottom, top]), range: [Math.log10(bottom) - 0.2, Math.log10(top) + 0.35] },
     narrow);
-  out.shapes = [];
-  out.annotations = [];
   const marks = [["m_P", "m<sub>P</sub>", "#8a5a00", "dash"], ["kappa", pretty("kappa"), "#7a3b69", "dot"], ["M", "M", "#5b6b7a", "dashdot"]];
   marks.filter(([name]) => answer.marks[name] >= 1 && answer.marks[name] <= answer.j.at(-1))
-    .forEach(([name, label, color, dash], row) => {
-      const at = answer.marks[name];
-      out.shapes.push({ type: "line", x0: at, x1: at, y0: 0, y1: 1, yref: "paper", line: { color, width: 1.6, dash } });
-      out.annotations.push({
-        x: Math.log10(at), y: 0.985 - 0.075 * row, yref: "paper", text: `${label} = ${number(at, 3)}`, showarrow: false,
-        xanchor: Math.log10(at) > 0.75 * Math.log10(answer.j.at(-1)) ? "right" : "left", xshift: Math.log10(at) > 0.75 * Math.log10(answer.j.at(-1)) ? -4 : 4,
-        font: { color, size: 12.5 }, bgcolor: "rgba(255,255,255,.85)",
-      });
-    });
+    .forEach(([name, label, color, dash], row) => mark(out, answer.j, answer.marks[name], `${label} = ${number(answer.marks[name], 3)}`, { color, dash, row }));
   return { data, layout: out };
+}
+
+// A line across a picture whose logarithmic x axis shows these values, with its name `row` lines from the top, or at the foot.
+function mark(out, values, at, text, { color = "#5b6b7a", dash = "dash", row = 0, foot = false } = {}) {
+  const from = Math.log10(values[0]), right = Math.log10(at) - from > (foot ? 0.25 : 0.75) * (Math.log10(values.at(-1)) - from);
+  out.shapes = [...(out.shapes ?? []), { type: "line", x0: at, x1: at, y0: 0, y1: 1, yref: "paper", line: { color, width: 1.6, dash } }];
+  out.annotations = [...(out.annotations ?? []), {
+    x: Math.log10(at), y: foot ? 0.01 : 0.985 - 0.075 * row, yref: "paper", text, showarrow: false, xanchor: right ? "right" : "left", xshift: right ? -4 : 4,
+    font: { color, size: 12.5 }, bgcolor: "rgba(255,255,255,.85)",
+  }];
 }
 
 function tested(answer) {
@@ -126,6 +126,8 @@ export function curve(answer, state, narrow, sampled) {
   const total = column("reducible");
   const stacked = state.style === "stacked";
   const positive = TERMS.flatMap(column).filter((v) => v > 0);
+  // The cross term, of either sign, where it can be seen.
+  const terms = answer.rows.some((row) => Math.abs(row.cross) > 1e-3 * row.reducible) ? [...TERMS, "cross"] : TERMS;
   const guideSum = TERMS.every((name) => answer.guides[name])
     ? x.map((_, k) => (answer.guides.approx[k] === null ? null : TERMS.reduce((sum, name) => sum + answer.guides[name][k], 0))) : null;
   let low = 0, high = Math.max(...total, ...(guideSum ?? [0]));
@@ -135,7 +137,7 @@ export function curve(answer, state, narrow, sampled) {
     let below = x.map(() => floor);
     data.push({ type: "scatter", mode: "lines", x, y: below, line: { width: 0 }, showlegend: false, hoverinfo: "skip" });
     let sum = x.map(() => 0);
-    for (const name of TERMS) {
+    for (const name of terms) {
       const own = column(name);
       sum = sum.map((value, k) => value + own[k]);
       data.push({
@@ -146,7 +148,7 @@ export function curve(answer, state, narrow, sampled) {
     data.push(line(x, total, "reducible risk", COLOURS.reducible, { line: { width: 2.8 } }));
     if (guideSum) data.push(line(x, guideSum, "theorem's guide", COLOURS.reducible, { line: { dash: "dot", width: 1.8 } }));
   } else {
-    for (const name of TERMS) {
+    for (const name of terms) {
       data.push(line(x, column(name), name, COLOURS[name]));
       if (answer.guides[name])
         data.push(line(x, answer.guides[name], `${name}, guide`, COLOURS[name], { line: { dash: "dot", width: 1.5 }, showlegend: false, legendgroup: "guides" }));
@@ -154,11 +156,11 @@ export function curve(answer, state, narrow, sampled) {
     data.push(line(x, total, "reducible risk", COLOURS.reducible, { line: { width: 2.8 } }));
     if (Object.keys(answer.guides).length) // one entry for all of them, without a line of its own
       data.push(line([x[0]], [null], "theorem's guides (dotted)", "#5b6b7a", { line: { dash: "dot", width: 1.8 }, hoverinfo: "skip", legendgroup: "guides" }));
-    low = state.scale === "log" ? Math.max(Math.min(...positive), high * 1e-9) / 2 : 0;
+    low = state.scale === "log" ? Math.max(Math.min(...positive), Math.min(...total) * 1e-4) / 2 : 0; // a bias may fall to nothing
   }
   if (sampled) {
     const at = sampled.rows.map((row) => row[key]);
-    for (const name of stacked ? ["reducible"] : [...TERMS, "reducible"]) {
+    for (const name of stacked ? ["reducible"] : [...terms, "reducible"]) {
       data.push({
         type: "scatter", mode: "markers", x: at, y: sampled.rows.map((row) => row[name]),
         name: name === "reducible" ? "sampled" : `${name}, sampled`, showlegend: name === "reducible",
@@ -176,7 +178,9 @@ export function curve(answer, state, narrow, sampled) {
   y.range = state.scale === "log" ? [Math.log10(low), Math.log10(high) + 0.12] : [0, high * 1.08];
   const fixed = ["M", "N", "P"].filter((name) => name !== key).map((name) => `${name} = ${number(answer.rows[0][name])}`);
   const title = `${answer.badge.covered ? `Regime ${answer.badge.regime}` : "Outside the theorem"}, ${fixed.join(", ")}, ${tested(answer)}`;
-  return { data, layout: layout(title, { ...axis(WORDS[key]), ...decades(x) }, y, narrow) };
+  const out = layout(title, { ...axis(WORDS[key]), ...decades(x) }, y, narrow);
+  if (answer.mark) mark(out, x, answer.mark.at, answer.mark.words, { foot: true }); // the peak is at the top
+  return { data, layout: out };
 }
 
 export function tradeoff(answer, state, narrow) {

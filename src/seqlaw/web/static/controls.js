@@ -86,6 +86,13 @@ const SHOWN_IF = {
 for (const axis of ["M", "N", "P", "R"])
   SHOWN_IF["from_" + axis] = SHOWN_IF["to_" + axis] = () => state.along === axis;
 
+// Risk against N through the interpolation peak near N·P = M: training so long that it saturates, sizes that are sampled in a
+// second. The teacher stays.
+const DESCENT = {
+  along: "N", from_N: "2", to_N: "400", M: "48", N: "12", P: "4", d: "192", eval_length: "", kind: "constant", by: "L", L: "1e7", gamma: "0.1",
+  style: "lines", scale: "log", sample_points: "13", sketches: "8", repetitions: "4",
+};
+
 export function element(tag, properties = {}, ...children) {
   const node = document.createElement(tag);
   for (const [key, value] of Object.entries(properties))
@@ -121,12 +128,12 @@ function tidy(value) {
   return value >= 1e6 ? value.toExponential().replace("e+", "e") : String(value);
 }
 
-// onInput(moving): called after every change of the state, with whether a slider is still moving.
-export function buildControls(place, presets, onInput) {
+// onInput(moving): called after every change of the state, with whether a slider is still moving. onDescent(): after that button.
+export function buildControls(place, presets, onInput, onDescent) {
   for (const group of GROUPS) {
     const box = element("fieldset", { className: "group" }, element("legend", {}, group.title));
     box.dataset.views = group.views.join(" ");
-    if (group.title === "Along") box.append(chooser("along", ["M", "N", "P", "R"], onInput));
+    if (group.title === "Along") box.append(chooser("along", ["M", "N", "P", "R"], onInput, descentButton(onDescent)));
     if (group.title === "Teacher") box.append(presetButtons(presets, onInput));
     if (group.title === "Training") box.append(kindField(onInput), byField(onInput));
     if (group.hint) box.append(element("p", { className: "hint" }, group.hint));
@@ -186,7 +193,14 @@ export function mathSymbol(text) {
   return node;
 }
 
-function chooser(name, choices, onInput) {
+function descentButton(onDescent) {
+  const title = "Risk against N through the interpolation peak near N·P = M, with sampled points";
+  const button = element("button", { type: "button", id: "descent", title }, "Double descent");
+  button.addEventListener("click", () => { Object.assign(state, DESCENT); onDescent(); });
+  return button;
+}
+
+function chooser(name, choices, onInput, ...more) {
   const box = element("div", { className: "segments", role: "group", "aria-label": name });
   box.dataset.choice = name;
   for (const choice of choices) {
@@ -195,7 +209,7 @@ function chooser(name, choices, onInput) {
     button.addEventListener("click", () => { state[name] = choice; showState(); onInput(false, name); });
     box.append(button);
   }
-  return element("div", { className: "row" }, box);
+  return element("div", { className: "row" }, box, ...more);
 }
 
 function presetButtons(presets, onInput) {
