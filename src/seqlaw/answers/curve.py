@@ -244,6 +244,8 @@ def curve(
     if along not in asked.varies:
         raise InputError("along", f"must be one of {', '.join(asked.varies)} on this rung", along)
     draws = Draws(sketches=sketches, repetitions=repetitions, seed=seed, workers=workers)
+    if sampled is not None and asked.name == SAMPLED_RUNG:
+        raise InputError("sampled", "must be left out on the sampled rung, whose points all are", sampled)
     chosen = [] if sampled is None else _spread(setting, values, sampled)
     found = drawn(settings, asked, draws, progress)
     answer = Curve(setting=setting, along=along, values=tuple(values), risks=tuple(found))

@@ -85,7 +85,8 @@ def _safeguard(flag: Flag, side: Side) -> str:
     numbers = dict(flag.numbers)
     if "rows" in numbers:
         return f"active on {numbers['clipped']:.0f} of {numbers['rows']} data sets"
-    to = f"{numbers['gamma']:.3g} = 1/(2||G||)" if "gamma" in numbers else "1/(2||G||)"
+    norm = "1/(2||G||), of the data's mean norm"
+    to = f"{numbers['gamma']:.3g} = {norm}" if "gamma" in numbers else norm
     return f"active, gamma scaled down to {to}"
 
 
@@ -127,19 +128,18 @@ _WORDS: dict[str, Callable[[Flag, Side], str]] = {
     "saturated": _saturated,
     "bias": lambda f, s: f"below {f['floor']:g} of the source energy, reported as 0",
     "cross-rest": lambda f, s: (
-        "bias and variance are those of a filter frozen at G; cross holds all else that the data change, and "
-        "the reducible risk is right"
+        "bias and variance are those of a filter frozen at G and cross is the rest; only their sum is the "
+        "law's at this amount of data"
     ),
     "interpolation-peak": lambda f, s: (
-        f"{f['tokens']:g} tokens for {f['M']:g} dimensions, trained to the end: at the interpolation peak "
-        f"the law is low by up to {100 * f['error']:.0f} % (check with the sampled rung)"
+        f"{f['tokens']:g} tokens for {f['M']:g} dimensions and saturated training: at the interpolation peak "
+        f"the law may be off by {100 * f['error']:.0f} % (check with the sampled rung)"
     ),
     "frozen-filter": lambda f, s: (
-        f"{f['tokens']:.3g} effective tokens per learned dimension, below {FEWEST_TOKENS:g}, and a memory "
-        "too long for the law at any amount of data: this may understate the risk by 20 % to many times "
-        "(check with the sampled rung)"
+        f"{f['tokens']:.3g} effective tokens per learned dimension, below {FEWEST_TOKENS:g}, and the law at "
+        "any amount of data does not reach here (too long a memory, or large steps in a short schedule): "
+        "this may understate the risk by 20 % to many times (check with the sampled rung)"
     ),
-    "not-sampled": lambda f, s: f"left out of the sampled points: {f['of']} {f['rule']}",
     "standard-error": lambda f, s: "a single row has none; take more sketches or repetitions",
     "infinite": lambda f, s: f"{f['field']} is infinite, given as null",
     "undefined": lambda f, s: f"{f['field']} is undefined, given as null",

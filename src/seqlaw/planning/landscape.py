@@ -1,6 +1,7 @@
 """The risk of every allocation that a budget allows: what a search asks of its ground.
 
-At fixed (M, P, L) the risk is approx + bias + variance₁/N, so N is as large as the budgets allow.
+At fixed (M, P, L) the frozen filter's risk is approx + bias + variance₁/N, so N is as large as the budgets
+allow (with the law too, but for students at the interpolation peak, which no plan is near).
 """
 
 from __future__ import annotations

@@ -230,11 +230,16 @@ def _accuracy(
     M, approx = setting.M, row["approx"]
     if math.isinf(error):
         low = "may be much too low (frozen-filter)"
-        return {"approx": _about(1 / M, "1/M = "), **dict.fromkeys(terms, low)}, error
+        stated = {"approx": _about(1 / M, "1/M = "), "bias": low, "variance": low, "reducible": low}
+        return stated | {"cross": "not known"}, error
     # Measured: while less than a dimension is learned, the scatter of one column's norm shows.
     wide = (3 if row["learned_dimensions"] <= 1 else 1) / M
     excess = abs(sum(terms.values()))
     reducible = 1 / M + (error + wide - 1 / M) * excess / max(approx + excess, math.ulp(0.0))
+    if not _split(setting, row) and terms["cross"]:
+        part = "the frozen filter's (cross-rest)"
+        named = {"bias": part, "variance": part, "cross": "the rest (cross-rest)"}
+        return {"approx": _about(1 / M, "1/M = "), **named, "reducible": _about(reducible)}, reducible
     above = f"relative error above {1 / M + error:.2g} (saturated)"
     return {
         "approx": _about(1 / M, "1/M = "),
