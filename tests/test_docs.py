@@ -59,7 +59,13 @@ def check_output(shown, printed):
     assert not left or shown.rstrip().endswith("…"), f"printed too: {left}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+LONG = {"measure", "plan"}  # half a minute each
+
+
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=[pytest.mark.slow] * (page.stem in LONG), id=page.stem) for page in PAGES],
+)
 def test_page(page, tmp_path):
     """All blocks of a page in order, in one folder: what a block writes is there for the next."""
     printed = None  # by the commands of the block before

@@ -175,7 +175,7 @@ def test_equivalent_slopes(equivalent: list[Any]) -> None:
     }
 
 
-@pytest.mark.parametrize("name", ["c", "f"])
+@pytest.mark.parametrize("name", ["c", pytest.param("f", marks=pytest.mark.slow)])
 def test_exact_variance_slopes(name: str) -> None:
     """On 24 sketches: the three of panel (c) alone scatter by 0.027 in the slope against R."""
     panel = PANELS[name]

@@ -312,6 +312,7 @@ def test_an_interval_of_no_width_loses_nothing_and_moves_nothing():
     assert "loses on average nothing and at worst nothing." in " ".join(str(narrow).split())
 
 
+@pytest.mark.slow
 def test_same_seed_same_answer(found):
     teacher = found.uncertain
     again = plan(teacher, BUDGET, eval_length=64, confirm=False, draws=3)
@@ -352,6 +353,7 @@ def test_progress_is_told_to_the_end():
     assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
 
 
+@pytest.mark.slow
 def test_regimes_and_flags_of_draws_are_told():
     """Both regimes lie within one interval, and the theorem ends within the other."""
     teacher = Uncertain(teacher="regime2", intervals={"theta": (1.15, 2.6), "c_0": (0.2, 0.4)})
