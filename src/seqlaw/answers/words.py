@@ -140,6 +140,7 @@ _WORDS: dict[str, Callable[[Flag, Side], str]] = {
         "any amount of data does not reach here (too long a memory, or large steps in a short schedule): "
         "this may understate the risk by 20 % to many times (check with the sampled rung)"
     ),
+    "not-sampled": lambda f, s: f"left out of the sampled points: {f['of']} {f['rule']}",
     "standard-error": lambda f, s: "a single row has none; take more sketches or repetitions",
     "infinite": lambda f, s: f"{f['field']} is infinite, given as null",
     "undefined": lambda f, s: f"{f['field']} is undefined, given as null",
