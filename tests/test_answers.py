@@ -122,7 +122,7 @@ def test_an_answer_shows_itself(name, answers):
         axes = np.ravel(answer.plot())
         assert len(axes) == answer.pictures[0]
         assert all(place.has_data() for place in axes)
-        figure = matplotlib.figure.Figure()
+        figure = Figure()
         own = figure.subplots(1, answer.pictures[0], squeeze=False)[0]
         assert list(np.ravel(answer.plot(own))) == list(own)
         with pytest.raises(seqlaw.InputError, match=f"ax must be {answer.pictures[0]} axes"):
@@ -185,6 +185,8 @@ def test_points_that_cannot_be_sampled_are_left_out_and_named():
 
 def test_the_picture_of_double_descent():
     """The peak at N·P = M, marked, with points on the curve; a bias of 1e-200 does not stretch the range."""
+    from matplotlib.figure import Figure
+
     schedule = seqlaw.Constant(gamma=0.1, L=10**7)
     setting = seqlaw.Setting(teacher="regime2", M=48, N=1, P=4, d=192, schedule=schedule)
     found = seqlaw.curve(setting, "N", [2, 4, 8, 12, 24, 64, 400], sampled=4, sketches=8)
@@ -194,7 +196,7 @@ def test_the_picture_of_double_descent():
     # Sixteen data sets a point scatter by up to 6 %, and near the peak the law is good to 1.5/|N·P - M|.
     shown = [one.reducible for one in found.sampled]
     assert shown == pytest.approx(risks[::2], rel=0.2)
-    figure = matplotlib.figure.Figure()
+    figure = Figure()
     place = found.plot(figure.subplots())
     low, high = place.get_ylim()
     assert 1e-5 * min(risks) < low < min(risks) < max(risks) < high < 1e2 * max(risks)
