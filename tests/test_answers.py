@@ -10,6 +10,7 @@ import matplotlib
 import nbformat
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from nbclient import NotebookClient
 
 import seqlaw
@@ -185,7 +186,6 @@ def test_points_that_cannot_be_sampled_are_left_out_and_named():
 
 def test_the_picture_of_double_descent():
     """The peak at N·P = M, marked, with points on the curve; a bias of 1e-200 does not stretch the range."""
-    from matplotlib.figure import Figure
 
     schedule = seqlaw.Constant(gamma=0.1, L=10**7)
     setting = seqlaw.Setting(teacher="regime2", M=48, N=1, P=4, d=192, schedule=schedule)
