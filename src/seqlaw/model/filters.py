@@ -26,6 +26,8 @@ LARGEST_STEP = 0.95
 The paper's safeguard keeps γ‖Ĝ‖ at or below ½."""
 
 MOST_STEPS = 10**18
+LISTED = 2**20
+"""Steps up to which a schedule is listed one by one."""
 
 
 def steps_to(R: float, gamma: float) -> int:
@@ -45,6 +47,13 @@ def speaking_of(R: float) -> Iterator[None]:
         if error.field.endswith(".L"):
             raise InputError("R", f"asks for {error.value} steps, but L {error.rule}", R) from None
         raise
+
+
+def runs_of(sizes: Array) -> tuple[Array, Array]:
+    """Counts and sizes of the runs of equal steps."""
+    starts = np.concatenate([[0], np.flatnonzero(np.diff(sizes)) + 1])
+    counts = np.diff(np.concatenate([starts, [sizes.size]]))
+    return counts.astype(np.float64), sizes[starts]
 
 
 class Schedule(ABC):
@@ -77,6 +86,20 @@ class Schedule(ABC):
     def horizon(self) -> float:
         """The paper's effective horizon R: γL, unless the schedule says otherwise."""
         return self.gamma * self.L
+
+    def runs(self) -> tuple[Array, Array] | None:
+        """Counts and sizes of its runs of equal steps; None where it is smooth between `corners`.
+
+        A schedule of the user's, whose shape is not known, is taken step by step.
+        """
+        if self.L > LISTED:
+            rule = f"must be at most {LISTED} in one pass for a schedule that does not say its runs or corners"
+            raise InputError("L", rule, self.L)
+        return runs_of(self.steps())
+
+    def corners(self) -> list[int]:
+        """The last steps of its phases, in each of which γ_t does not turn."""
+        return [self.L]
 
     @abstractmethod
     def log_psi(self, s: NDArray[Any]) -> NDArray[Any]:

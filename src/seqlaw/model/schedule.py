@@ -19,7 +19,7 @@ from scipy.special import log1p
 
 from seqlaw.model.checks import Array, InputError, positive, real, vector, whole
 from seqlaw.model.extension import IMPORT_PATH, import_object, path_of
-from seqlaw.model.filters import MOST_STEPS, Schedule, speaking_of, steps_to
+from seqlaw.model.filters import MOST_STEPS, Schedule, runs_of, speaking_of, steps_to
 
 __all__ = [
     "GAMMA",
@@ -91,6 +91,9 @@ class Constant(_Counted):
     def total(self) -> float:
         return self.gamma * self.L
 
+    def runs(self) -> tuple[Array, Array]:
+        return np.array([float(self.L)]), np.array([self.gamma])
+
     def log_psi(self, s: NDArray[Any]) -> NDArray[Any]:
         return np.asarray(self.L * log1p(-self.gamma * s))
 
@@ -115,6 +118,9 @@ class Cosine(_Counted):
     @property
     def total(self) -> float:
         return self.gamma * (self.L + 1) / 2
+
+    def runs(self) -> None:
+        return None
 
     def log_psi(self, s: NDArray[Any]) -> NDArray[Any]:
         return sum_logs(self._power_sums, self.gamma * s)
@@ -183,6 +189,12 @@ class WSD(_Counted):
         ramp, flat, fall = self.warmup_end, self.stable_end - self.warmup_end, self.L - self.stable_end
         return self.gamma * ((ramp + 1) / 2 + flat + (1 - 1 / self.L) / math.expm1(math.log(self.L) / fall))
 
+    def runs(self) -> None:
+        return None
+
+    def corners(self) -> list[int]:
+        return [self.warmup_end, self.stable_end, self.L]
+
     def log_psi(self, s: NDArray[Any]) -> NDArray[Any]:
         return sum_logs(self._power_sums, self.gamma * s)
 
@@ -202,19 +214,19 @@ class BlockDecay(_Counted):
         """⌊L/ln L⌋ (natural logarithm)."""
         return math.floor(self.L / math.log(self.L))
 
-    def _blocks(self) -> tuple[Array, Array]:
-        """Step size and number of steps of each block."""
+    def runs(self) -> tuple[Array, Array]:
+        """Number of steps and step size of each block."""
         count = -(-self.L // self.L_eff)
         lengths = np.full(count, float(self.L_eff))
         lengths[-1] = self.L - (count - 1) * self.L_eff
-        return self.gamma * 0.5 ** np.arange(count), lengths
+        return lengths, self.gamma * 0.5 ** np.arange(count)
 
     def at(self, t: ArrayLike) -> Array:
         return np.asarray(self.gamma * 0.5 ** ((np.asarray(t) - 1) // self.L_eff))
 
     @property
     def total(self) -> float:
-        sizes, lengths = self._blocks()
+        lengths, sizes = self.runs()
         return float(sizes @ lengths)
 
     @property
@@ -223,7 +235,7 @@ class BlockDecay(_Counted):
 
     def log_psi(self, s: NDArray[Any]) -> NDArray[Any]:
         total = np.zeros_like(s)
-        for size, length in zip(*self._blocks(), strict=True):
+        for length, size in zip(*self.runs(), strict=True):
             total = total + length * log1p(-size * s)
         return total
 
@@ -280,6 +292,9 @@ class Explicit(Schedule):
     @property
     def horizon(self) -> float:
         return self.total
+
+    def runs(self) -> tuple[Array, Array]:
+        return runs_of(self.sizes)
 
     def scaled(self, gamma: float) -> Self:
         return replace(self, sizes=self.sizes * (gamma / self.gamma))

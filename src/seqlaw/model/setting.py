@@ -15,6 +15,10 @@ WIDEST = 10**18
 """The largest M: as far as the sums over modes place their nodes."""
 
 
+class _Derived(int):
+    """An N that follows from batch and steps: `dataclasses.replace` hands it back, and it is made anew."""
+
+
 @dataclass(frozen=True, kw_only=True, init=False)
 class Setting:
     """The student of width M, trained on N trajectories of length P, scored at length `eval_length`.
@@ -22,6 +26,8 @@ class Setting:
     `teacher` is a power law (with `d` modes; math.inf where a rung allows it), the name of a preset, or
     measured `Modes`, which bring their own d. `schedule` is a Schedule or the name of one, which then has
     γ = 0.1 and L = 30000. `eval_length` None means the training length P, as in the paper.
+
+    With a `batch` training is one pass: each step takes so many fresh trajectories, and N = batch·L.
     """
 
     teacher: Teacher | Modes
@@ -32,7 +38,9 @@ class Setting:
     d: float | None = None
     eval_length: int | None = None
     batch: int | None = None
-    """Fresh trajectories a step; None, the only value yet, for the full batch in every step."""
+    """Fresh trajectories a step; None for all N in every step."""
+    safeguard: bool = True
+    """Whether a step that is too large is cut down; False, in one pass only, takes it as given."""
     lengths: None = None
     """Mixtures and phases of lengths; none yet."""
 
@@ -42,16 +50,31 @@ class Setting:
         *,
         teacher: Teacher | Modes | str,
         M: int,
-        N: int,
+        N: int | None = None,
         P: int,
         schedule: Schedule | str,
         d: float | None = None,
         eval_length: int | None = None,
-        batch: None = None,
+        batch: int | None = None,
+        safeguard: bool = True,
         lengths: None = None,
     ) -> None:
         teacher = as_teacher("Setting.teacher", teacher)
-        M, N, P = whole("M", M, most=WIDEST), whole("N", N, most=LARGEST), whole("P", P, most=LONGEST)
+        M, P = whole("M", M, most=WIDEST), whole("P", P, most=LONGEST)
+        schedule = as_schedule("Setting.schedule", schedule)
+        if batch is not None:
+            batch = whole("batch", batch, most=LARGEST)
+            if N is not None and not isinstance(N, _Derived):
+                raise InputError("N", "must be left out with a batch: it is batch · L", N)
+            N = _Derived(whole("batch", batch, most=LARGEST // schedule.L) * schedule.L)
+        elif N is None or isinstance(N, _Derived):
+            raise InputError("N", "must be given without a batch", None)
+        else:
+            N = whole("N", N, most=LARGEST)
+        if not isinstance(safeguard, bool):
+            raise InputError("safeguard", "must be true or false", safeguard)
+        if not safeguard and batch is None:
+            raise InputError("safeguard", "must stay for the full batch (give a batch to do without)", False)
         if isinstance(teacher, Modes):
             if d is not None and d != teacher.d:
                 raise InputError("d", f"must be {teacher.d}, the number of modes given", d)
@@ -64,18 +87,21 @@ class Setting:
             raise InputError("M", f"must be at most d = {d}", M)
         if eval_length is not None:
             eval_length = whole("eval_length", eval_length, most=LONGEST)
-        schedule = as_schedule("Setting.schedule", schedule)
-        for name, value in (("batch", batch), ("lengths", lengths)):
-            if value is not None:
-                raise InputError(name, "must be None in this version", value)
+        if lengths is not None:
+            raise InputError("lengths", "must be None in this version", lengths)
         # Past the frozen __setattr__, once.
         vars(self).update(teacher=teacher, M=M, N=N, P=P, schedule=schedule, d=d, eval_length=eval_length)
-        vars(self).update(batch=batch, lengths=lengths)
+        vars(self).update(batch=batch, safeguard=safeguard, lengths=lengths)
 
     @property
     def test_length(self) -> int:
         """The length P' of the test sequences."""
         return self.P if self.eval_length is None else self.eval_length
+
+    @property
+    def tokens(self) -> int:
+        """N·P transitions: in one pass batch·P·L."""
+        return self.N * self.P
 
     @property
     def regime(self) -> str:

@@ -1,0 +1,100 @@
+"""A schedule as runs of equal steps, for laws that are closed on such a run (ONE_PASS §4).
+
+Constant, block and explicit schedules are such runs. A smooth one is cut at the levels γ·ratio^-k, and each
+piece replaced by n equal steps with the same Σγ and Σγ²: n = (Σγ)²/Σγ², γ = Σγ²/Σγ, n not whole. The error
+is of second order in log ratio, and the levels of √ratio contain those of ratio, so one Richardson step
+over the two takes it off. Cutting in log γ matters: cosine ends like (L - t)².
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from seqlaw.model.checks import Array
+from seqlaw.model.filters import Schedule
+
+_REST = 1e-3
+"""Σγ·‖G‖ below which what is left of a schedule is one piece."""
+_DIRECT = 64  # steps up to which a piece is summed as it is
+
+
+class Pieces(NamedTuple):
+    """n_k steps of size γ_k, one after another; whole where the schedule consists of such runs."""
+
+    counts: Array
+    sizes: Array
+
+
+def is_smooth(schedule: Schedule) -> bool:
+    """Whether its pieces are an approximation, whose error falls with the ratio."""
+    return schedule.runs() is None
+
+
+def pieces(schedule: Schedule, ratio: float, norm: float) -> Pieces:
+    """The runs of a schedule, or its pieces between levels of γ that lie `ratio` apart, for ‖G‖ = norm."""
+    if (runs := schedule.runs()) is not None:
+        return Pieces(*runs)
+    found: list[tuple[float, float]] = []
+    first = 1
+    for last in schedule.corners():
+        found += _phase(schedule, first, last, math.log(ratio), norm)
+        first = last + 1
+    return Pieces(np.array([n for n, _ in found]), np.array([size for _, size in found]))
+
+
+def _phase(schedule: Schedule, first: int, last: int, fold: float, norm: float) -> list[tuple[float, float]]:
+    """Steps first … last, over which γ_t does not turn, cut where log(γ_peak/γ_t) passes a multiple of fold."""
+
+    def level(t: int) -> int:
+        size = float(schedule.at(t))
+        return math.floor(math.log(schedule.gamma / size) / fold + 1e-9) if size > 0 else 10**9
+
+    if level(first) > level(last):  # rising: the small end, which may be left whole, comes first
+        return [_run(schedule, a, b) for a, b in reversed(_cuts(schedule, last, first, fold, norm, level))]
+    return [_run(schedule, a, b) for a, b in _cuts(schedule, first, last, fold, norm, level)]
+
+
+def _cuts(
+    schedule: Schedule, large: int, small: int, fold: float, norm: float, level: Callable[[int], int]
+) -> list[tuple[int, int]]:
+    """(first, last) of each piece from the end with the large steps to the one with the small."""
+    way, cuts, here = (1 if small >= large else -1), [], large
+    while True:
+        left = abs(small - here) + 1
+        if left * float(schedule.at(here)) * norm < _REST:
+            end = small
+        else:  # the last step on this level, by bisection: γ_t does not turn
+            now, near, far = level(here), 0, left
+            while far - near > 1:
+                middle = (near + far) // 2
+                near, far = (middle, far) if level(here + way * middle) == now else (near, middle)
+            end = here + way * near
+        cuts.append((min(here, end), max(here, end)))
+        if end == small:
+            return cuts
+        here = end + way
+
+
+def _run(schedule: Schedule, first: int, last: int) -> tuple[float, float]:
+    """(n, γ) with the Σγ and Σγ² of steps first … last."""
+    one, two = (_sum(schedule, first, last, power) for power in (1, 2))
+    return (one * one / two, two / one) if two > 0 else (float(last - first + 1), 0.0)
+
+
+_X, _W = np.polynomial.legendre.leggauss(12)
+
+
+def _sum(schedule: Schedule, first: int, last: int, power: int) -> float:
+    """Σ_t γ_t^power: as it is, or by Euler–Maclaurin, ∫ + (f_1 + f_n)/2 + [f']/12, which stays in the phase."""
+    if last - first < _DIRECT:
+        return float(np.sum(schedule.at(np.arange(first, last + 1)) ** power))
+    middle, half = (first + last) / 2, (last - first) / 2
+    inside = half * float(_W @ schedule.at(middle + half * _X) ** power)
+    near = np.arange(3)
+    start, end = (schedule.at(t) ** power for t in (first + near, last - near))
+    slopes = np.array([-1.5, 2.0, -0.5]) @ (start + end)  # f'(first) - f'(last), one-sided
+    return inside + float(start[0] + end[0]) / 2 - float(slopes) / 12

@@ -1,0 +1,165 @@
+"""What a student has in each direction that it learns, given a sketch (docs/one-pass.md, §2).
+
+In the eigenbasis G = U diag(μ) Uᵀ, s = UᵀS, with the lag sums K and J of the score divided by P²:
+    N[X] = Σ_c tr(XΓ_c) Γ_c + Γ_c X Γ_c,  Γ_c = S diag(φ_c) Sᵀ,  K = Σ_c φ_c φ_cᵀ   the noise of a step at X,
+    R_ik = Σ_c f_ci f_ck,  f_ci = (UᵀΓ_cU)_ii,  Q_ik = Σ_c (UᵀΓ_cU)_ik².
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from seqlaw.model.checks import Array
+from seqlaw.model.sketch import Problem
+from seqlaw.model.teacher import Modes
+from seqlaw.rungs.score import lag_sums, score
+
+_CLOSE = 1e-14
+"""What the channels leave of a diagonal entry of K, and a J of its norm."""
+_PROBES = 40  # random directions that find the range of J, whose rank to rounding is 8 to 15
+_TILE = 2**18  # entries of J at a time
+ALONE, A_FOLD = 24, 8.5
+"""Directions that keep a node of their own, and nodes in an e-fold of the number of a direction beyond."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Nodes:
+    """Directions of the student, n of them; those that are alike share one, with multiplicity w."""
+
+    mu: Array
+    w: Array
+    R: Array
+    """What the error in direction k adds to the noise in i through the trace, n×n."""
+    Q: Array
+    """… and through the product: of one direction, not times w."""
+    A: Array
+    """The noise of one trajectory at B*."""
+    beta: Array
+    """|B* u_i|²."""
+    ell: Array
+    """The noise that is linear in the mean error, n×n."""
+
+    @property
+    def norm(self) -> float:
+        """‖G‖."""
+        return float(self.mu.max())
+
+    def largest_step(self, batch: float) -> float:
+        """γ_max = 2/λ_max(diag μ + μ^-½ [√w R √w + Q] μ^-½/b): beyond, the mean square diverges (13)."""
+        root = np.sqrt(self.w / self.mu)
+        feedback = self.R * np.outer(root, root) + self.Q / np.sqrt(np.outer(self.mu, self.mu))
+        return 2 / float(np.linalg.eigvalsh(np.diag(self.mu) + feedback / batch)[-1])
+
+    @property
+    def inflation(self) -> Array:
+        """R_ii/μ_i²: one over the independent tokens that a trajectory counts for in a direction."""
+        return np.asarray(np.diag(self.R) / self.mu**2)
+
+
+def channels(modes: Modes, P: int) -> Array:
+    """φ with K/P² = φᵀφ (channels × d): pivoted Cholesky of K scaled to a unit diagonal.
+
+    Scaled, since a channel that is nothing next to the largest entry is all that the tail has.
+    """
+    blocks = [slice(first, first + 32) for first in range(0, modes.d, 32)]
+    diagonal = np.concatenate([np.diag(lag_sums(_some(modes, block), P)[0]) for block in blocks]) / P
+    scale = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+    left, found = (diagonal > 0).astype(np.float64), np.zeros((0, modes.d))
+    while left.max() > _CLOSE and len(found) < modes.d:
+        j = int(np.argmax(left))
+        row = lag_sums(modes, P, slice(j, j + 1))[0][0] / P / (scale[j] * scale)
+        new = (row - found[:, j] @ found) / np.sqrt(left[j])
+        found = np.vstack([found, new])
+        left = np.maximum(left - new**2, 0.0)
+        left[j] = 0.0
+    return found * scale
+
+
+def _some(modes: Modes, at: slice) -> Modes:
+    return Modes(a=modes.a[at], sigma_xi=modes.sigma_xi[at], sigma_0=modes.sigma_0[at])
+
+
+def innovation_lags(modes: Modes, P: int) -> tuple[Array, Array]:
+    """(X, Y) with J/P² = XᵀY, few rows each: the range of the scaled J from random directions.
+
+    J_jl = σ_ξ,l a_j h_j times a smooth function of a_j and a_l.
+    """
+    d = modes.d
+    if P == 1:
+        return np.zeros((0, d)), np.zeros((0, d))
+    height, breadth = (np.where(x > 0, x, 1.0) for x in (modes.averaged(P) * np.abs(modes.a), modes.sigma_xi))
+    probes = np.random.default_rng(0).standard_normal((d, min(d, _PROBES)))
+    step = max(1, _TILE // d)
+    tiles = [slice(first, first + step) for first in range(0, d, step)]
+
+    def scaled(rows: slice) -> Array:
+        return np.asarray(lag_sums(modes, P, rows)[1] / P / height[rows, None] / breadth)
+
+    image = np.vstack([scaled(rows) @ probes for rows in tiles])
+    U, size, _ = np.linalg.svd(image, full_matrices=False)
+    U = U[:, size > _CLOSE * size[0]] if size[0] > 0 else U[:, :0]
+    Y = sum((U[rows].T @ scaled(rows) for rows in tiles), np.zeros((U.shape[1], d)))
+    return U.T * height, Y * breadth
+
+
+def given_sketch(problem: Problem) -> Nodes:
+    """The nodes of one sketch: one a direction (8), (9)."""
+    modes, P, U, mu = problem.modes, problem.P, problem.eigenvectors, problem.eigenvalues
+    s = U.T @ problem.S
+    b = problem.B_star @ U  # columns b_k = B* u_k
+    missed, carried = problem.D.T @ b, problem.S.T @ b  # (Dᵀb_k)_j, (Sᵀb_k)_j: d×M
+    phi, (X, Y) = channels(modes, P), innovation_lags(modes, P)
+    seen, weighted = s**2, missed * s.T
+    Q, f = np.zeros((mu.size, mu.size)), seen @ phi.T
+    # The trace part: 2 Σ_l s_il² Σ_j [K_lj (Dᵀb_k)_j + J_lj (Sᵀb_k)_j] s_kj.
+    ell = f @ (phi @ weighted) + (seen @ X.T) @ (Y @ (carried * s.T))
+    for one in phi:  # the product part, channel by channel
+        product = (s * one) @ s.T
+        Q += product**2
+        ell += ((s * one) @ missed) * product
+    for x, y in zip(X, Y, strict=True):
+        ell += ((s * x) @ s.T) * ((s * y) @ carried)
+    noise = score(problem).covariance / P
+    return Nodes(
+        mu=mu,
+        w=np.ones(mu.size),
+        R=f @ f.T,
+        Q=Q,
+        A=np.einsum("ji,jk,ki->i", U, noise, U, optimize=True),
+        beta=np.sum(b**2, axis=0),
+        ell=2 * ell,
+    )
+
+
+def grouped(nodes: Nodes, tested: Array) -> tuple[Nodes, Array]:
+    """Alike directions as one: the largest ALONE as they are, the rest in groups of even width in log i.
+
+    Plain means over a group; of the products only the diagonal stays, and Q_ii = R_ii (10). `tested`
+    are further numbers a direction.
+    """
+    n = nodes.mu.size
+    count = int(np.ceil(A_FOLD * np.log(n / ALONE))) if n > ALONE else 0
+    edges = np.unique(np.round(np.geomspace(ALONE, n, count + 1)).astype(int)) if count else np.array([n])
+    bounds = np.concatenate([np.arange(min(ALONE, n)), edges])
+    order = np.argsort(-nodes.mu)
+    w = np.diff(bounds).astype(np.float64)
+
+    def mean(values: Array, axis: int = 0) -> Array:
+        sums = np.add.reduceat(np.take(values, order, axis=axis), bounds[:-1], axis=axis)
+        return sums / (w if axis == values.ndim - 1 else w[:, None])
+
+    R = mean(mean(nodes.R), 1)
+    own = mean(np.diag(nodes.R))
+    Q = np.where(np.outer(w, w) == 1, nodes.Q[np.ix_(order[bounds[:-1]], order[bounds[:-1]])], 0.0)
+    np.fill_diagonal(Q, own)
+    return Nodes(
+        mu=mean(nodes.mu),
+        w=w,
+        R=R,
+        Q=Q,
+        A=mean(nodes.A),
+        beta=mean(nodes.beta),
+        ell=mean(mean(nodes.ell), 1),
+    ), mean(tested)
