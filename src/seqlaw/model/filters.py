@@ -93,7 +93,9 @@ class Schedule(ABC):
         A schedule of the user's, whose shape is not known, is taken step by step.
         """
         if self.L > LISTED:
-            rule = f"must be at most {LISTED} in one pass for a schedule that does not say its runs or corners"
+            rule = (
+                f"must be at most {LISTED} in one pass for a schedule that does not say its runs or corners"
+            )
             raise InputError("L", rule, self.L)
         return runs_of(self.steps())
 
@@ -125,6 +127,10 @@ class Schedule(ABC):
     def with_steps(self, L: int) -> Self:
         """A schedule of the same kind, peak step and shape with L steps."""
         return replace(self, L=L)  # type: ignore[type-var]  # every subclass is a dataclass
+
+    def least_steps(self) -> int:
+        """The fewest steps that a schedule of its kind can have."""
+        return 1
 
     def steps(self) -> Array:
         """All step sizes γ_1 … γ_L."""

@@ -47,7 +47,7 @@ def pieces(schedule: Schedule, ratio: float, norm: float) -> Pieces:
 
 
 def _phase(schedule: Schedule, first: int, last: int, fold: float, norm: float) -> list[tuple[float, float]]:
-    """Steps first … last, over which γ_t does not turn, cut where log(γ_peak/γ_t) passes a multiple of fold."""
+    """Steps first … last, where γ_t does not turn, cut where log(γ_peak/γ_t) passes a multiple of fold."""
 
     def level(t: int) -> int:
         size = float(schedule.at(t))
@@ -89,7 +89,7 @@ _X, _W = np.polynomial.legendre.leggauss(12)
 
 
 def _sum(schedule: Schedule, first: int, last: int, power: int) -> float:
-    """Σ_t γ_t^power: as it is, or by Euler–Maclaurin, ∫ + (f_1 + f_n)/2 + [f']/12, which stays in the phase."""
+    """Σ_t γ_t^power: as it is, or by Euler–Maclaurin, ∫ + (f_1 + f_n)/2 + [f']/12, inside the phase."""
     if last - first < _DIRECT:
         return float(np.sum(schedule.at(np.arange(first, last + 1)) ** power))
     middle, half = (first + last) / 2, (last - first) / 2

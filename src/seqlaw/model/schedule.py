@@ -72,6 +72,9 @@ class _Counted(Schedule):
     L: int
     least: ClassVar[int] = 1
 
+    def least_steps(self) -> int:
+        return self.least
+
     def __post_init__(self) -> None:
         name = type(self).__name__
         object.__setattr__(self, "gamma", positive(f"{name}.gamma", self.gamma))
@@ -155,6 +158,10 @@ class WSD(_Counted):
                 f"L_s = {self.stable_end})",
                 self.L,
             )
+
+    def least_steps(self) -> int:
+        # Each phase needs a step of its own; a half rounds either way.
+        return max(self.least, *(math.ceil(2 / share) for share in (self.warmup, self.decay)))
 
     @property
     def warmup_end(self) -> int:

@@ -27,7 +27,8 @@ class Setting:
     measured `Modes`, which bring their own d. `schedule` is a Schedule or the name of one, which then has
     γ = 0.1 and L = 30000. `eval_length` None means the training length P, as in the paper.
 
-    With a `batch` training is one pass: each step takes so many fresh trajectories, and N = batch·L.
+    With a `batch` training is one pass: each step takes so many fresh trajectories, and N = batch·L. With
+    `epochs` the steps go round so often over N = batch·⌈L/epochs⌉ of them.
     """
 
     teacher: Teacher | Modes
@@ -39,6 +40,8 @@ class Setting:
     eval_length: int | None = None
     batch: int | None = None
     """Fresh trajectories a step; None for all N in every step."""
+    epochs: int = 1
+    """How often the mini-batches come round: beyond one no law is known."""
     safeguard: bool = True
     """Whether a step that is too large is cut down; False, in one pass only, takes it as given."""
     lengths: None = None
@@ -56,6 +59,7 @@ class Setting:
         d: float | None = None,
         eval_length: int | None = None,
         batch: int | None = None,
+        epochs: int = 1,
         safeguard: bool = True,
         lengths: None = None,
     ) -> None:
@@ -66,13 +70,18 @@ class Setting:
             batch = whole("batch", batch, most=LARGEST)
             if N is not None and not isinstance(N, _Derived):
                 raise InputError("N", "must be left out with a batch: it is batch · L", N)
-            N = _Derived(whole("batch", batch, most=LARGEST // schedule.L) * schedule.L)
+            epochs = whole("epochs", epochs, most=schedule.L)
+            N = _Derived(whole("batch", batch, most=LARGEST // schedule.L) * -(-schedule.L // epochs))
         elif N is None or isinstance(N, _Derived):
             raise InputError("N", "must be given without a batch", None)
         else:
             N = whole("N", N, most=LARGEST)
         if not isinstance(safeguard, bool):
             raise InputError("safeguard", "must be true or false", safeguard)
+        if epochs != 1 and batch is None:
+            raise InputError(
+                "epochs", "must be left out without a batch: the full batch is all of it", epochs
+            )
         if not safeguard and batch is None:
             raise InputError("safeguard", "must stay for the full batch (give a batch to do without)", False)
         if isinstance(teacher, Modes):
@@ -91,7 +100,7 @@ class Setting:
             raise InputError("lengths", "must be None in this version", lengths)
         # Past the frozen __setattr__, once.
         vars(self).update(teacher=teacher, M=M, N=N, P=P, schedule=schedule, d=d, eval_length=eval_length)
-        vars(self).update(batch=batch, safeguard=safeguard, lengths=lengths)
+        vars(self).update(batch=batch, epochs=epochs, safeguard=safeguard, lengths=lengths)
 
     @property
     def test_length(self) -> int:
@@ -100,7 +109,7 @@ class Setting:
 
     @property
     def tokens(self) -> int:
-        """N·P transitions: in one pass batch·P·L."""
+        """N·P transitions that differ: in one pass batch·P·L."""
         return self.N * self.P
 
     @property

@@ -12,13 +12,24 @@ import numpy as np
 from seqlaw.model.checks import InputError, whole
 from seqlaw.model.extension import IMPORT_PATH, import_object, path_of
 from seqlaw.model.setting import Setting, as_setting
+from seqlaw.rungs.both import Both
 from seqlaw.rungs.equivalent import Equivalent
 from seqlaw.rungs.exact import Exact
+from seqlaw.rungs.one_pass.equivalent import OnePassEquivalent
+from seqlaw.rungs.one_pass.exact import OnePassExact
+from seqlaw.rungs.one_pass.sampled import OnePassSampled
 from seqlaw.rungs.rung import AXES, Draws, Progress, Rung
 from seqlaw.rungs.sampled import Sampled
 from seqlaw.rungs.terms import Risk
 
-RUNGS: dict[str, Rung] = {rung.name: rung for rung in (Sampled(), Exact(), Equivalent())}
+RUNGS: dict[str, Rung] = {
+    full.name: Both(full, one_pass)
+    for full, one_pass in (
+        (Sampled(), OnePassSampled()),
+        (Exact(), OnePassExact()),
+        (Equivalent(), OnePassEquivalent()),
+    )
+}
 
 
 def rung_of(given: str | Rung, *, field: str = "rung") -> Rung:

@@ -44,16 +44,19 @@ class Frozen:
 
 
 def frozen_rows(
-    settings: Sequence[Setting], fine: Rule, coarse: Rule, *, endless: bool = False
+    settings: Sequence[Setting], fine: Rule, coarse: Rule, *, endless: bool = False, as_given: bool = False
 ) -> list[Frozen]:
     """The answers of settings of one teacher and d; double sums and shared spectra on the coarse rule.
 
-    The safeguard is what N sequences need on average, or what an `endless` number does.
+    The safeguard is what N sequences need on average, or what an `endless` number does; or the schedules
+    are taken `as_given`.
     """
     answers: dict[int, Frozen] = {}
-    rise = {} if endless else rises(coarse, [setting.P for setting in settings])
+    rise = {} if endless or as_given else rises(coarse, [setting.P for setting in settings])
 
     def safe(setting: Setting, norm: float) -> Schedule:
+        if as_given:
+            return setting.schedule
         seen = rise.get(setting.P, Rise(0.0, 0.0)).norm(norm, setting.N * setting.P)
         return setting.schedule.safeguarded(seen)
 

@@ -31,6 +31,8 @@ def columns(setting: Setting) -> Row:
         "R": schedule.horizon,
         "eval_length": setting.test_length,
         "batch": setting.batch,
+        "epochs": setting.epochs,
+        "safeguard": setting.safeguard,
         "lengths": setting.lengths,
     }
 

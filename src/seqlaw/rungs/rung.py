@@ -75,6 +75,8 @@ class Rung(ABC):
     """Which of "sketches" and "repetitions" it draws; none where a number is certain."""
     varies: ClassVar[tuple[str, ...]] = AXES
     """The sizes that its curves can run along."""
+    one_pass: ClassVar[bool] = False
+    """Whether it is for settings with a batch."""
     infinite: ClassVar[bool] = False
     """Whether it takes d = inf."""
     population: ClassVar[bool] = False
@@ -107,6 +109,10 @@ class Rung(ABC):
 
     def refuses(self, setting: Setting) -> InputError | None:
         """Why it cannot answer at a setting; None where it can."""
+        if setting.batch is not None and not self.one_pass:
+            return InputError(
+                "batch", "must be left out on this rung, which knows the full batch only", setting.batch
+            )
         if setting.d == math.inf and not self.infinite:
             return finite_only("d")
         return None
@@ -114,5 +120,5 @@ class Rung(ABC):
 
 def finite_only(field: str) -> InputError:
     """The refusal of d = inf, with the rungs that take it."""
-    takes = " and ".join(kind.name for kind in Rung.__subclasses__() if kind.infinite)
+    takes = " and ".join({kind.name: None for kind in Rung.__subclasses__() if kind.infinite})
     return InputError(field, f"must be finite on this rung (for inf: {takes})", math.inf)

@@ -15,7 +15,7 @@ from seqlaw.model.filters import LARGEST_STEP, Schedule
 from seqlaw.model.pieces import Pieces, is_smooth, pieces
 from seqlaw.rungs.one_pass.nodes import Nodes
 
-FINE, QUICK = 1.21, 2.0
+FINE, QUICK, ROUGH = 1.21, 2.0, 4.0
 """Ratios of the levels at which a smooth schedule is cut, before the Richardson step."""
 _LEAST_LOG = -1e4  # of a factor that is nothing
 
@@ -78,14 +78,16 @@ def spread(nodes: Nodes, batch: Array, runs: Pieces, scale: Array) -> Spread:
         with np.errstate(divide="ignore"):
             log_p = np.log(np.abs(p))[:, None, :]
         source = geometric(n, log_lam, np.zeros(1)) * (turned @ (root * nodes.A)[:, None])
-        source += (_signed(n, 1 - step[:, :, None], log_lam, p[:, None, :]) * (turned @ along)) @ psi[:, :, None]
+        source += (_signed(n, 1 - step[:, :, None], log_lam, p[:, None, :]) * (turned @ along)) @ psi[
+            :, :, None
+        ]
         source += (geometric(n, log_lam, 2 * log_p) * (turned @ squared)) @ (psi**2)[:, :, None]
         kept = np.exp(np.minimum(n * log_lam, 700.0)) * (turned @ x[:, :, None])
         x = (O @ (kept + (gamma**2 * per_batch)[:, :, None] * source))[:, :, 0]
         log_p = 2 * log_p[:, 0]
-        additive = np.exp(np.maximum(n * log_p, -700.0)) * additive + gamma**2 * per_batch * nodes.A * geometric(
-            n, log_p, np.zeros(1)
-        )
+        additive = np.exp(
+            np.maximum(n * log_p, -700.0)
+        ) * additive + gamma**2 * per_batch * nodes.A * geometric(n, log_p, np.zeros(1))
         psi = psi * _power(p, n)
     return Spread(x / root, additive)
 
@@ -118,5 +120,7 @@ def mean_filter(schedule: Schedule, mu: Array) -> Array:
 def require_steady(schedule: Schedule, norm: float) -> None:
     """A smooth schedule's pieces have no whole number of steps, so no factor may turn negative."""
     if is_smooth(schedule) and schedule.gamma * norm > LARGEST_STEP:
-        rule = f"must be at most {LARGEST_STEP / norm:.3g} with {schedule.name} (constant and block go further)"
+        rule = (
+            f"must be at most {LARGEST_STEP / norm:.3g} with {schedule.name} (constant and block go further)"
+        )
         raise InputError("gamma", rule, schedule.gamma)

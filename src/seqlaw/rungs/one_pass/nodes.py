@@ -8,6 +8,7 @@ In the eigenbasis G = U diag(μ) Uᵀ, s = UᵀS, with the lag sums K and J of t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,8 +21,17 @@ _CLOSE = 1e-14
 """What the channels leave of a diagonal entry of K, and a J of its norm."""
 _PROBES = 40  # random directions that find the range of J, whose rank to rounding is 8 to 15
 _TILE = 2**18  # entries of J at a time
-ALONE, A_FOLD = 24, 8.5
-"""Directions that keep a node of their own, and nodes in an e-fold of the number of a direction beyond."""
+
+
+class Crowd(NamedTuple):
+    """Directions that keep a node of their own, and nodes in an e-fold of a direction's number beyond."""
+
+    alone: int
+    a_fold: float
+
+
+FINE, COARSE = Crowd(24, 8.5), Crowd(8, 3.5)
+"""The second is for choosing a step or a batch: see docs/one-pass.md, §7."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -134,15 +144,16 @@ def given_sketch(problem: Problem) -> Nodes:
 
 
 def grouped(nodes: Nodes, tested: Array) -> tuple[Nodes, Array]:
-    """Alike directions as one: the largest ALONE as they are, the rest in groups of even width in log i.
+    """Alike directions as one: the largest as they are, the rest in groups of even width in log i.
 
     Plain means over a group; of the products only the diagonal stays, and Q_ii = R_ii (10). `tested`
     are further numbers a direction.
     """
     n = nodes.mu.size
-    count = int(np.ceil(A_FOLD * np.log(n / ALONE))) if n > ALONE else 0
-    edges = np.unique(np.round(np.geomspace(ALONE, n, count + 1)).astype(int)) if count else np.array([n])
-    bounds = np.concatenate([np.arange(min(ALONE, n)), edges])
+    alone, a_fold = FINE
+    count = int(np.ceil(a_fold * np.log(n / alone))) if n > alone else 0
+    edges = np.unique(np.round(np.geomspace(alone, n, count + 1)).astype(int)) if count else np.array([n])
+    bounds = np.concatenate([np.arange(min(alone, n)), edges])
     order = np.argsort(-nodes.mu)
     w = np.diff(bounds).astype(np.float64)
 

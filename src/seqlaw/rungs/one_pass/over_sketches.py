@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from seqlaw.model.checks import Array
 from seqlaw.rungs.expected import population, score_diagonal
-from seqlaw.rungs.one_pass.nodes import ALONE, A_FOLD, Nodes
+from seqlaw.rungs.one_pass.nodes import FINE, Crowd, Nodes
 from seqlaw.rungs.score import lag_sums
 from seqlaw.rungs.spectral_sum import Rule
 
@@ -47,20 +47,22 @@ def above(h: Array, weights: Array, M: float, kappa: NDArray[Any]) -> Array:
     return np.asarray((part @ weights + M * np.log(-kappa)).imag / np.pi)
 
 
-def _numbers(M: float) -> tuple[Array, Array]:
-    """Counts #(μ > x) at which nodes sit, and their multiplicities: all of the first ALONE, then Gauss in log i."""
-    first = np.arange(min(ALONE, M)) + 0.5
-    if M <= ALONE:
+def _numbers(M: float, crowd: Crowd) -> tuple[Array, Array]:
+    """Counts #(μ > x) at which nodes sit, and their multiplicities: all of the first, then Gauss in log i."""
+    first = np.arange(min(crowd.alone, M)) + 0.5
+    if M <= crowd.alone:
         return first, np.ones(first.size)
-    low, high = np.log(ALONE + 0.5), np.log(M + 0.5)
-    points, w = np.polynomial.legendre.leggauss(max(4, round(A_FOLD * (high - low)) + 2))
+    low, high = np.log(crowd.alone + 0.5), np.log(M + 0.5)
+    points, w = np.polynomial.legendre.leggauss(max(4, round(crowd.a_fold * (high - low)) + 2))
     i = np.exp((high + low) / 2 + (high - low) / 2 * points)
     return np.concatenate([first, i - 0.5]), np.concatenate([np.ones(first.size), (high - low) / 2 * w * i])
 
 
-def placed(h: Array, weights: Array, M: float, kappa_0: float) -> tuple[Array, NDArray[Any], Array]:
+def placed(
+    h: Array, weights: Array, M: float, kappa_0: float, crowd: Crowd
+) -> tuple[Array, NDArray[Any], Array]:
     """Eigenvalues x of the nodes, κ(x + i0) and the multiplicities: Newton on the counting function."""
-    counts, w = _numbers(M)
+    counts, w = _numbers(M, crowd)
     low = 1e-4 * kappa_0 if kappa_0 > 0 else 1e-8 * float(h[h > 0].min())
     grid = np.geomspace(low, 4 * (h.max() + 3 * (h @ weights) / M), _GRID)
     seen = np.maximum.accumulate(above(h, weights, M, axis_kappa(h, weights, M, grid))[::-1])[::-1]
@@ -80,11 +82,11 @@ def placed(h: Array, weights: Array, M: float, kappa_0: float) -> tuple[Array, N
     return x, kappa, w
 
 
-def over_sketches(rule: Rule, P: int, M: int) -> tuple[Nodes, Array]:
+def over_sketches(rule: Rule, P: int, M: int, crowd: Crowd = FINE) -> tuple[Nodes, Array]:
     """The nodes of width M on a spectrum (18), and ς: the mean of s_l² at each, nodes × modes of the rule."""
     own = population(rule, [P], np.array([float(M)]))
     h, a, weights, kappa_0 = own.h[0], own.a, own.weights, float(own.kappa[0])
-    x, kappa, w = placed(h, weights, float(M), kappa_0)
+    x, kappa, w = placed(h, weights, float(M), kappa_0, crowd)
     density = (M / kappa).imag[:, None]
     D, D_0 = 1 / (h + kappa[:, None]), 1 / (h + kappa_0)
     b = a * h

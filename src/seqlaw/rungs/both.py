@@ -1,0 +1,57 @@
+"""A rung and its one-pass counterpart under one name: each setting goes to the one that it is for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+
+from seqlaw.model.checks import InputError
+from seqlaw.model.setting import Setting
+from seqlaw.rungs.rows import Row
+from seqlaw.rungs.rung import Cost, Draws, Progress, Rung
+from seqlaw.rungs.terms import Risk
+
+
+class Both(Rung):
+    """`full` answers settings without a batch, `one_pass` those with one."""
+
+    def __init__(self, full: Rung, one_pass: Rung) -> None:
+        self.full, self.batched = full, one_pass
+        names = ("name", "draws", "varies", "infinite", "population", "expectation")
+        vars(self).update({name: getattr(full, name) for name in names})
+
+    def _parts(self, settings: Sequence[Setting]) -> Iterator[tuple[Rung, list[int]]]:
+        for rung, batched in ((self.full, False), (self.batched, True)):
+            part = [k for k, one in enumerate(settings) if (one.batch is not None) == batched]
+            if part:
+                yield rung, part
+
+    def risks(
+        self, settings: Sequence[Setting], draws: Draws, *, progress: Progress | None = None
+    ) -> list[Risk]:
+        found: dict[int, Risk] = {}
+        for rung, part in self._parts(settings):
+            answers = rung.risks([settings[k] for k in part], draws, progress=progress)
+            found |= dict(zip(part, answers, strict=True))
+        return [found[k] for k in range(len(settings))]
+
+    def quick(self, settings: Sequence[Setting]) -> list[Risk]:
+        found: dict[int, Risk] = {}
+        for rung, part in self._parts(settings):
+            found |= dict(zip(part, rung.quick([settings[k] for k in part]), strict=True))
+        return [found[k] for k in range(len(settings))]
+
+    def rows(self, settings: Sequence[Setting], draws: Draws) -> list[Row]:
+        parts = (
+            [row | {"point": part[row["point"]]} for row in rung.rows([settings[k] for k in part], draws)]
+            for rung, part in self._parts(settings)
+        )
+        # Stable: the rows of a point stay in the order of their sketches and repetitions.
+        return sorted(chain.from_iterable(parts), key=lambda row: int(row["point"]))
+
+    def cost(self, settings: Sequence[Setting], draws: Draws) -> Cost:
+        costs = [rung.cost([settings[k] for k in part], draws) for rung, part in self._parts(settings)]
+        return Cost(seconds=sum(one.seconds for one in costs), memory=max(one.memory for one in costs))
+
+    def refuses(self, setting: Setting) -> InputError | None:
+        return (self.full if setting.batch is None else self.batched).refuses(setting)

@@ -1,0 +1,148 @@
+"""One pass given sketches: the expected risk in closed form, with no frozen filter (docs/one-pass.md)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from seqlaw.model.assumptions import setting_flags
+from seqlaw.model.checks import Array, InputError
+from seqlaw.model.filters import LARGEST_STEP, Schedule
+from seqlaw.model.flags import flag
+from seqlaw.model.setting import Setting
+from seqlaw.model.sketch import Problem, gaussian_sketch, sketched_problem, weighted_square
+from seqlaw.model.threads import one_thread
+from seqlaw.rungs.exact import population_bias
+from seqlaw.rungs.one_pass.law import mean_filter, variances
+from seqlaw.rungs.one_pass.nodes import Nodes, given_sketch, grouped
+from seqlaw.rungs.one_pass.step import DIAGNOSTICS, no_law, stepped
+from seqlaw.rungs.rows import Row, columns, families, indices, summarise, with_sums
+from seqlaw.rungs.rung import Cost, Draws, Progress, Rung, sketch_memory
+from seqlaw.rungs.terms import Risk
+
+WIDEST = 64
+"""M up to which every direction has a node of its own; beyond, alike ones share it (4e-4 of the variance)."""
+DIAGONAL_ERROR = 0.003
+"""Of the variance, from keeping its diagonal in the eigenbasis of G: measured at most so on the paper's
+presets, 0.02 on harsh teachers; nothing at P = 1."""
+
+
+class OnePassExact(Rung):
+    """The expectation over fresh mini-batches, given sketches: any number of steps for the cost of ln L."""
+
+    name: ClassVar[str] = "exact"
+    draws: ClassVar[tuple[str, ...]] = ("sketches",)
+    one_pass: ClassVar[bool] = True
+
+    def risks(
+        self, settings: Sequence[Setting], draws: Draws, *, progress: Progress | None = None
+    ) -> list[Risk]:
+        rows = one_pass_rows(settings, sketches=draws.count("sketches"), seed=draws.seed)
+        return [_summary(one, [row for row in rows if row["point"] == k]) for k, one in enumerate(settings)]
+
+    def rows(self, settings: Sequence[Setting], draws: Draws) -> list[Row]:
+        return one_pass_rows(settings, sketches=draws.sketches, seed=draws.seed)
+
+    def cost(self, settings: Sequence[Setting], draws: Draws) -> Cost:
+        seconds, memory = 0.0, 0.0
+        for family in families(settings):
+            M, d = settings[family[0]].M, float(settings[family[0]].d or 0)
+            lengths = {settings[index].P for index in family}
+            each = sum(0.02 + d**2 * (1e-7 * math.log2(2 * P) + 2e-10 * M) + 3e-8 * d * M**2 for P in lengths)
+            seconds += draws.count("sketches") * (each + 0.2 * len(family))
+            memory = max(memory, sketch_memory(M, d, len(family)))
+        return Cost(seconds=seconds, memory=memory)
+
+    def refuses(self, setting: Setting) -> InputError | None:
+        return super().refuses(setting) or no_law(setting)
+
+
+class Learner(NamedTuple):
+    """One sketch at one training length: its nodes, and those of the law where there are many."""
+
+    problem: Problem
+    nodes: Nodes
+    """One a direction: γ_max and the step are theirs."""
+
+    def tested(self, test: Problem) -> Array:
+        """[UᵀG'U]_ii."""
+        if test.P == self.problem.P:
+            return self.problem.eigenvalues
+        return np.asarray(np.sum((test.G @ self.problem.eigenvectors) * self.problem.eigenvectors, axis=0))
+
+
+def mean_bias(problem: Problem, schedule: Schedule, test: Problem) -> float:
+    """The bias of the mean, which is the full batch's on the population; steps up to γ‖G‖ = 2."""
+    if schedule.gamma * float(problem.eigenvalues[-1]) <= LARGEST_STEP:
+        return population_bias(problem, schedule, test)
+    return weighted_square(mean_error(problem, schedule, test), test.G) / 2
+
+
+def mean_error(problem: Problem, schedule: Schedule, test: Problem) -> Array:
+    """E[B_L] - B*' = -B* ψ(G) + B* - B*'."""
+    U = problem.eigenvectors
+    left = -((problem.B_star @ U) * mean_filter(schedule, problem.eigenvalues)) @ U.T
+    return left if test.P == problem.P else left + (problem.B_star - test.B_star)
+
+
+@one_thread()
+def one_pass_rows(
+    settings: Sequence[Setting], *, sketches: int | Sequence[int] = 1, seed: int = 0
+) -> list[Row]:
+    """One row for each setting and sketch; settings of one teacher and width share sketches and nodes."""
+    rows: list[Row] = []
+    for family in families(settings):
+        members = [settings[index] for index in family]
+        modes, M = members[0].modes, members[0].M
+        for sketch in indices("sketches", sketches):
+            S = gaussian_sketch(M, modes.d, seed=seed, index=sketch)
+            lengths = dict.fromkeys(P for one in members for P in (one.P, one.test_length))
+            problems = {P: sketched_problem(modes, S, P) for P in lengths}
+            learners = {
+                P: Learner(problems[P], given_sketch(problems[P])) for P in {one.P for one in members}
+            }
+            for index, one in zip(family, members, strict=True):
+                point = {"rung": "exact", "point": index, "sketch": sketch, **columns(one)}
+                rows.append(point | _terms(one, learners[one.P], problems[one.test_length]))
+    return sorted(rows, key=lambda row: (row["point"], row["sketch"]))
+
+
+def _terms(setting: Setting, learner: Learner, test: Problem) -> Row:
+    assert setting.batch is not None
+    step, weight, nodes = stepped(setting, learner.nodes), learner.tested(test), learner.nodes
+    if nodes.mu.size > WIDEST:
+        nodes, weight = grouped(nodes, weight)
+    additive, variance = math.inf, math.inf
+    if not step.diverges:
+        gamma = np.array([step.schedule.gamma])
+        found = variances(nodes, step.schedule, np.array([float(setting.batch)]), gamma)
+        variance, additive = (float((nodes.w * weight) @ part[0]) / 2 for part in found)
+    terms = {
+        "irreducible": test.irreducible,
+        "approx": test.approx,
+        "bias": mean_bias(learner.problem, step.schedule, test),
+        "variance": variance,
+        "cross": 0.0,
+    }
+    parts = {"additive": additive, "multiplicative": 0.0 if step.diverges else variance - additive}
+    return with_sums(terms) | parts | step.diagnostics(learner.nodes, setting.P)
+
+
+def _summary(setting: Setting, rows: Sequence[Row]) -> Risk:
+    flags = list(setting_flags(setting))
+    worst = min(rows, key=lambda row: row["gamma_max"])
+    numbers = {"gamma": worst["gamma"], "gamma_max": worst["gamma_max"]}
+    if any(row["clipped"] for row in rows):
+        flags.append(flag("one-pass-safeguard", **numbers))
+    elif worst["gamma"] >= worst["gamma_max"]:
+        flags.append(flag("diverges", **numbers))
+    elif worst["gamma"] > worst["gamma_max"] / 2 * (1 + 1e-9):
+        flags.append(flag("mean-not-median", **numbers))
+    error = 0.0 if setting.P == 1 and setting.eval_length in (None, 1) else DIAGONAL_ERROR
+    accuracy = {"variance": f"relative error about {error:.1g} besides" if error else "exact besides"}
+    return summarise(
+        "exact", setting, rows, diagnostics=DIAGNOSTICS, flags=flags, assumed=("cross",), accuracy=accuracy
+    )

@@ -1,0 +1,201 @@
+"""One pass simulated: b fresh trajectories a step, all repetitions of a sketch side by side.
+
+Also mini-batches that come round several times (`epochs`), for which no law is known.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from seqlaw.model.assumptions import setting_flags
+from seqlaw.model.checks import Array, InputError
+from seqlaw.model.flags import flag
+from seqlaw.model.randomness import generator
+from seqlaw.model.schedule import Schedule
+from seqlaw.model.setting import Setting
+from seqlaw.model.sketch import Problem, gaussian_sketch, sketched_problem, weighted_square
+from seqlaw.model.threads import in_order, one_thread
+from seqlaw.rungs.kernel import kernel
+from seqlaw.rungs.moments import direct_cost
+from seqlaw.rungs.one_pass.exact import mean_error
+from seqlaw.rungs.one_pass.nodes import given_sketch
+from seqlaw.rungs.one_pass.step import DIAGNOSTICS, stepped
+from seqlaw.rungs.rows import Row, columns, indices, summarise, with_sums
+from seqlaw.rungs.rung import Cost, Draws, Progress, Rung, sketch_memory
+from seqlaw.rungs.terms import Risk
+from seqlaw.rungs.trajectories import walk
+
+_BLOCK = 2**17  # numbers of the trajectories simulated at a time, for each repetition
+_LARGEST = 2**27  # numbers that the trajectories of a step, or of an epoch that comes round, may have
+_TOGETHER = 16  # repetitions side by side
+_MEASURED = tuple(name for name in DIAGNOSTICS if name not in ("additive", "multiplicative"))
+
+
+class OnePassSampled(Rung):
+    """Mini-batch descent itself, on sketches and trajectories that are drawn."""
+
+    name: ClassVar[str] = "sampled"
+    draws: ClassVar[tuple[str, ...]] = ("sketches", "repetitions")
+    one_pass: ClassVar[bool] = True
+
+    def risks(
+        self, settings: Sequence[Setting], draws: Draws, *, progress: Progress | None = None
+    ) -> list[Risk]:
+        rows = self._rows(settings, draws, progress)
+        return [_summary(one, [row for row in rows if row["point"] == k]) for k, one in enumerate(settings)]
+
+    def rows(self, settings: Sequence[Setting], draws: Draws) -> list[Row]:
+        return self._rows(settings, draws, None)
+
+    def _rows(self, settings: Sequence[Setting], draws: Draws, progress: Progress | None) -> list[Row]:
+        sketches, repetitions = (indices(name, getattr(draws, name)) for name in self.draws)
+        for setting in settings:
+            if (refusal := self.refuses(setting)) is not None:
+                raise refusal
+        groups = [repetitions[k : k + _TOGETHER] for k in range(0, len(repetitions), _TOGETHER)]
+        tasks = [(k, sketch, group) for k in range(len(settings)) for sketch in sketches for group in groups]
+
+        def run(task: tuple[int, int, list[int]]) -> list[Row]:
+            k, sketch, group = task
+            return [
+                {"rung": "sampled", "point": k, "sketch": sketch} | row
+                for row in _trained(settings[k], sketch, group, draws.seed)
+            ]
+
+        rows: list[Row] = []
+        with one_thread():
+            for done, new in enumerate(in_order(run, tasks, min(draws.workers, len(tasks))), 1):
+                rows.extend(new)
+                if progress is not None:
+                    progress(done, len(tasks))
+        return sorted(rows, key=lambda row: (row["point"], row["sketch"], row["repetition"]))
+
+    def cost(self, settings: Sequence[Setting], draws: Draws) -> Cost:
+        runs = draws.count("sketches") * draws.count("repetitions")
+        seconds = sum(runs * _seconds(one) for one in settings)
+        memory = max(
+            sketch_memory(one.M, float(one.d or 0), 1) + 8.0 * _TOGETHER * max(_BLOCK, _held(one))
+            for one in settings
+        )
+        return Cost(seconds=seconds, memory=memory)
+
+    def refuses(self, setting: Setting) -> InputError | None:
+        """What memory cannot hold, and a run of more than a day."""
+        if (refusal := super().refuses(setting)) is not None:
+            return refusal
+        if _held(setting) > _LARGEST:
+            field = "batch" if setting.epochs == 1 else "N"
+            rule = "times P times M must be at most 2^27 here: the trajectories are held in memory"
+            return InputError(field, rule, setting.batch if setting.epochs == 1 else int(setting.N))
+        hours = _seconds(setting) / 3600
+        if hours <= 24:
+            return None
+        rule = f"would take about {hours:.2g} hours a run with this batch and P (at most 24)"
+        return InputError("L", rule, setting.schedule.L)
+
+
+def _held(setting: Setting) -> float:
+    """Numbers of the trajectories that must be there at once."""
+    count = setting.batch if setting.epochs == 1 else setting.N
+    return float(count or 0) * (setting.P + 1) * setting.M
+
+
+def _seconds(setting: Setting) -> float:
+    """About what one run takes: drawing the trajectories, and two small products a step."""
+    tokens = float(setting.batch or 0) * setting.P * setting.schedule.L
+    drawing = setting.P * direct_cost(setting.N, int(setting.d or 0), setting.M) * 1e-9
+    return drawing + setting.schedule.L * 1e-5 + tokens * setting.M**2 * 4e-10
+
+
+def _trained(setting: Setting, sketch: int, repetitions: list[int], seed: int) -> list[Row]:
+    """Train one student a repetition, and split its risk."""
+    modes, M = setting.modes, setting.M
+    S = gaussian_sketch(M, modes.d, seed=seed, index=sketch)
+    problem = sketched_problem(modes, S, setting.P)
+    test = problem if setting.test_length == setting.P else sketched_problem(modes, S, setting.test_length)
+    nodes = given_sketch(problem)
+    step = stepped(setting, nodes)
+    students = descended(setting, step.schedule, S, [(seed, sketch, one) for one in repetitions])
+    left = mean_error(problem, step.schedule, test)
+    shared = columns(setting) | step.diagnostics(nodes, setting.P)
+    rows = []
+    for repetition, B in zip(repetitions, students, strict=True):
+        rows.append({"repetition": repetition} | shared | _split(B, left, test))
+    return rows
+
+
+def _split(B: Array, left: Array, test: Problem) -> Row:
+    """B_L - B*' = left + noise, left the error of the mean: half the squared norms in G' and their product."""
+    noise = B - test.B_star - left
+    finite = bool(np.all(np.isfinite(B)))
+    terms = {
+        "irreducible": test.irreducible,
+        "approx": test.approx,
+        "bias": weighted_square(left, test.G) / 2,
+        "variance": weighted_square(noise, test.G) / 2 if finite else math.inf,
+        "cross": float(np.sum((left @ test.G) * noise)) if finite else 0.0,
+    }
+    return with_sums(terms) | {"loss": test.loss(B) if finite else math.inf}
+
+
+def descended(setting: Setting, schedule: Schedule, S: Array, keys: Sequence[tuple[int, int, int]]) -> Array:
+    """B_L of each (seed, sketch, repetition), side by side: B ← B + γ_t/(bP) Σ (y - Bu) uᵀ."""
+    B = np.zeros((len(keys), setting.M, setting.M))
+    share, t = float((setting.batch or 1) * setting.P), 0
+    with np.errstate(over="ignore", invalid="ignore"):  # without the safeguard a run may leave all bounds
+        for U in _batches(setting, S, keys):
+            sizes = schedule.at(np.arange(t + 1, t + U.shape[1] + 1)) / share
+            count, M = U.shape[0], setting.M
+            for k, size in enumerate(sizes.tolist()):
+                u, y = U[:, k, :, :-1].reshape(count, -1, M), U[:, k, :, 1:].reshape(count, -1, M)
+                missed = y - u @ np.swapaxes(B, 1, 2)
+                B = B + size * (np.swapaxes(missed, 1, 2) @ u)
+            t += U.shape[1]
+    return B
+
+
+def _batches(setting: Setting, S: Array, keys: Sequence[tuple[int, int, int]]) -> Iterator[Array]:
+    """The mini-batches of some steps at a time, what the student sees: keys × steps × b × (P+1) × M."""
+    b, L = setting.batch or 1, setting.schedule.L
+    if setting.epochs == 1:
+        steps = max(1, _BLOCK // (b * (setting.P + 1) * max(setting.M, setting.modes.d)))
+        for first in range(0, L, steps):
+            rows = min(steps, L - first) * b
+            seen = np.stack([_drawn(setting, S, key, first, rows) for key in keys])
+            yield seen.reshape(len(keys), -1, b, setting.P + 1, setting.M)
+        return
+    epoch = setting.N // b  # steps until the data come round, in another order
+    data = np.stack([_drawn(setting, S, key, 0, setting.N) for key in keys])
+    for turn in range(setting.epochs):
+        orders = [
+            generator(seed, "one pass", *key, "order", turn).permutation(setting.N) for seed, *key in keys
+        ]
+        for k in range(min(epoch, L - turn * epoch)):
+            yield np.stack([one[order[k * b : k * b + b]] for one, order in zip(data, orders, strict=True)])[
+                :, None
+            ]
+
+
+def _drawn(setting: Setting, S: Array, key: tuple[int, int, int], first: int, rows: int) -> Array:
+    """Fresh trajectories from step `first` on: rows × (P+1) × M, of a stream of their own."""
+    seed, *names = key
+    rng = generator(seed, "one pass", *names, first)
+    out = np.empty((rows, setting.P + 1, setting.M))
+    loops = kernel(float(setting.N) * (setting.P + 1) * setting.modes.d)
+    for p, X in enumerate(walk(rng, setting.modes, rows, setting.P, loops)):
+        out[:, p] = X @ S.T
+    return out
+
+
+def _summary(setting: Setting, rows: Sequence[Row]) -> Risk:
+    flags = list(setting_flags(setting))
+    first = rows[0]
+    if any(row["clipped"] for row in rows):
+        flags.append(flag("one-pass-safeguard", gamma=first["gamma"], gamma_max=first["gamma_max"]))
+    if setting.epochs > 1:
+        flags.append(flag("epochs", epochs=setting.epochs))
+    return summarise("sampled", setting, rows, diagnostics=_MEASURED, flags=flags)

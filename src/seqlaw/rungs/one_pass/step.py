@@ -1,0 +1,80 @@
+"""The step of one pass: its safeguard, and what must be said of it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from seqlaw.model.checks import InputError
+from seqlaw.model.flags import Flag, flag
+from seqlaw.model.schedule import Schedule
+from seqlaw.model.setting import Setting
+from seqlaw.rungs.one_pass.law import require_steady
+from seqlaw.rungs.one_pass.nodes import Nodes
+
+DIAGNOSTICS = (
+    "additive",
+    "multiplicative",
+    "gamma_max",
+    "gamma",
+    "clipped",
+    "inflation_low",
+    "inflation_high",
+)
+"""What every rung of one pass measures besides the terms."""
+
+
+class Step(NamedTuple):
+    """A schedule after its safeguard, and γ_max, beyond which the mean square diverges."""
+
+    schedule: Schedule
+    largest: float
+    clipped: bool
+
+    @property
+    def diverges(self) -> bool:
+        return self.schedule.gamma >= self.largest
+
+    def flags(self) -> list[Flag]:
+        gamma, largest = self.schedule.gamma, self.largest
+        if self.clipped:
+            return [flag("one-pass-safeguard", gamma=gamma, gamma_max=largest)]
+        if self.diverges:
+            return [flag("diverges", gamma=gamma, gamma_max=largest)]
+        if gamma > largest / 2 * (1 + 1e-9):
+            return [flag("mean-not-median", gamma=gamma, gamma_max=largest)]
+        return []
+
+    def diagnostics(self, nodes: Nodes, P: int) -> dict[str, float]:
+        inflation = P * nodes.inflation
+        return {
+            "gamma_max": self.largest,
+            "gamma": self.schedule.gamma,
+            "clipped": float(self.clipped),
+            "inflation_low": float(inflation.min()),
+            "inflation_high": float(inflation.max()),
+        }
+
+
+def limit(nodes: Nodes, batch: int) -> float:
+    """min(1/(2‖G‖), γ_max/2): the paper's limit alone does not keep one pass from diverging."""
+    return min(1 / (2 * nodes.norm), nodes.largest_step(batch) / 2)
+
+
+def stepped(setting: Setting, nodes: Nodes) -> Step:
+    """The schedule of a setting with a batch, cut down to the limit unless that is not wanted."""
+    assert setting.batch is not None
+    schedule, largest = setting.schedule, nodes.largest_step(setting.batch)
+    if setting.safeguard:
+        most = limit(nodes, setting.batch)
+        clipped = schedule.gamma > most
+        return Step(schedule.scaled(most) if clipped else schedule, largest, clipped)
+    require_steady(schedule, nodes.norm)
+    return Step(schedule, largest, False)
+
+
+def no_law(setting: Setting) -> InputError | None:
+    """The refusal of what has no law: several epochs of mini-batches, and momentum."""
+    if setting.epochs > 1:
+        rule = "must be 1 on this rung: no law is known for mini-batches that come round (sampled takes them)"
+        return InputError("epochs", rule, setting.epochs)
+    return None
