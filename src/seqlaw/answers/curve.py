@@ -18,7 +18,8 @@ from seqlaw.model.checks import InputError, whole
 from seqlaw.model.flags import Flag, flag, merge_flags
 from seqlaw.model.setting import Setting
 from seqlaw.rungs import ask
-from seqlaw.rungs.rung import Draws, Progress, Rung
+from seqlaw.rungs.one_pass.tuning import tuned
+from seqlaw.rungs.rung import SHORT, Draws, Progress, Rung
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,6 +50,10 @@ class Curve(Answer, Sequence[Risk]):
     """Some of its points on the sampled rung, laid over it."""
     refused: tuple[Flag, ...] = ()
     """What the sampled rung left out of those."""
+    tokens: float | None = None
+    """In one pass: batch·P·L at every point, if that was asked for."""
+    tune: bool = False
+    """Whether each point has its best step."""
     command: ClassVar[str] = "curve"
     pictures: ClassVar[tuple[int, float, float]] = (1, 5.2, 4.0)
 
@@ -88,7 +93,8 @@ class Curve(Answer, Sequence[Risk]):
     def inputs(self) -> Mapping[str, Any]:
         rung = {"rung": self.rung, **self.risks[0].draws.inputs()}
         asked = {"setting": self.setting, "along": self.along, "values": self.values, **rung}
-        return asked | {"sampled": () if self.sampled is None else self.sampled.values}
+        fixed = {"tokens": self.tokens, "tune": self.tune}
+        return asked | {"sampled": () if self.sampled is None else self.sampled.values} | fixed
 
     def fields(self) -> Mapping[str, Any]:
         errors = [dict(one.standard_error) for one in self.risks]
@@ -102,7 +108,12 @@ class Curve(Answer, Sequence[Risk]):
 
     def blocks(self, side: Side) -> Iterable[Block]:
         yield Sentence(describe_teacher(self.setting.teacher))
-        sizes = sizes_words(self.setting, (self.along,))
+        following = ("L",) * (self.tokens is not None) + ("gamma",) * self.tune
+        sizes = sizes_words(self.setting, (self.along, *following))
+        if self.tokens is not None:
+            sizes += f", {amount(self.tokens)} tokens"
+        if self.tune:
+            sizes += ", the best step at each"
         yield Table(
             rows=[(row[self.along], *_short(row, _SHOWN)) for row in self.points],
             header=(self.along, *_SHOWN),
@@ -158,6 +169,8 @@ class Curve(Answer, Sequence[Risk]):
     @property
     def interpolation(self) -> float | None:
         """Where on the curve N·P = M, the tokens as many as the dimensions; None outside its range."""
+        if self.setting.batch is not None:
+            return None
         M, N, P = (float(getattr(self.setting, name)) for name in "MNP")
         at = {"M": N * P, "N": M / P, "P": M / N}.get(self.along, math.inf)
         return at if min(self.values) <= at <= max(self.values) else None
@@ -235,20 +248,27 @@ def curve(
     workers: int = 1,
     progress: Progress | None = None,
     sampled: int | None = None,
+    tokens: float | None = None,
+    tune: bool = False,
 ) -> Curve:
-    """The risk along one size (M, N, P or R) on a rung, as `risks` has it.
+    """The risk along one size (M, N, P or R; in one pass b) on a rung, as `risks` has it.
 
     About `sampled` of the values, evenly spread and with both ends, are measured on the sampled rung too.
+    In one pass `tokens` fixes batch·P·L, so that the steps follow, and `tune` takes the best step at each.
     """
-    settings, asked = ask.along(setting, along, values), ask.rung_of(rung)
+    along, asked = SHORT.get(along, along), ask.rung_of(rung)
+    settings = ask.along(setting, along, values, tokens=tokens)
     if along not in asked.varies:
         raise InputError("along", f"must be one of {', '.join(asked.varies)} on this rung", along)
     draws = Draws(sketches=sketches, repetitions=repetitions, seed=seed, workers=workers)
     if sampled is not None and asked.name == SAMPLED_RUNG:
         raise InputError("sampled", "must be left out on the sampled rung, whose points all are", sampled)
     chosen = [] if sampled is None else _spread(setting, values, sampled)
+    settings = tuned(settings) if tune else settings
     found = drawn(settings, asked, draws, progress)
-    answer = Curve(setting=setting, along=along, values=tuple(values), risks=tuple(found))
+    answer = Curve(
+        setting=setting, along=along, values=tuple(values), risks=tuple(found), tokens=tokens, tune=tune
+    )
     return answer if sampled is None else _overlaid(answer, chosen, draws, progress)
 
 
@@ -262,7 +282,8 @@ def _spread(setting: Setting, values: Sequence[float], count: int) -> list[float
 
 def _overlaid(answer: Curve, chosen: Sequence[float], draws: Draws, progress: Progress | None) -> Curve:
     """The curve with these points of it sampled, but for those that the sampled rung refuses."""
-    rung, settings = ask.rung_of(SAMPLED_RUNG), ask.along(answer.setting, answer.along, chosen)
+    rung, known = ask.rung_of(SAMPLED_RUNG), dict(zip(answer.values, answer.risks, strict=True))
+    settings = [known[value].setting for value in chosen]
     refusals = [rung.refuses(setting) for setting in settings]
     flags = [[] if one is None else [flag("not-sampled", of=one.field, rule=one.rule)] for one in refusals]
     kept = [k for k, one in enumerate(refusals) if one is None]

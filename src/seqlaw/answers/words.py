@@ -117,6 +117,21 @@ def _repeated(flag: Flag, side: Side) -> str:
 
 _WORDS: dict[str, Callable[[Flag, Side], str]] = {
     **dict.fromkeys(ASSUMPTIONS, _broken),
+    "one-pass-safeguard": lambda f, s: (
+        f"active, gamma scaled down to {f['gamma']:.3g} = min(1/(2||G||), gamma_max/2); "
+        f"beyond gamma_max = {f['gamma_max']:.3g} the mean square error grows without end"
+    ),
+    "diverges": lambda f, s: (
+        f"gamma = {f['gamma']:.3g} is above gamma_max = {f['gamma_max']:.3g}: the mean square error grows "
+        "without end, and so does the variance"
+    ),
+    "mean-not-median": lambda f, s: (
+        f"gamma = {f['gamma']:.3g} is above half of gamma_max = {f['gamma_max']:.3g}: rare runs carry the "
+        "mean, a typical one does better"
+    ),
+    "epochs": lambda f, s: (
+        f"mini-batches that come round {f['epochs']} times: no law is known, these numbers are measured"
+    ),
     "regime-unknown": lambda f, s: "modes given as arrays have no exponents, so the theorem does not apply",
     "length": lambda f, s: "the paper takes P >= 2, got P = 1",
     "ambient": lambda f, s: (
@@ -180,9 +195,12 @@ def regime_words(setting: Setting) -> str:
 
 def sizes_words(setting: Setting, without: Sequence[str] = ()) -> str:
     """The sizes that are not varied."""
-    text = " ".join(f"{name}={amount(getattr(setting, name))}" for name in "MNPd" if name not in without)
+    names = "MNPd" if setting.batch is None else ("M", "P", "d", "batch")
+    text = " ".join(f"{name}={amount(getattr(setting, name))}" for name in names if name not in without)
+    if setting.epochs > 1:
+        text += f", {setting.epochs} epochs"
     L, R = amount(setting.schedule.L), amount(setting.schedule.horizon, 5)
-    return text if "R" in without else f"{text}, {L} steps (R={R})"
+    return text if {"R", "L"} & set(without) else f"{text}, {L} steps (R={R})"
 
 
 def tested_words(eval_length: int | None) -> str:

@@ -30,6 +30,7 @@ OPTIONS = {
     "kind": "--schedule",
     "file": "FILE",
     "X": "FILE",
+    "safeguard": "--no-safeguard",
 }
 """Fields whose option has another name; the rest are --field with dashes."""
 
@@ -168,14 +169,22 @@ class KindOptions:
     schedule: Annotated[
         str, typer.Option(help="wsd, block, constant, cosine, or your own by import path.", metavar="NAME")
     ] = "wsd"
-    gamma: Annotated[float, typer.Option(help="Peak step size.")] = GAMMA
+    gamma: Annotated[
+        str, typer.Option(help="Peak step size; in one pass also `best`.", metavar="NUMBER|best")
+    ] = str(GAMMA)
     warmup: Annotated[float | None, typer.Option(help="wsd: warm-up fraction.  [default: 0.1]")] = None
     decay: Annotated[float | None, typer.Option(help="wsd: decay fraction.  [default: 0.2]")] = None
 
+    @property
+    def tune(self) -> bool:
+        """Whether the step is to be the best one."""
+        return self.gamma.strip().lower() == "best"
+
     def build_kind(self, L: float | None = 10**6, R: float | None = None) -> Schedule:
-        """The schedule with L steps or horizon R; a plan chooses its own L."""
+        """The schedule with L steps or horizon R; a plan chooses its own L, and who tunes γ its step."""
+        gamma = GAMMA if self.tune else real("gamma", self.gamma)
         return make_schedule(
-            self.schedule, gamma=self.gamma, L=L, R=R, shape={"warmup": self.warmup, "decay": self.decay}
+            self.schedule, gamma=gamma, L=L, R=R, shape={"warmup": self.warmup, "decay": self.decay}
         )
 
 
@@ -204,8 +213,14 @@ class SizeOptions:
 
     width: Width = None
     trajectories: Annotated[
-        str, typer.Option("--trajectories", "-N", help="Training trajectories N.", metavar="INT")
-    ] = "4096"
+        str | None,
+        typer.Option(
+            "--trajectories",
+            "-N",
+            help="Training trajectories N.  [default: 4096; with a batch it is batch · L]",
+            metavar="INT",
+        ),
+    ] = None
     length: Annotated[str, typer.Option("--length", "-P", help="Trajectory length P.", metavar="INT")] = "64"
     modes: ModeCount = None
     eval_length: Annotated[
@@ -215,19 +230,47 @@ class SizeOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SettingOptions(SizeOptions, ScheduleOptions, TeacherOptions):
+class BatchOptions:
+    """One pass."""
+
+    batch: Annotated[
+        str | None,
+        typer.Option(
+            help="Fresh trajectories a step (one pass).  [default: all N, every step]", metavar="INT"
+        ),
+    ] = None
+    epochs: Annotated[
+        int, typer.Option(help="How often the mini-batches come round (sampled rung beyond 1).")
+    ] = 1
+    safeguard: Annotated[
+        bool, typer.Option("--safeguard/--no-safeguard", help="One pass: cut a step that is too large.")
+    ] = True
+
+    def one_pass(self) -> dict[str, Any]:
+        """The fields of a Setting."""
+        batch = None if self.batch is None else int(size("batch", self.batch))
+        return {"batch": batch, "epochs": self.epochs, "safeguard": self.safeguard}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SettingOptions(SizeOptions, BatchOptions, ScheduleOptions, TeacherOptions):
     """Everything that makes a Setting."""
 
     def build(self) -> Setting:
-        teacher = self.build_teacher()
+        teacher, one_pass = self.build_teacher(), self.one_pass()
+        if self.tune and one_pass["batch"] is None:
+            raise InputError("gamma", "can be best in one pass only (give --batch)", self.gamma)
+        default = "4096" if one_pass["batch"] is None else None
+        given = self.trajectories or default
         return Setting(
             teacher=teacher,
             M=width_or_default(self.width, teacher),
-            N=int(size("N", self.trajectories)),
+            N=None if given is None else int(size("N", given)),
             P=int(size("P", self.length)),
             d=modes_or_default(self.modes, teacher),
             schedule=self.build_schedule(),
             eval_length=None if self.eval_length is None else int(size("eval_length", self.eval_length)),
+            **one_pass,
         )
 
 

@@ -11,10 +11,11 @@ from seqlaw.answers import curve as curves
 from seqlaw.answers import risk as points
 from seqlaw.cli.options import Jobs, Json, Plot, Seed, SettingOptions, jobs_or_all, size, takes
 from seqlaw.cli.output import progress_bar, show
-from seqlaw.model.checks import InputError, real
+from seqlaw.model.checks import InputError, positive, real, whole
 from seqlaw.model.setting import Setting
 from seqlaw.rungs import ask
-from seqlaw.rungs.rung import AXES
+from seqlaw.rungs.one_pass.tuning import tuned
+from seqlaw.rungs.rung import AXES, SHORT
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +51,7 @@ def risk(options: AskOptions, json: Json = False) -> None:
     Example: seqlaw risk --teacher regime2 -M 64 -P 32 --eval-length 256
     """
     setting = options.build()
+    setting = tuned([setting])[0] if options.tune else setting
     with progress_bar("data sets") as progress:
         answer = points.risk(setting, **options.how(), progress=progress)
     show(answer, as_json=json)
@@ -62,6 +64,10 @@ def curve(
     start: Annotated[str, typer.Option("--from", help="First value.", metavar="NUMBER")] = "2",
     stop: Annotated[str, typer.Option("--to", help="Last value.", metavar="NUMBER")] = "4096",
     points: Annotated[int, typer.Option(help="How many values, evenly spaced in the logarithm.")] = 12,
+    tokens: Annotated[
+        str | None,
+        typer.Option(help="One pass: tokens batch·P·L at every point; the steps follow.", metavar="NUMBER"),
+    ] = None,
     sampled: Annotated[
         int | None,
         typer.Option(help="Points of the curve to sample too, laid over it.  [default: none]", metavar="INT"),
@@ -73,11 +79,15 @@ def curve(
 
     Example: seqlaw curve --along M --from 12 --to 512 --teacher regime1
     """
-    setting = options.build()
+    along, setting = SHORT.get(along, along), options.build()
+    if tokens is not None and (options.steps or options.horizon):
+        raise InputError("tokens", "set the steps: leave out -L/--steps and -R/--horizon", tokens)
     values = spaced(along, start, stop, points)
-    _check_ends(setting, along, values)
+    spent = None if tokens is None else whole("tokens", positive("tokens", tokens))
+    _check_ends(setting, along, values, spent)
+    how = options.how() | {"tokens": spent, "tune": options.tune}
     with progress_bar("data sets") as progress:
-        answer = curves.curve(setting, along, values, **options.how(), progress=progress, sampled=sampled)
+        answer = curves.curve(setting, along, values, **how, progress=progress, sampled=sampled)
     show(answer, as_json=json, plot=plot)
 
 
@@ -87,11 +97,13 @@ def spaced(along: str, start: str, stop: str, points: int) -> list[float]:
     return ask.spaced(along, read("from", start), read("to", stop), points)
 
 
-def _check_ends(setting: Setting, along: str, values: list[float]) -> None:
+def _check_ends(setting: Setting, along: str, values: list[float], tokens: float | None) -> None:
     """Where an end of the range is at fault, the error names the end."""
     if along in AXES:
         for end, value in (("to", values[-1]), ("from", values[0])):
             try:
-                ask.along(setting, along, [value])
+                ask.along(setting, along, [value], tokens=tokens)
             except InputError as error:
+                if error.field in ("along", "tokens"):
+                    raise
                 raise InputError(end, error.rule, error.value) from None

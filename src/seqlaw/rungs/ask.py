@@ -18,7 +18,8 @@ from seqlaw.rungs.exact import Exact
 from seqlaw.rungs.one_pass.equivalent import OnePassEquivalent
 from seqlaw.rungs.one_pass.exact import OnePassExact
 from seqlaw.rungs.one_pass.sampled import OnePassSampled
-from seqlaw.rungs.rung import AXES, Draws, Progress, Rung
+from seqlaw.rungs.one_pass.tuning import with_tokens
+from seqlaw.rungs.rung import AXES, SHORT, Draws, Progress, Rung
 from seqlaw.rungs.sampled import Sampled
 from seqlaw.rungs.terms import Risk
 
@@ -84,15 +85,26 @@ def spaced(axis: str, low: float, high: float, points: int) -> list[float]:
     return [float(value) for value in dict.fromkeys(np.round(values).tolist())]
 
 
-def along(setting: Setting, axis: str, values: Sequence[float]) -> list[Setting]:
-    """The setting with one size varied: M, N, P, or the schedule's horizon R.
+def along(
+    setting: Setting, axis: str, values: Sequence[float], *, tokens: float | None = None
+) -> list[Setting]:
+    """The setting with one size varied: M, N, P, the schedule's horizon R or, in one pass, the batch b.
 
-    A test length that was chosen stays; one that was not follows P.
+    A test length that was chosen stays; one that was not follows P. In one pass the steps may follow from
+    `tokens`, so that batch·P·L stays.
     """
     as_setting("setting", setting)
+    axis = SHORT.get(axis, axis)
     if axis not in AXES:
         raise InputError("along", f"must be one of {', '.join(AXES)}", axis)
+    if axis == "N" and setting.batch is not None:
+        raise InputError("along", "must not be N in one pass, where it is batch · L (take R or b)", axis)
+    if axis == "batch" and setting.batch is None:
+        raise InputError("along", "can be b in one pass only (give a batch)", axis)
     if axis == "R":
+        if tokens is not None:
+            raise InputError("tokens", "cannot be given along R, which sets the steps", tokens)
         return [replace(setting, schedule=setting.schedule.with_horizon(R)) for R in values]
     changes: list[dict[str, Any]] = [{axis: whole(axis, value)} for value in values]
-    return [replace(setting, **change) for change in changes]
+    varied = [replace(setting, **change) for change in changes]
+    return varied if tokens is None else [with_tokens(one, tokens) for one in varied]

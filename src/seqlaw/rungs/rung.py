@@ -18,8 +18,10 @@ from seqlaw.rungs.terms import TERMS, Risk
 
 Progress = Callable[[int, int], None]
 """What is told (done, total) data sets."""
-AXES = ("M", "N", "P", "R")
+AXES = ("M", "N", "P", "R", "batch")
 """The sizes that a curve can run along."""
+SHORT = {"b": "batch"}
+"""The paper's letter of a size, where the field has a word."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ Task = dict[str, Any]
 
 
 LATER: Task = {"batch": None, "lengths": None, "device": None}
-"""What a task will say of mini-batches, mixtures of lengths and a GPU: a record's key knows them already."""
+"""What a task says where it asks for no mini-batches, mixtures of lengths or a GPU."""
 
 
 def task_of(setting: Setting) -> Task:
@@ -28,7 +28,15 @@ def task_of(setting: Setting) -> Task:
         | schedule_columns(setting.schedule)
         | {"eval_length": setting.test_length}
         | LATER
+        | one_pass_columns(setting)
     )
+
+
+def one_pass_columns(setting: Setting) -> Task:
+    """Mini-batches as parameters; N follows from them. Nothing for the full batch, whose keys stay."""
+    if setting.batch is None:
+        return {}
+    return {"batch": setting.batch, "epochs": setting.epochs, "safeguard": setting.safeguard, "N": None}
 
 
 def schedule_columns(schedule: Schedule) -> Task:
@@ -53,4 +61,5 @@ def setting_of(task: Task) -> Setting:
     kind: Any = schedule_kind(task["schedule"])
     schedule: Schedule = kind(**{f.name: task[column(f.name)] for f in fields(kind)})
     sizes: Any = {name: task.get(name) for name in ("M", "N", "P", "d", "eval_length", "batch", "lengths")}
-    return Setting(teacher=teacher, schedule=schedule, **sizes)
+    more: Any = {name: task[name] for name in ("epochs", "safeguard") if name in task}
+    return Setting(teacher=teacher, schedule=schedule, **sizes, **more)

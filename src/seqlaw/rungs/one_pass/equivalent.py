@@ -14,10 +14,11 @@ from seqlaw.model.checks import Array, InputError
 from seqlaw.model.flags import flag
 from seqlaw.model.setting import Setting
 from seqlaw.model.threads import one_thread
+from seqlaw.rungs.expected import population
 from seqlaw.rungs.frozen import frozen_rows
 from seqlaw.rungs.one_pass.law import FINE, QUICK, mean_filter, variances
-from seqlaw.rungs.one_pass.nodes import FINE as CROWD
-from seqlaw.rungs.one_pass.nodes import Crowd, Nodes
+from seqlaw.rungs.one_pass.nodes import COARSE, Nodes
+from seqlaw.rungs.one_pass.nodes import FINE as FINE_CROWD
 from seqlaw.rungs.one_pass.over_sketches import over_sketches
 from seqlaw.rungs.one_pass.step import Step, no_law, stepped
 from seqlaw.rungs.rung import BLOCK, Cost, Draws, Progress, Rung
@@ -53,9 +54,10 @@ class OnePassEquivalent(Rung):
 class Learners:
     """The nodes of each length and width of one spectrum, solved once."""
 
-    def __init__(self, setting: Setting, crowd: Crowd = CROWD) -> None:
-        self.crowd = crowd
-        self.fine, self.rule = (sum_rule(setting, level) for level in ("fine", "coarse"))
+    def __init__(self, setting: Setting, *, quick: bool = False) -> None:
+        self.crowd = COARSE if quick else FINE_CROWD
+        levels = ("coarse", "rough") if quick else ("fine", "coarse")
+        self.fine, self.rule = (sum_rule(setting, level) for level in levels)
         self._solved: dict[tuple[int, int], tuple[Nodes, Array]] = {}
 
     def nodes(self, setting: Setting) -> Nodes:
@@ -69,6 +71,10 @@ class Learners:
         return np.asarray(
             nodes.w * (sigma @ (self.rule.weights * self.rule.modes.averaged(setting.test_length)))
         )
+
+    def approx(self, setting: Setting) -> float:
+        """The approximation at the own length."""
+        return float(population(self.rule, [setting.P], np.array([float(setting.M)])).approx[0])
 
     def _at(self, setting: Setting) -> tuple[Nodes, Array]:
         key = (setting.P, setting.M)
@@ -137,7 +143,12 @@ def _risk(setting: Setting, step: Step, mean: dict[str, float], learners: Learne
     if bias < mean["floor"] * mean["source_energy"]:
         flags.append(flag("bias", floor=mean["floor"]))
         bias = 0.0
-    M = setting.M
+    M, wide = setting.M, mean["approx"] + bias
+    error = (
+        (wide + 3 * variance) / max(wide + variance, math.ulp(0.0)) / M
+        if math.isfinite(variance)
+        else math.inf
+    )
     return Risk(
         rung="equivalent",
         regime=setting.regime,
@@ -154,6 +165,7 @@ def _risk(setting: Setting, step: Step, mean: dict[str, float], learners: Learne
             "bias": f"relative error {'above' if saturation > 1 else 'about'} 1/M = {1 / M:.2g}",
             "variance": f"relative error about 3/M = {3 / M:.2g}",
             "cross": "exactly 0",
+            "reducible": f"relative error about {error:.2g}",
         },
         diagnostics={
             "additive": additive,

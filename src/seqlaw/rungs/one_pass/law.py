@@ -15,7 +15,7 @@ from seqlaw.model.filters import LARGEST_STEP, Schedule
 from seqlaw.model.pieces import Pieces, is_smooth, pieces
 from seqlaw.rungs.one_pass.nodes import Nodes
 
-FINE, QUICK, ROUGH = 1.21, 2.0, 4.0
+FINE, QUICK, ROUGH = 1.21, 2.0, 3.0
 """Ratios of the levels at which a smooth schedule is cut, before the Richardson step."""
 _LEAST_LOG = -1e4  # of a factor that is nothing
 
@@ -49,7 +49,7 @@ def _signed(n: Array, lam: Array, log_lam: Array, p: Array) -> Array:
 
 def _power(p: Array, n: Array) -> Array:
     """pⁿ; for p < 0 n is whole."""
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         size = np.exp(n * np.maximum(np.log(np.abs(p)), _LEAST_LOG))
     return np.asarray(np.where((p < 0) & (np.mod(n, 2) == 1), -size, size))
 

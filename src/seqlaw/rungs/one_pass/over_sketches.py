@@ -27,15 +27,34 @@ def axis_kappa(h: Array, weights: Array, M: float, x: Array) -> NDArray[Any]:
     """κ(x + i0) for x inside the spectrum, by Newton down a ladder of imaginary parts: (X,) → (X,)."""
     kappa = -x * (1 + 4j) + (h @ weights) / M
     for k in range(_RUNGS):
-        z = x * (1 + 4j * 4.0**-k)
-        for _ in range(60):
-            share = h / (h + kappa[:, None])
-            step = (kappa * (1 - share @ weights / M) + z) / (1 - share**2 @ weights / M)
-            kappa = kappa - step
-            kappa = np.where(kappa.imag > 0, kappa.conj(), kappa)  # back to the half-plane of the branch
-            if np.all(np.abs(step) <= 1e-11 * np.abs(kappa)):
-                break
+        kappa, _ = _newton(h, weights, M, x * (1 + 4j * 4.0**-k), kappa)
     return kappa
+
+
+def _newton(
+    h: Array, weights: Array, M: float, z: NDArray[Any], kappa: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """κ(z) from a guess, on the branch with Im κ < 0; and whether it settled."""
+    settled = np.zeros(z.shape, dtype=bool)
+    for _ in range(60):
+        share = h / (h + kappa[:, None])
+        step = (kappa * (1 - share @ weights / M) + z) / (1 - share**2 @ weights / M)
+        kappa = kappa - step
+        kappa = np.where(kappa.imag > 0, kappa.conj(), kappa)
+        settled = np.abs(step) <= 1e-11 * np.abs(kappa)
+        if np.all(settled):
+            break
+    return kappa, settled
+
+
+def _moved(h: Array, weights: Array, M: float, x: Array, kappa: NDArray[Any], new: Array) -> NDArray[Any]:
+    """κ(new + i0) from κ(x + i0): along the axis where that works, dκ/dz = -1/φ', else down the ladder."""
+    slope = 1 - (h / (h + kappa[:, None])) ** 2 @ weights / M
+    found, settled = _newton(h, weights, M, new * (1 + 4j * 4.0 ** (1 - _RUNGS)), kappa - (new - x) / slope)
+    lost = ~settled | (found.imag > -1e-9 * np.abs(found))
+    if np.any(lost):
+        found[lost] = axis_kappa(h, weights, M, new[lost])
+    return found
 
 
 def above(h: Array, weights: Array, M: float, kappa: NDArray[Any]) -> Array:
@@ -69,8 +88,8 @@ def placed(
     at = np.clip(np.searchsorted(-seen, -counts), 1, _GRID - 1)
     left, right = grid[at - 1], grid[at]  # seen[left] >= count > seen[right]
     x = np.sqrt(left * right)
-    for _ in range(40):
-        kappa = axis_kappa(h, weights, M, x)
+    kappa = axis_kappa(h, weights, M, x)
+    for _ in range(60):
         missing = above(h, weights, M, kappa) - counts
         left, right = np.where(missing >= 0, x, left), np.where(missing <= 0, x, right)
         density = (M / kappa).imag / np.pi
@@ -78,7 +97,7 @@ def placed(
         new = np.where((new > left) & (new < right), new, np.sqrt(left * right))
         if np.all(np.abs(missing) <= _SETTLED * np.maximum(counts, 1)):
             break
-        x = new
+        x, kappa = new, _moved(h, weights, M, x, kappa, new)
     return x, kappa, w
 
 

@@ -129,7 +129,7 @@ def _trained(setting: Setting, sketch: int, repetitions: list[int], seed: int) -
 
 
 def _split(B: Array, left: Array, test: Problem) -> Row:
-    """B_L - B*' = left + noise, left the error of the mean: half the squared norms in G' and their product."""
+    """B_L - B*' = left + noise, left that of the mean: half the squared norms in G' and their product."""
     noise = B - test.B_star - left
     finite = bool(np.all(np.isfinite(B)))
     terms = {

@@ -11,6 +11,7 @@ from seqlaw.model.setting import Setting
 from seqlaw.rungs.one_pass.law import require_steady
 from seqlaw.rungs.one_pass.nodes import Nodes
 
+_HAIR = 1.005
 DIAGNOSTICS = (
     "additive",
     "multiplicative",
@@ -66,8 +67,9 @@ def stepped(setting: Setting, nodes: Nodes) -> Step:
     schedule, largest = setting.schedule, nodes.largest_step(setting.batch)
     if setting.safeguard:
         most = limit(nodes, setting.batch)
-        clipped = schedule.gamma > most
-        return Step(schedule.scaled(most) if clipped else schedule, largest, clipped)
+        # A step that was tuned on coarser nodes may lie a hair above: cut down, and not worth a word.
+        clipped = schedule.gamma > most * _HAIR
+        return Step(schedule.scaled(most) if schedule.gamma > most else schedule, largest, clipped)
     require_steady(schedule, nodes.norm)
     return Step(schedule, largest, False)
 

@@ -3,37 +3,38 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from seqlaw.model.checks import Array, InputError
+from seqlaw.model.checks import Array, InputError, whole
 from seqlaw.model.setting import Setting
 from seqlaw.model.threads import one_thread
 from seqlaw.rungs.one_pass.equivalent import Learners, mean_terms
 from seqlaw.rungs.one_pass.law import ROUGH, variances
-from seqlaw.rungs.one_pass.nodes import COARSE
 from seqlaw.rungs.one_pass.step import limit, no_law
 
 WASTED = 1.2
 """The excess at the critical batch, in units of the best over batches."""
-_DEEPEST = 2.0**-40  # of the limit: no step is smaller
+_DEEPEST = 40  # halvings of the limit: no step is smaller
 
 
 class Tuned(NamedTuple):
-    """A step and the bias + variance at it."""
+    """A step, the bias + variance at it, and the approximation."""
 
     gamma: float
     excess: float
+    approx: float
 
 
 def with_tokens(setting: Setting, tokens: float, batch: int | None = None) -> Setting:
     """The setting with the steps that so many tokens allow: L = ⌊tokens/(batch·P)⌋."""
     batch = setting.batch if batch is None else batch
     if batch is None:
-        raise InputError("batch", "must be given where steps follow from tokens", None)
-    steps = int(tokens // (batch * setting.P))
+        raise InputError("tokens", "set the steps in one pass only (give a batch)", tokens)
+    steps = int(whole("tokens", tokens) // (batch * setting.P))
     if steps < setting.schedule.least_steps():
         rule = (
             f"must be at least {setting.schedule.least_steps() * batch * setting.P} for this batch and length"
@@ -42,38 +43,59 @@ def with_tokens(setting: Setting, tokens: float, batch: int | None = None) -> Se
     return replace(setting, batch=batch, schedule=setting.schedule.with_steps(steps))
 
 
-def excesses(setting: Setting, gammas: Array, learners: Learners) -> Array:
-    """bias + variance at each peak step, the schedule's shape as it is."""
-    means = mean_terms([setting] * gammas.size, gammas.tolist(), learners)
-    batch = np.full(gammas.size, float(setting.batch or 1))
-    found = variances(learners.nodes(setting), setting.schedule, batch, gammas, ratio=ROUGH)
-    return np.array([one["bias"] for one in means]) + found.v @ learners.tested(setting) / 2
+def excesses(setting: Setting, gammas: Array, learners: Learners) -> tuple[Array, float]:
+    """bias + variance at each peak step, the schedule's shape as it is; and the approximation."""
+    nodes, batch = learners.nodes(setting), np.full(gammas.size, float(setting.batch or 1))
+    found = variances(nodes, setting.schedule, batch, gammas, ratio=ROUGH)
+    if setting.test_length == setting.P:  # a sum over the nodes, which are there
+        psi = np.array([setting.schedule.scaled(gamma).residual(nodes.mu) for gamma in gammas.tolist()])
+        bias, approx = psi**2 @ (nodes.w * nodes.mu * nodes.beta) / 2, learners.approx(setting)
+    else:
+        means = mean_terms([setting] * gammas.size, gammas.tolist(), learners)
+        bias, approx = np.array([one["bias"] for one in means]), means[0]["approx"]
+    return bias + found.v @ learners.tested(setting) / 2, approx
 
 
 @one_thread()
-def best_step(setting: Setting, learners: Learners | None = None) -> Tuned:
-    """The peak step with the least bias + variance under the safeguard, within a few percent."""
+def best_step(setting: Setting, learners: Learners | None = None, *, near: float = math.inf) -> Tuned:
+    """The peak step with the least bias + variance under the safeguard, within a few percent.
+
+    A guess that lies `near` saves looking elsewhere.
+    """
     if setting.batch is None:
         raise InputError("gamma", "can be best only in one pass (give a batch)", "best")
     if (refusal := no_law(setting)) is not None:
         raise refusal
-    learners = Learners(setting, COARSE) if learners is None else learners
+    learners = Learners(setting, quick=True) if learners is None else learners
     most = limit(learners.nodes(setting), setting.batch)
-    tried = most * 2.0 ** -np.arange(9.0)
-    found = excesses(setting, tried, learners)
-    while np.argmin(found) == tried.size - 1 and tried[-1] > most * _DEEPEST:
-        further = tried[-1] * 2.0 ** -np.arange(1.0, 9.0)
-        tried, found = np.append(tried, further), np.append(found, excesses(setting, further, learners))
-    k = int(np.argmin(found))
-    between = np.geomspace(tried[max(k - 1, 0)], tried[min(k + 1, tried.size - 1)], 10)[1:-1]
-    tried, found = np.append(tried, between), np.append(found, excesses(setting, between, learners))
-    k = int(np.argmin(found))
-    return Tuned(float(tried[k]), float(found[k]))
+    start, width = (0, 8) if near == math.inf else (max(0, round(math.log2(most / near)) - 3), 8)
+    tried, found, approx = np.zeros(0), np.zeros(0), 0.0
+    wanted = np.arange(start, start + width)  # most·2^-k
+    while wanted.size:
+        more, approx = excesses(setting, most * 2.0**-wanted, learners)
+        tried, found = np.append(tried, wanted), np.append(found, more)
+        order = np.argsort(tried)
+        tried, found = tried[order], found[order]
+        best = float(tried[np.argmin(found)])
+        above = np.arange(max(0, best - 4), best) if best == tried[0] else np.zeros(0)
+        below = np.arange(best + 1, best + 5) if best == tried[-1] and best < _DEEPEST else np.zeros(0)
+        wanted = np.append(above, below)
+    between = most * 2.0 ** -np.linspace(max(best - 1, 0), best + 1, 9)
+    fine, approx = excesses(setting, between, learners)
+    k = int(np.argmin(fine))
+    return Tuned(float(between[k]), float(fine[k]), approx)
 
 
-def tuned(setting: Setting) -> Setting:
-    """The setting at its best step."""
-    return replace(setting, schedule=setting.schedule.scaled(best_step(setting).gamma))
+def tuned(settings: Sequence[Setting]) -> list[Setting]:
+    """Each setting at its best step; those of one teacher and d share what is solved."""
+    known: dict[Any, Learners] = {}
+    found = []
+    for one in settings:
+        key = (one.teacher, one.d)
+        if key not in known:
+            known[key] = Learners(one, quick=True)
+        found.append(replace(one, schedule=one.schedule.scaled(best_step(one, known[key]).gamma)))
+    return found
 
 
 @one_thread()
@@ -82,12 +104,14 @@ def critical_tokens(setting: Setting, learners: Learners | None = None) -> float
 
     The step is tuned for each batch. Infinite where every batch that leaves the schedule its steps is good.
     """
-    learners = Learners(setting, COARSE) if learners is None else learners
-    total, known = setting.tokens, dict[int, float]()
+    learners = Learners(setting, quick=True) if learners is None else learners
+    total, known, near = setting.tokens, dict[int, float](), math.inf
 
     def excess(batch: int) -> float:
+        nonlocal near
         if batch not in known:
-            known[batch] = best_step(with_tokens(setting, total, batch), learners).excess
+            found = best_step(with_tokens(setting, total, batch), learners, near=near)
+            known[batch], near = found.excess, found.gamma
         return known[batch]
 
     most = total // (setting.P * setting.schedule.least_steps())
@@ -105,4 +129,4 @@ def critical_tokens(setting: Setting, learners: Learners | None = None) -> float
         return float(low * setting.P)
     # Between two batches as a power law.
     share = math.log(WASTED * best / excess(low)) / math.log(excess(high) / excess(low))
-    return setting.P * low * (high / low) ** min(max(share, 0.0), 1.0)
+    return float(setting.P * low * (high / low) ** min(max(share, 0.0), 1.0))
