@@ -78,6 +78,10 @@ class Schedule(ABC):
         """The paper's effective horizon R: γL, unless the schedule says otherwise."""
         return self.gamma * self.L
 
+    def is_smooth(self, steps: float) -> bool:
+        """Whether ψ is near an exponential off the real axis, as after so many full plain steps."""
+        return self.total >= steps * self.gamma
+
     @abstractmethod
     def log_psi(self, s: NDArray[Any]) -> NDArray[Any]:
         """log ψ(s) for arguments that have been checked."""
@@ -116,7 +120,7 @@ class Schedule(ABC):
         return replace(self, gamma=gamma)  # type: ignore[type-var]  # every subclass is a dataclass
 
     def log_residual(self, s: ArrayLike) -> NDArray[Any]:
-        """log ψ(s), real or complex like s (the sum of principal logarithms)."""
+        """log ψ(s), real or complex like s (the sum of principal logarithms); with momentum complex."""
         s = np.asarray(s)
         s = s.astype(np.complex128 if np.iscomplexobj(s) else np.float64)
         if not np.all(np.isfinite(s)):
