@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from seqlaw import PRESETS, WSD, BlockDecay, Constant, Cosine, Explicit, InputError, Momentum
-from seqlaw.model import Moments, Spectrum, descend, gaussian_sketch, sketched_problem
+from seqlaw import PRESETS, WSD, BlockDecay, Constant, Cosine, Explicit, InputError
+from seqlaw.model import Moments, Momentum, Spectrum, descend, gaussian_sketch, sketched_problem
 from seqlaw.rungs.exact import population_bias
 
 SCHEDULES = [

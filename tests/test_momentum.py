@@ -8,9 +8,10 @@ import mpmath
 import numpy as np
 import pytest
 
-from seqlaw import Budget, Constant, InputError, Momentum, Setting, load, plan, risk, sweep
+from seqlaw import PRESETS, Budget, Constant, InputError, Setting, load, plan, risk, sweep
 from seqlaw.cli import main
 from seqlaw.files import make_schedule
+from seqlaw.model import Momentum
 from seqlaw.rungs.equivalent import equivalent_risks
 from seqlaw.rungs.exact import exact_risks, exact_rows, population_rows
 from seqlaw.rungs.resolvent import contour, is_long
@@ -278,3 +279,16 @@ def test_the_command_line(capsys):
         assert (code, out) == (2, "")
         assert err.startswith(f"seqlaw: {line}")
         assert err.count("\n") == 1
+
+
+def test_the_explorer_copies_momentum(capsys):
+    pytest.importorskip("fastapi")
+    from seqlaw.web.copying import copy_curve
+    from seqlaw.web.schema import CurveBody, ScheduleBody
+
+    schedule = ScheduleBody(kind="constant", L=1200, beta=0.9, nesterov=True)
+    sizes = {"M": 16, "N": 64, "P": 8, "d": 64, "points": 2, "stop": 4}
+    copied = copy_curve(CurveBody(teacher=PRESETS["regime1"], schedule=schedule, **sizes))
+    assert "--schedule constant --gamma 0.1 -L 1200 --momentum 0.9 --nesterov" in copied["command"]
+    exec(copied["python"], {})
+    assert len(capsys.readouterr().out.splitlines()) == 2

@@ -8,8 +8,8 @@ import math
 import numpy as np
 import pytest
 
-from seqlaw import PRESETS, WSD, BlockDecay, Constant, Cosine, Explicit, InputError, Momentum, Setting
-from seqlaw.model import Moments, descend, gaussian_sketch, sketched_problem
+from seqlaw import PRESETS, WSD, BlockDecay, Constant, Cosine, Explicit, InputError, Setting
+from seqlaw.model import Moments, Momentum, descend, gaussian_sketch, sketched_problem
 from seqlaw.rungs.equivalent import equivalent_risks
 from seqlaw.rungs.exact import exact_rows
 from seqlaw.rungs.moments import sample_moments

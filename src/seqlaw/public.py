@@ -14,7 +14,6 @@ from seqlaw.files import load_teacher, load_uncertain
 from seqlaw.fit import PowerFit, fit_power_law
 from seqlaw.lab.errors import EngineError, LabError, StoreError
 from seqlaw.model.checks import InputError, MissingLibrary
-from seqlaw.model.momentum import Momentum
 from seqlaw.model.schedule import WSD, BlockDecay, Constant, Cosine, Explicit, Schedule
 from seqlaw.model.setting import Setting
 from seqlaw.model.sketch import SingularProblem
@@ -44,7 +43,6 @@ __all__ = [
     "Measurement",
     "MissingLibrary",
     "Modes",
-    "Momentum",
     "Plan",
     "PowerFit",
     "Rates",

@@ -74,11 +74,12 @@ def _setting_lines(setting: Setting) -> list[str]:
 
 def _script(imports: list[str], lines: list[str]) -> str:
     head = ["import math\n"] if any("math.inf" in line for line in lines) else []
-    return "\n".join([*head, *imports, "", *lines]) + "\n"
+    momentum = ["from seqlaw.model import Momentum"] if any("Momentum(" in line for line in lines) else []
+    return "\n".join([*head, *imports, *momentum, "", *lines]) + "\n"
 
 
 def _names(setting: Setting) -> str:
-    return ", ".join(sorted({type(setting.schedule).__name__, "Setting", "Teacher"}))
+    return ", ".join(sorted({type(setting.schedule).__name__, "Setting", "Teacher"} - {"Momentum"}))
 
 
 def copy_spectrum(setting: Setting, *, points: int, last: int, orders: bool) -> dict[str, str]:
