@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from seqlaw import PRESETS, WSD, BlockDecay, Constant, Cosine, Explicit, InputError
-from seqlaw.model import Moments, Spectrum, descend, gaussian_sketch, sketched_problem
+from seqlaw.model import Moments, Momentum, Spectrum, descend, gaussian_sketch, sketched_problem
 from seqlaw.rungs.exact import population_bias
 
 SCHEDULES = [
@@ -11,6 +11,8 @@ SCHEDULES = [
     Constant(gamma=0.1, L=300),
     Cosine(gamma=0.1, L=300),
     Explicit(sizes=0.1 * np.random.default_rng(0).random(200)),
+    Momentum(gamma=0.1, L=300, beta=0.9),
+    Momentum(gamma=0.1, L=300, beta=0.97, nesterov=True),
 ]
 
 

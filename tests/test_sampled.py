@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from seqlaw import PRESETS, WSD, BlockDecay, Constant, Cosine, Explicit, InputError, Setting
-from seqlaw.model import Moments, descend, gaussian_sketch, sketched_problem
+from seqlaw.model import Moments, Momentum, descend, gaussian_sketch, sketched_problem
 from seqlaw.rungs.equivalent import equivalent_risks
 from seqlaw.rungs.exact import exact_rows
 from seqlaw.rungs.moments import sample_moments
@@ -28,6 +28,8 @@ SCHEDULES = [
     Constant(gamma=0.3, L=400),
     Cosine(gamma=0.3, L=400),
     Explicit(sizes=0.3 * np.linspace(1, 0, 400) ** 2),
+    Momentum(gamma=0.3, L=400, beta=0.9),
+    Momentum(gamma=0.3, L=400, beta=0.97, nesterov=True),
 ]
 
 

@@ -15,7 +15,8 @@ import numpy as np
 from seqlaw.model.checks import InputError, library
 from seqlaw.model.filters import speaking_of
 from seqlaw.model.flags import Flag, flag
-from seqlaw.model.schedule import Schedule, build_schedule, kind_name, schedule_kind
+from seqlaw.model.momentum import Momentum
+from seqlaw.model.schedule import Constant, Schedule, build_schedule, kind_name, schedule_kind
 from seqlaw.model.teacher import PRESETS, Modes, Teacher
 from seqlaw.model.uncertain import Uncertain, middles
 
@@ -43,6 +44,14 @@ def explain(problem: Mapping[str, Any], *, where: str = "") -> InputError:
     return InputError(field, problem["msg"][0].lower() + problem["msg"][1:], problem["input"])
 
 
+_ONLY = {
+    "warmup": "goes with the wsd schedule only",
+    "decay": "goes with the wsd schedule only",
+    "beta": "goes with the constant schedule only",
+    "nesterov": "goes with momentum only",
+}
+
+
 def make_schedule(
     kind: str,
     *,
@@ -56,20 +65,22 @@ def make_schedule(
 
     Fields that are None keep their defaults; errors name `where`.
     """
+    given = {name: value for name, value in (shape or {}).items() if value is not None}
+    if kind == Constant.name and "beta" in given:
+        kind = Momentum.name
     make: Any = schedule_kind(kind, field=f"{where}.kind")
     if (L is None) == (R is None):
         raise InputError(f"{where}.L", "or R must be given, and not both", {"L": L, "R": R})
-    given = {name: value for name, value in (shape or {}).items() if value is not None}
     known = [f.name for f in dataclasses.fields(make)]
     for name, value in given.items():
         if name not in known:
-            only_wsd = name in ("warmup", "decay")
-            rule = "goes with the wsd schedule only" if only_wsd else f"is no field of {kind}"
-            raise InputError(f"{where}.{name}", rule, value)
+            raise InputError(f"{where}.{name}", _ONLY.get(name, f"is no field of {kind}"), value)
     if R is None:
         return build_schedule(make, f"{where}.kind", gamma=gamma, L=L, **given)
     with speaking_of(R):
-        return build_schedule(make, f"{where}.kind", gamma=gamma, L=make.steps_reaching(R, gamma), **given)
+        # Steps that are enough, then as few as the further fields allow.
+        enough = make.steps_reaching(R, gamma)
+        return build_schedule(make, f"{where}.kind", gamma=gamma, L=enough, **given).with_horizon(R)
 
 
 def load_toml(path: str | Path, *, field: str = "file") -> dict[str, Any]:

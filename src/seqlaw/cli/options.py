@@ -28,6 +28,7 @@ OPTIONS = {
     "L": "-L/--steps",
     "R": "-R/--horizon",
     "kind": "--schedule",
+    "beta": "--momentum",
     "file": "FILE",
     "X": "FILE",
     "safeguard": "--no-safeguard",
@@ -183,9 +184,11 @@ class KindOptions:
     def build_kind(self, L: float | None = 10**6, R: float | None = None) -> Schedule:
         """The schedule with L steps or horizon R; a plan chooses its own L, and who tunes γ its step."""
         gamma = GAMMA if self.tune else real("gamma", self.gamma)
-        return make_schedule(
-            self.schedule, gamma=gamma, L=L, R=R, shape={"warmup": self.warmup, "decay": self.decay}
-        )
+        return make_schedule(self.schedule, gamma=gamma, L=L, R=R, shape=self.shape())
+
+    def shape(self) -> dict[str, float | None]:
+        """The fields beside the peak step and the steps."""
+        return {"warmup": self.warmup, "decay": self.decay}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,6 +201,12 @@ class ScheduleOptions(KindOptions):
     horizon: Annotated[float | None, typer.Option("--horizon", "-R", help="Horizon R, instead of steps.")] = (
         None
     )
+
+    momentum: Annotated[float | None, typer.Option(help="constant: momentum such as 0.9, heavy ball.")] = None
+    nesterov: Annotated[bool, typer.Option("--nesterov", help="Nesterov's momentum instead.")] = False
+
+    def shape(self) -> dict[str, float | None]:
+        return super().shape() | {"beta": self.momentum, "nesterov": self.nesterov or None}
 
     def build_schedule(self) -> Schedule:
         if self.horizon is None:

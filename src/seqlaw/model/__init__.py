@@ -1,8 +1,9 @@
-"""The setting and what is computed from it exactly; the names that builders of rungs need."""
+"""The setting and what is computed from it exactly; the names that builders of rungs need, and momentum."""
 
 from seqlaw.model.assumptions import setting_flags, teacher_flags
 from seqlaw.model.descent import Moments, Spectrum, descend
 from seqlaw.model.flags import Flag, flag
+from seqlaw.model.momentum import Momentum
 from seqlaw.model.randomness import generator
 from seqlaw.model.schedule import ramp_power_sums, sum_logs
 from seqlaw.model.sketch import Problem, gaussian_sketch, sketched_problem
@@ -10,6 +11,7 @@ from seqlaw.model.sketch import Problem, gaussian_sketch, sketched_problem
 __all__ = [
     "Flag",
     "Moments",
+    "Momentum",
     "Problem",
     "Spectrum",
     "descend",

@@ -1,7 +1,7 @@
 """Safeguarded full-batch gradient descent, twice: the recursion and its closed spectral form.
 
-B_t = B_{t-1} - γ̄_t (B_{t-1} Ĝ - Ĉ), B_0 = 0. Both take the moments of a data set or, with G and C
-in their place, of the population.
+B_t = B_{t-1} - γ̄_t (B_{t-1} Ĝ - Ĉ), B_0 = 0, or with momentum from rest (`model.momentum`). Both take the
+moments of a data set or, with G and C in their place, of the population.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from scipy.linalg import eigh
 
 from seqlaw.model.checks import Array, InputError, matrix, whole
+from seqlaw.model.momentum import Momentum
 from seqlaw.model.schedule import Schedule, as_schedule
 
 
@@ -68,13 +69,15 @@ def descend(
     wanted = {whole("checkpoints", t, least=0, most=schedule.L) for t in checkpoints}
     if safeguard:
         schedule = schedule.safeguarded(operator_norm(G))
-    B = np.zeros_like(C)
+    beta, nesterov = (schedule.beta, schedule.nesterov) if isinstance(schedule, Momentum) else (0.0, False)
+    before = B = np.zeros_like(C)
     recorded = {0: B.copy()} if 0 in wanted else {}
     block = 2**16  # step sizes at a time: L may be long
     for start in range(1, schedule.L + 1, block):
         stop = min(start + block, schedule.L + 1)
         for t, step in enumerate(schedule.at(np.arange(start, stop)).tolist(), start):
-            B = B - step * (B @ G - C)
+            ahead = B + beta * (B - before) if beta else B
+            before, B = B, ahead - step * ((ahead if nesterov else B) @ G - C)
             if t in wanted:
                 recorded[t] = B.copy()
             if callback is not None:
@@ -103,9 +106,9 @@ class Spectrum:
         return schedule.safeguarded(float(self.mu[-1]))
 
     def residual(self, B: Array, schedule: Schedule) -> Array:
-        """B Π_t (I - γ_t G) = B U ψ(μ) Uᵀ."""
+        """B ψ(G) = B U ψ(μ) Uᵀ; without momentum B Π_t (I - γ_t G)."""
         return np.asarray(((B @ self.U) * schedule.residual(self.mu)) @ self.U.T)
 
     def response(self, E: Array, schedule: Schedule) -> Array:
-        """Σ_t γ_t E Π_{q>t} (I - γ_q G) = E U g(μ) Uᵀ; with E = C this is the iterate B_L."""
+        """E g(G) = E U g(μ) Uᵀ; with E = C this is the iterate B_L."""
         return np.asarray(((E @ self.U) * schedule.response(self.mu)) @ self.U.T)

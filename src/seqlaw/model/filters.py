@@ -62,6 +62,8 @@ class Schedule(ABC):
     gamma: float
     L: int
     name: ClassVar[str]
+    memory: ClassVar[bool] = False
+    """Whether a step looks at the one before: momentum, for the full batch only."""
 
     def __init_subclass__(cls, **named: Any) -> None:
         super().__init_subclass__(**named)
@@ -102,6 +104,10 @@ class Schedule(ABC):
     def corners(self) -> list[int]:
         """The last steps of its phases, in each of which γ_t does not turn."""
         return [self.L]
+
+    def is_smooth(self, steps: float) -> bool:
+        """Whether ψ is near an exponential off the real axis, as after so many full plain steps."""
+        return self.total >= steps * self.gamma
 
     @abstractmethod
     def log_psi(self, s: NDArray[Any]) -> NDArray[Any]:
@@ -145,7 +151,7 @@ class Schedule(ABC):
         return replace(self, gamma=gamma)  # type: ignore[type-var]  # every subclass is a dataclass
 
     def log_residual(self, s: ArrayLike) -> NDArray[Any]:
-        """log ψ(s), real or complex like s (the sum of principal logarithms)."""
+        """log ψ(s), real or complex like s (the sum of principal logarithms); with momentum complex."""
         s = np.asarray(s)
         s = s.astype(np.complex128 if np.iscomplexobj(s) else np.float64)
         if not np.all(np.isfinite(s)):

@@ -29,7 +29,7 @@ class Pieces(NamedTuple):
     sizes: Array
 
 
-def is_smooth(schedule: Schedule) -> bool:
+def is_cut(schedule: Schedule) -> bool:
     """Whether its pieces are an approximation, whose error falls with the ratio."""
     return schedule.runs() is None
 

@@ -324,6 +324,9 @@ class Explicit(Schedule):
 SCHEDULES: dict[str, type[Schedule]] = {kind.name: kind for kind in (WSD, BlockDecay, Constant, Cosine)}
 """The schedules that a name, a step count or horizon and a peak step size define."""
 
+FURTHER: dict[str, type[Schedule]] = {}
+"""Those with a name that need more: momentum (`model/momentum.py`)."""
+
 GAMMA, STEPS = 0.1, 30_000
 """γ and L of a schedule that is given by its name alone, in Python and on the command line."""
 
@@ -339,8 +342,8 @@ def as_schedule(field: str, value: object) -> Schedule:
 
 def schedule_kind(name: str, *, field: str = "schedule") -> type[Schedule]:
     """The schedule of a name, or the user's own of an import path (`mymodule:Linear`)."""
-    if name in SCHEDULES:
-        return SCHEDULES[name]
+    if (named := (SCHEDULES | FURTHER).get(name)) is not None:
+        return named
     if not IMPORT_PATH.fullmatch(name):
         known = ", ".join(SCHEDULES)
         raise InputError(field, f"must be one of {known} or an import path like mymodule:Name", name)
@@ -364,5 +367,6 @@ def build_schedule(kind: type[Schedule], field: str, **numbers: Any) -> Schedule
 
 def kind_name(schedule: Schedule) -> str:
     """What `schedule_kind` knows the schedule's class by."""
-    known = SCHEDULES.get(schedule.name) is type(schedule) or isinstance(schedule, Explicit)
+    named = (SCHEDULES | FURTHER).get(schedule.name)
+    known = named is type(schedule) or isinstance(schedule, Explicit)
     return schedule.name if known else path_of(type(schedule))

@@ -68,6 +68,9 @@ class Setting:
         schedule = as_schedule("Setting.schedule", schedule)
         if batch is not None:
             batch = whole("batch", batch, most=LARGEST)
+            if schedule.memory:
+                rule = "must be left out with a batch: there it is plain descent with gamma/(1 - momentum)"
+                raise InputError("momentum", rule, getattr(schedule, "beta", None))
             if N is not None and not isinstance(N, _Derived):
                 raise InputError("N", "must be left out with a batch: it is batch · L", N)
             epochs = whole("epochs", epochs, most=schedule.L)

@@ -9,6 +9,7 @@ from functools import cached_property
 from seqlaw.model.assumptions import teacher_flags
 from seqlaw.model.checks import InputError
 from seqlaw.model.flags import Flag
+from seqlaw.model.momentum import Momentum
 from seqlaw.model.schedule import Explicit, Schedule, as_schedule
 from seqlaw.model.teacher import Modes, Teacher, as_teacher
 from seqlaw.planning.budget import PAPER_COST, Budget, Search
@@ -88,6 +89,9 @@ def plan(
         raise InputError("budget", "must be a Budget(compute=…, tokens=…)", budget)
     if isinstance(schedule, Explicit):
         raise InputError("schedule", "must have a free number of steps", "explicit")
+    if isinstance(schedule, Momentum):
+        rule = "is not planned with; at a fixed beta it is plain descent with gamma/(1 - beta)"
+        raise InputError("beta", rule, schedule.beta)
     K = schedule.gamma * budget.compute
     tau = math.log(budget.tokens) / math.log(K) if K > 1 else math.inf
     law: Corollary | None = None

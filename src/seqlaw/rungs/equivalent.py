@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from seqlaw.model.assumptions import setting_flags
+from seqlaw.model.checks import InputError
 from seqlaw.model.flags import flag
 from seqlaw.model.setting import Setting
 from seqlaw.model.threads import one_thread
@@ -31,6 +32,7 @@ from seqlaw.rungs.finite_sample.law import (
 )
 from seqlaw.rungs.finite_sample.norm import rises
 from seqlaw.rungs.frozen import Frozen, frozen_rows
+from seqlaw.rungs.resolvent import reaches
 from seqlaw.rungs.rung import BLOCK, Cost, Draws, Progress, Rung
 from seqlaw.rungs.spectral_sum import sum_rule
 from seqlaw.rungs.terms import Risk, frozen_error, frozen_filter_flags
@@ -55,6 +57,9 @@ def equivalent_risks(
     `quick` takes coarser sums, good to 2e-4 of the reducible risk. `frozen` leaves the filter frozen at G,
     the paper's leading order; so does `ample` where there are more effective tokens a learned dimension.
     """
+    for setting in settings:
+        if (refusal := _refusal(setting)) is not None:
+            raise refusal
     answers: list[Risk | None] = [None] * len(settings)
     groups: dict[Any, list[int]] = {}
     for index, setting in enumerate(settings):
@@ -89,6 +94,18 @@ class Equivalent(Rung):
         first, more = (0.05, 0.03) if settings[0].d == math.inf else (0.02, 0.01)
         return Cost(seconds=first + more * (len(settings) - 1), memory=BLOCK)
 
+    def refuses(self, setting: Setting) -> InputError | None:
+        return super().refuses(setting) or _refusal(setting)
+
+
+def _refusal(setting: Setting) -> InputError | None:
+    """Momentum too near 1 for these steps: no contour of not too many nodes is known."""
+    if reaches(setting.schedule):
+        return None
+    beta, L = getattr(setting.schedule, "beta", None), setting.schedule.L
+    rule = f"must be at most 1 - 100/L, L = {L}, on the equivalent rung (the exact rung takes any)"
+    return InputError("beta", rule, beta)
+
 
 class Shift(NamedTuple):
     """What a finite number of data changes at a setting."""
@@ -101,8 +118,12 @@ class Shift(NamedTuple):
 
 def expected_shifts(settings: Sequence[Setting]) -> list[Shift | None]:
     """What the data change over sketches in settings of one teacher; None where the law does not reach."""
-    found = frozen_rows(settings, *(sum_rule(settings[0], level) for level in ("fine", "coarse")))
-    return _shifts(settings, found)
+    near = [one for one in settings if reaches(one.schedule)]
+    if not near:
+        return [None] * len(settings)
+    found = frozen_rows(near, *(sum_rule(near[0], level) for level in ("fine", "coarse")))
+    shifts = iter(_shifts(near, found))
+    return [next(shifts) if reaches(one.schedule) else None for one in settings]
 
 
 def _shifts(

@@ -132,7 +132,7 @@ def frozen_given(
 
 def learned_dimensions(problem: Problem, schedule: Schedule) -> float:
     """Σ_j (1 - ψ(μ_j)): the directions, out of M, that the schedule has learned."""
-    return float(-np.expm1(schedule.log_residual(problem.eigenvalues)).sum())
+    return float((problem.eigenvalues * schedule.response(problem.eigenvalues)).sum())
 
 
 def _solved(

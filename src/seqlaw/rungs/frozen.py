@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlaw.model.checks import Array
+from seqlaw.model.momentum import Momentum
 from seqlaw.model.schedule import Schedule
 from seqlaw.model.setting import Setting
 from seqlaw.rungs import rays
@@ -28,6 +29,8 @@ from seqlaw.rungs.spectral_sum import Rule
 
 FLOOR, RAY_FLOOR = 1e-12, 1e-10
 """A bias below this share of F(0) is not resolved and is reported as 0; on a contour, on a ray."""
+MOVED_FLOOR = 1e-7
+"""With momentum at another test length, which takes ψ where the own length takes ψ²: 3e-8 at L(1-β) = 100."""
 _MANY = 8
 """Schedules of one spectrum from which a ray, five times the nodes of a contour, is cheaper."""
 _CHUNK = 2**18  # points × nodes at a time
@@ -89,7 +92,8 @@ def _evaluate(settings: Sequence[Setting], fine: Rule, coarse: Rule, safe: _Safe
             )
             for place, k in enumerate(part):
                 row = {name: float(column[place]) for name, column in columns.items()}
-                answers[k] = Frozen(schedule=schedules[k], row=row)
+                moved = isinstance(schedules[k], Momentum) and settings[k].test_length != settings[k].P
+                answers[k] = Frozen(schedule=schedules[k], row=row, floor=MOVED_FLOOR if moved else FLOOR)
     return [answers[k] for k in range(len(settings))]
 
 
@@ -98,9 +102,12 @@ def _along_rays(
 ) -> list[int]:
     """Answer what shares a spectrum with many others by one solve (`rays`); the rest is returned."""
     shared: dict[Any, list[int]] = {}
-    for k, one in enumerate(settings):
-        shared.setdefault((one.M, one.P, one.eval_length), []).append(k)
     rest = []
+    for k, one in enumerate(settings):
+        if isinstance(one.schedule, Momentum):  # whose ψ grows again along a ray
+            rest.append(k)
+            continue
+        shared.setdefault((one.M, one.P, one.eval_length), []).append(k)
     for (M, P, eval_length), group in shared.items():
         if len({settings[k].schedule for k in group}) < _MANY:
             rest += group

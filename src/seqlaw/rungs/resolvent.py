@@ -19,6 +19,8 @@ from seqlaw.model.schedule import Schedule
 
 HYPERBOLA_STEPS = 200
 """Σγ/γ below which ψ is not near enough to an exponential for the hyperbola (at 100: 6e-12 of F(0))."""
+MOST_STEPS = 1e5
+"""Σγ/γ that an ellipse takes, with some 2000 nodes; only momentum asks for more of one (`reaches`)."""
 _HALF = 16  # nodes on half a hyperbola: 1e-13 of F(0)
 
 
@@ -154,4 +156,9 @@ def contour(
 
 def is_long(schedule: Schedule, steps: float | None = None) -> bool:
     """Whether ψ is near enough to an exponential off the real axis for the hyperbola."""
-    return schedule.total >= (HYPERBOLA_STEPS if steps is None else steps) * schedule.gamma
+    return schedule.is_smooth(HYPERBOLA_STEPS if steps is None else steps)
+
+
+def reaches(schedule: Schedule) -> bool:
+    """Whether a contour of not too many nodes is fit for the schedule."""
+    return is_long(schedule) or schedule.total <= MOST_STEPS * schedule.gamma

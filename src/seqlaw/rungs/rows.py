@@ -9,6 +9,7 @@ import numpy as np
 
 from seqlaw.model.checks import whole
 from seqlaw.model.flags import Flag, flag
+from seqlaw.model.momentum import Momentum
 from seqlaw.model.schedule import kind_name
 from seqlaw.model.setting import Setting
 from seqlaw.rungs.terms import TERMS, Risk
@@ -29,6 +30,7 @@ def columns(setting: Setting) -> Row:
         "gamma": schedule.gamma,
         "L": schedule.L,
         "R": schedule.horizon,
+        **({"beta": schedule.beta, "nesterov": schedule.nesterov} if isinstance(schedule, Momentum) else {}),
         "eval_length": setting.test_length,
         "batch": setting.batch,
         "epochs": setting.epochs,

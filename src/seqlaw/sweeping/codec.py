@@ -47,7 +47,7 @@ def schedule_columns(schedule: Schedule) -> Task:
 
 def column(field: str) -> str:
     """The name of a schedule's field in a task: one of the user's must not be taken for a teacher's."""
-    return field if field in ("gamma", "L", "warmup", "decay") else f"schedule_{field}"
+    return field if field in ("gamma", "L", "warmup", "decay", "beta", "nesterov") else f"schedule_{field}"
 
 
 def draws_of(task: Task) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from seqlaw.rungs.rung import finite_only
 from seqlaw.sweeping.codec import LATER, schedule_columns
 
 _STRICT = {"extra": "forbid"}  # to pydantic, which reads the dataclasses: an unknown field is an error
+_NUMBERS = ("L", "R", "gamma", "warmup", "decay", "beta")
 OWN = "own"
 """The test length that follows the training length, as in the paper."""
 
@@ -44,7 +45,8 @@ class Sizes:
 
 @dataclass(frozen=True, kw_only=True)
 class Schedules:
-    """A kind of schedule: steps L or horizon R, peak γ and (wsd) its fractions, each a list or a range.
+    """A kind of schedule: steps L or horizon R, peak γ and its fractions (wsd) or momentum β (constant), each
+    a list or a range.
 
     `kind` may be the import path of a schedule of your own, and `shape` has its further fields.
     """
@@ -55,21 +57,23 @@ class Schedules:
     gamma: Any = 0.1
     warmup: Any = None
     decay: Any = None
+    beta: Any = None
+    nesterov: bool = False
     shape: dict[str, Any] = field(default_factory=dict)
     __pydantic_config__ = _STRICT
 
     def __post_init__(self) -> None:
         if (self.L is None) == (self.R is None):
             raise InputError("schedules", "must have L or R, and not both", {"L": self.L, "R": self.R})
-        for name in ("L", "R", "gamma", "warmup", "decay"):
+        for name in _NUMBERS:
             if (given := getattr(self, name)) is not None:
                 values = axis(f"schedules.{name}", given, whole=name == "L")
-                check = whole if name == "L" else positive
+                check = {"L": whole, "beta": real}.get(name, positive)
                 object.__setattr__(self, name, [check(f"schedules.{name}", value) for value in values])
 
     def axes(self) -> dict[str, list[Any]]:
         """What was given, by name."""
-        named = {name: getattr(self, name) for name in ("L", "R", "gamma", "warmup", "decay")}
+        named = {name: getattr(self, name) for name in _NUMBERS}
         given = {name: values for name, values in named.items() if values is not None}
         shape = {name: axis(f"schedules.shape.{name}", value) for name, value in self.shape.items()}
         for name, values in shape.items():
@@ -80,7 +84,8 @@ class Schedules:
     def build(self, **point: float) -> Schedule:
         """One schedule of the grid."""
         shape = {name.removeprefix("shape."): point.pop(name) for name in list(point) if "." in name}
-        shape |= {name: point.pop(name) for name in ("warmup", "decay") if name in point}
+        shape |= {name: point.pop(name) for name in ("warmup", "decay", "beta") if name in point}
+        shape |= {"nesterov": True} if self.nesterov else {}
         return make_schedule(self.kind, **point, shape=shape, where="schedules")
 
 

@@ -6,7 +6,8 @@ import math
 import shlex
 from dataclasses import MISSING, fields
 
-from seqlaw.model.schedule import WSD, Schedule
+from seqlaw.model.momentum import Momentum
+from seqlaw.model.schedule import WSD, Constant, Schedule
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import NUMBERS, PRESETS, Teacher
 from seqlaw.web.schema import CurveBody, PlanBody, SampledBody, TradeoffBody
@@ -31,9 +32,12 @@ def _teacher_options(teacher: Teacher) -> list[str]:
 
 
 def _schedule_options(schedule: Schedule, *, steps: bool = True) -> list[str]:
-    options = ["--schedule", schedule.name, "--gamma", _number(schedule.gamma)]
+    momentum = isinstance(schedule, Momentum)
+    options = ["--schedule", Constant.name if momentum else schedule.name, "--gamma", _number(schedule.gamma)]
     if steps:
         options += ["-L", _number(schedule.L)]
+    if isinstance(schedule, Momentum):
+        options += ["--momentum", _number(schedule.beta), *["--nesterov"] * schedule.nesterov]
     if isinstance(schedule, WSD):
         options += ["--warmup", _number(schedule.warmup), "--decay", _number(schedule.decay)]
     return options
@@ -70,11 +74,12 @@ def _setting_lines(setting: Setting) -> list[str]:
 
 def _script(imports: list[str], lines: list[str]) -> str:
     head = ["import math\n"] if any("math.inf" in line for line in lines) else []
-    return "\n".join([*head, *imports, "", *lines]) + "\n"
+    momentum = ["from seqlaw.model import Momentum"] if any("Momentum(" in line for line in lines) else []
+    return "\n".join([*head, *imports, *momentum, "", *lines]) + "\n"
 
 
 def _names(setting: Setting) -> str:
-    return ", ".join(sorted({type(setting.schedule).__name__, "Setting", "Teacher"}))
+    return ", ".join(sorted({type(setting.schedule).__name__, "Setting", "Teacher"} - {"Momentum"}))
 
 
 def copy_spectrum(setting: Setting, *, points: int, last: int, orders: bool) -> dict[str, str]:

@@ -55,6 +55,9 @@ class ScheduleBody:
     R: Annotated[float, Field(le=LARGEST)] | None = None
     warmup: float | None = None
     decay: float | None = None
+    beta: float | None = None
+    """Momentum of the constant schedule."""
+    nesterov: bool = False
     __pydantic_config__ = _STRICT
 
     def __post_init__(self) -> None:
@@ -67,7 +70,12 @@ class ScheduleBody:
             gamma=self.gamma,
             L=L,
             R=self.R,
-            shape={"warmup": self.warmup, "decay": self.decay},
+            shape={
+                "warmup": self.warmup,
+                "decay": self.decay,
+                "beta": self.beta,
+                "nesterov": self.nesterov or None,
+            },
         )
         if schedule.L > LARGEST:
             raise InputError("R", f"must ask for at most {LARGEST:g} steps", self.R)
@@ -232,7 +240,13 @@ RANGES: dict[str, dict[str, dict[str, float]]] = {
         "max_L": _COUNT,
         "min_P": _COUNT,
     },
-    "ScheduleBody": {"gamma": _ABOVE_ZERO, "warmup": _FRACTION, "decay": _FRACTION, "R": _ABOVE_ZERO},
+    "ScheduleBody": {
+        "gamma": _ABOVE_ZERO,
+        "warmup": _FRACTION,
+        "decay": _FRACTION,
+        "beta": {"minimum": 0.0, "exclusiveMaximum": 1.0},
+        "R": _ABOVE_ZERO,
+    },
 }
 """The library's own rules, for readers of the OpenAPI document; a test holds them to what it accepts."""
 

@@ -35,6 +35,8 @@ _AMPLE = 1e3
 """Effective tokens a learned dimension from which the change is 1e-3 of the excess or so."""
 _LARGEST = 0.9
 """γ times the edge of Ĝ that an ellipse takes."""
+_MOST = 1e4
+"""Σγ times that edge, some 270 nodes: with momentum an ellipse may be asked for more."""
 _BATCH = 2**22  # complex numbers at a time
 
 
@@ -114,10 +116,12 @@ def boundary_error(modes: Modes, P: int) -> float:
 
 
 def refuses(modes: Modes, asked: Question) -> str | None:
-    """What keeps the law away: a memory too long for a dense block, or steps too large for an ellipse."""
+    """What keeps the law away: a memory too long for a dense block, or steps no ellipse takes."""
     if asked.P > LONGEST_BLOCK and float(np.abs(modes.a).max()) > SLOWEST:
         return "memory"
-    if not is_long(asked.schedule, _STEPS) and asked.schedule.gamma * asked.edge > _LARGEST:
+    if is_long(asked.schedule, _STEPS):
+        return None
+    if asked.schedule.gamma * asked.edge > _LARGEST or asked.schedule.total * asked.edge > _MOST:
         return "steps"
     return None
 
@@ -207,9 +211,11 @@ def _solve(
     for k in sorted(wanted, key=lambda k: questions[k].tokens / questions[k].M):
         asked = questions[k]
         groups.setdefault((min(asked.P, longest + 1), is_long(asked.schedule, _STEPS)), []).append(k)
-    for (P, _), group in groups.items():
+    for (P, long), group in groups.items():
         place = positions(modes, P, level.tol, LONGEST_BLOCK)
-        step = max(1, _BATCH // (level.half * place.f.shape[1] * place.here.shape[1]))
+        most = max(questions[k].schedule.total * questions[k].edge for k in group)
+        nodes = level.half if long else max(level.half, math.ceil(level.decay * math.sqrt(most / 12)))
+        step = max(1, _BATCH // (nodes * place.f.shape[1] * place.here.shape[1]))
         for first in range(0, len(group), step):
             part = group[first : first + step]
             asked_now = [questions[k] for k in part]
@@ -227,7 +233,7 @@ def _solve(
             share = np.array([asked.share for asked in asked_now])
             dense = share * tokens / np.minimum(near.M, own.weights.sum())
             base = frozen_nodes(near, place, cells, z)
-            nodes = nodes_at(near, place, cells, z, tokens, dense, base)
+            solved = nodes_at(near, place, cells, z, tokens, dense, base)
             for i, k in enumerate(part):
                 weight = weights[i] / 2j * psi[i]
                 yield _Solved(
@@ -238,5 +244,5 @@ def _solve(
                     z=z[i],
                     filters=(weight / z[i], weight),
                     base=base.of(i),
-                    nodes=nodes.of(i),
+                    nodes=solved.of(i),
                 )

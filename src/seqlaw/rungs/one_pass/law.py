@@ -12,7 +12,7 @@ import numpy as np
 
 from seqlaw.model.checks import Array, InputError
 from seqlaw.model.filters import LARGEST_STEP, Schedule
-from seqlaw.model.pieces import Pieces, is_smooth, pieces
+from seqlaw.model.pieces import Pieces, is_cut, pieces
 from seqlaw.rungs.one_pass.nodes import Nodes
 
 FINE, QUICK, ROUGH = 1.21, 2.0, 3.0
@@ -98,7 +98,7 @@ def variances(
     """`spread` of the schedule scaled to each of the peak steps; smooth ones with a Richardson step."""
     scale, norm = gammas / schedule.gamma, float(np.max(gammas)) / schedule.gamma * nodes.norm
     first = spread(nodes, batch, pieces(schedule, ratio, norm), scale)
-    if not is_smooth(schedule):
+    if not is_cut(schedule):
         return first
     second = spread(nodes, batch, pieces(schedule, ratio**0.5, norm), scale)
     return Spread(*((4 * fine - coarse) / 3 for fine, coarse in zip(second, first, strict=True)))
@@ -119,7 +119,7 @@ def mean_filter(schedule: Schedule, mu: Array) -> Array:
 
 def require_steady(schedule: Schedule, norm: float) -> None:
     """A smooth schedule's pieces have no whole number of steps, so no factor may turn negative."""
-    if is_smooth(schedule) and schedule.gamma * norm > LARGEST_STEP:
+    if is_cut(schedule) and schedule.gamma * norm > LARGEST_STEP:
         rule = (
             f"must be at most {LARGEST_STEP / norm:.3g} with {schedule.name} (constant and block go further)"
         )
