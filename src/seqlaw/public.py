@@ -4,6 +4,7 @@ from seqlaw.answers.advice import Advice, advise
 from seqlaw.answers.curve import Curve, curve
 from seqlaw.answers.held_out import HeldOut, held_out
 from seqlaw.answers.measurement import Measurement, measure, save_law, save_teacher
+from seqlaw.answers.one_pass import OnePassPlan, plan_one_pass
 from seqlaw.answers.plan import Plan, plan
 from seqlaw.answers.rates import Rates, rates
 from seqlaw.answers.risk import Risk, risk, risks
@@ -43,6 +44,7 @@ __all__ = [
     "Measurement",
     "MissingLibrary",
     "Modes",
+    "OnePassPlan",
     "Plan",
     "PowerFit",
     "Rates",
@@ -67,6 +69,7 @@ __all__ = [
     "load_uncertain",
     "measure",
     "plan",
+    "plan_one_pass",
     "rates",
     "reproduce",
     "risk",

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from seqlaw.answers.answer import Answer, fields_of
-from seqlaw.answers.blocks import Block, Sentence, Table
+from seqlaw.answers.blocks import Block, Note, Sentence, Table
 from seqlaw.answers.words import Side, describe_teacher, regime_words, sizes_words
 from seqlaw.model.amount import amount
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import NUMBERS
 from seqlaw.rungs import ask, terms
+from seqlaw.rungs.one_pass.tuning import WASTED, critical_tokens
 from seqlaw.rungs.rows import columns, with_sums
 from seqlaw.rungs.rung import Draws, Progress, Rung
 from seqlaw.rungs.terms import SUMS, TERMS
@@ -30,8 +32,12 @@ class Risk(Answer, terms.Risk):
         return {"setting": self.setting, **self.draws.inputs()}
 
     def fields(self) -> Mapping[str, Any]:
+        batch = (
+            {} if self.setting.batch is None else {"batch": self.setting.batch, "tokens": self.setting.tokens}
+        )
         names = ("rung", "regime", *TERMS, *SUMS, "steps", "horizon", "eval_length")
-        return {name: getattr(self, name) for name in (*names, "standard_error", "accuracy", "diagnostics")}
+        fields = {name: getattr(self, name) for name in (*names, "standard_error", "accuracy", "diagnostics")}
+        return batch | fields
 
     def blocks(self, side: Side) -> Iterable[Block]:
         yield Sentence(describe_teacher(self.setting.teacher))
@@ -41,6 +47,12 @@ class Risk(Answer, terms.Risk):
             title=f"{regime_words(self.setting)}, rung {self.rung}: {sizes_words(self.setting)}, "
             f"tested at length {amount(self.eval_length)}",
         )
+        if (critical := self.diagnostics.get("critical_tokens", math.inf)) < math.inf:
+            here = self.setting.P * (self.setting.batch or 0)
+            yield Note(
+                f"{amount(here)} tokens a step; with {amount(self.setting.tokens)} in all, beyond about "
+                f"{two_digits(critical)} a step bias + variance are {DEARER}"
+            )
 
     def uncertainty(self, name: str) -> str:
         """A term's standard error, or its stated accuracy, in a few words."""
@@ -60,6 +72,15 @@ class Risk(Answer, terms.Risk):
     def point(self) -> dict[str, Any]:
         """The sizes and terms, as `--json` has them along a curve."""
         return columns(self.setting) | with_sums({name: getattr(self, name) for name in TERMS})
+
+
+DEARER = f"{100 * (WASTED - 1):.0f} % above their best"
+"""What the critical tokens a step cost."""
+
+
+def two_digits(value: float) -> str:
+    """A rough number for people."""
+    return amount(float(f"{value:.2g}"))
 
 
 def parameters(setting: Setting) -> dict[str, Any]:
@@ -114,4 +135,8 @@ def risk(
 ) -> Risk:
     """The risk of one setting on a rung, as `risks` has it."""
     draws = Draws(sketches=sketches, repetitions=repetitions, seed=seed, workers=workers)
-    return drawn([setting], rung, draws, progress)[0]
+    found = drawn([setting], rung, draws, progress)[0]
+    if setting.batch is None or setting.epochs > 1:
+        return found
+    more = {"critical_tokens": critical_tokens(setting)}
+    return replace(found, diagnostics={**found.diagnostics, **more})

@@ -24,7 +24,20 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_COLUMNS = ("P", "N", "tested", "eval_length", "compute", "approx", "bias", "variance", "cross", "reducible")
+_COLUMNS = (
+    "P",
+    "N",
+    "L",
+    "gamma",
+    "tested",
+    "eval_length",
+    "compute",
+    "approx",
+    "bias",
+    "variance",
+    "cross",
+    "reducible",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +45,8 @@ class Tradeoff(Answer, splits.Tradeoff):
     """The curves, and for each test length the range of P within 1 % of the best."""
 
     setting: Setting
+    tune: bool = False
+    """Whether each row has its best step."""
     command: ClassVar[str] = "tradeoff"
 
     @property
@@ -54,6 +69,8 @@ class Tradeoff(Answer, splits.Tradeoff):
         return {**student, "tokens": self.tokens, "lengths": self.lengths, "tests": self.tests} | {
             "compute": self.compute,
             "cost": self.cost,
+            "batch": setting.batch,
+            "tune": self.tune,
         }
 
     def fields(self) -> Mapping[str, Any]:
@@ -77,7 +94,7 @@ class Tradeoff(Answer, splits.Tradeoff):
             header=("P", "N", *head, "at own length", *(f"at {P}" for P in self.tests)),
             title=f"{regime_words(setting)}: reducible risk "
             f"{'at' if self.compute is None else 'with at most'} {amount(self.tokens)} tokens, "
-            f"M={amount(setting.M)}, d={amount(setting.d or 0)}, {amount(setting.schedule.L)} steps",
+            f"M={amount(setting.M)}, d={amount(setting.d or 0)}, {self._training()}",
         )
         for name, (low, high) in self.best.items():
             where = "its own length" if name == OWN else f"length {amount(int(name))}"
@@ -85,10 +102,21 @@ class Tradeoff(Answer, splits.Tradeoff):
                 f"tested at {where}: best P {amount(low)}{'' if low == high else f' to {amount(high)}'}"
             )
 
+    def _training(self) -> str:
+        """How the students were trained."""
+        if self.setting.batch is None:
+            return f"{amount(self.setting.schedule.L)} steps"
+        return f"one pass, {amount(self.setting.batch)} a step" + ", the best step at each" * self.tune
+
+    def student(self, row: splits.Split) -> Setting:
+        """The setting of a row."""
+        schedule = self.setting.schedule.with_steps(row.L).scaled(row.gamma)
+        sizes: Any = {} if self.setting.batch else {"N": row.N}
+        return replace(self.setting, P=row.P, schedule=schedule, eval_length=row.eval_length, **sizes)
+
     def tidy_rows(self) -> Sequence[Mapping[str, Any]]:
         return [
-            parameters(replace(self.setting, P=row.P, N=row.N, eval_length=row.eval_length))
-            | {name: getattr(row, name) for name in _COLUMNS}
+            parameters(self.student(row)) | {name: getattr(row, name) for name in _COLUMNS}
             for row in self.rows
         ]
 
@@ -143,6 +171,7 @@ class Tradeoff(Answer, splits.Tradeoff):
                 eval_lengths=self.tests,
                 compute=self.compute,
                 cost=self.cost,
+                tune=self.tune,
             )
             for other in others
         ]
@@ -180,14 +209,16 @@ def tradeoff(
     eval_lengths: Sequence[int] = (16, 4096),
     compute: float | None = None,
     cost: str = PAPER_COST,
+    tune: bool = False,
 ) -> Tradeoff:
     """The risk of the setting's student at N·P ≈ tokens for each length, N = ⌊tokens/P⌋.
 
     `setting` gives the teacher, M, d and the schedule; its own N, P and test length do not matter. Each
     student is tested at its own length, as in the paper, and at the common `eval_lengths`. With a ceiling on
-    the compute, counted by the formula `cost`, N is no more than that allows.
+    the compute, counted by the formula `cost`, N is no more than that allows. With a batch it is one
+    pass, the steps follow from the tokens, and `tune` takes the best step for each.
     """
     found = splits.tradeoff(
-        setting, tokens, lengths=lengths, eval_lengths=eval_lengths, compute=compute, cost=cost
+        setting, tokens, lengths=lengths, eval_lengths=eval_lengths, compute=compute, cost=cost, tune=tune
     )
-    return Tradeoff(**fields_of(found, setting=setting))
+    return Tradeoff(**fields_of(found, setting=setting, tune=tune))

@@ -8,10 +8,12 @@ from typing import Annotated
 
 import typer
 
+from seqlaw.answers.one_pass import plan_one_pass
 from seqlaw.answers.plan import plan as make_plan
 from seqlaw.cli.options import Cost, Json, KindOptions, Plot, Seed, TeacherOptions, jobs_or_all, size, takes
 from seqlaw.cli.output import progress_bar, show
 from seqlaw.model.checks import InputError, positive
+from seqlaw.model.schedule import GAMMA
 from seqlaw.model.uncertain import Uncertain
 from seqlaw.planning.budget import PAPER_COST, Budget
 from seqlaw.planning.plan import FLOPS_PER_UNIT
@@ -59,6 +61,9 @@ def plan(
         bool, typer.Option("--confirm/--no-confirm", help="Sample the optimum, in up to minutes.")
     ] = False,
     cost: Cost = PAPER_COST,
+    one_pass: Annotated[
+        bool, typer.Option("--one-pass", help="Fresh mini-batches, once: chooses the batch and the step too.")
+    ] = False,
     rates: Annotated[
         bool, typer.Option("--rates", help="The paper's exponents and the optimal ones too.")
     ] = False,
@@ -91,6 +96,23 @@ def plan(
         min_P=shortest,
         cost=cost,
     )
+    if one_pass:
+        for name, given in (("confirm", confirm), ("rates", rates), ("flops", flops)):
+            if given:
+                raise InputError(name, "cannot be given with --one-pass", given)
+        if options.gamma not in (str(GAMMA), "best"):
+            raise InputError("gamma", "is chosen by --one-pass: leave it out", options.gamma)
+        answer_once = plan_one_pass(
+            options.build_teacher(),
+            budget,
+            schedule=options.build_kind(),
+            d=None if modes is None else size("d", modes, infinite=True),
+            eval_length=None if eval_length is None else int(size("eval_length", eval_length)),
+        )
+        show(answer_once, as_json=json, plot=plot)
+        return
+    if options.tune:
+        raise InputError("gamma", "can be best with --one-pass only", options.gamma)
     teacher = options.build_uncertain()
     schedule = options.build_kind()
     with progress_bar("teachers" if isinstance(teacher, Uncertain) else "data sets") as progress:

@@ -9,6 +9,7 @@ import typer
 
 from seqlaw.answers.tradeoff import tradeoff as split_tokens
 from seqlaw.cli.options import (
+    BatchOptions,
     Cost,
     Json,
     ModeCount,
@@ -30,7 +31,7 @@ from seqlaw.planning.tradeoff import split_lengths
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SplitOptions(ScheduleOptions, TeacherOptions):
+class SplitOptions(BatchOptions, ScheduleOptions, TeacherOptions):
     """A student whose N and P are what the tradeoff varies."""
 
     width: Width = None
@@ -71,14 +72,21 @@ def tradeoff(
 
     Example: seqlaw tradeoff --schedule block -L 30000 --plot longer-or-more.png
     """
-    teacher = options.build_teacher()
+    teacher, one_pass = options.build_teacher(), options.one_pass()
+    if one_pass["batch"] is None and options.tune:
+        raise InputError("gamma", "can be best in one pass only (give --batch)", options.gamma)
+    if one_pass["batch"] is not None and (options.steps or options.horizon):
+        raise InputError(
+            "tokens", "set the steps with --batch: leave out -L/--steps and -R/--horizon", tokens
+        )
     setting = Setting(
         teacher=teacher,
         M=width_or_default(options.width, teacher),
-        N=1,
+        N=1 if one_pass["batch"] is None else None,
         P=2,
         d=modes_or_default(options.modes, teacher),
         schedule=options.build_schedule(),
+        **one_pass,
     )
     budget = whole("tokens", positive("tokens", tokens), least=2)
     common = [int(size("test", text)) for text in test or ("16", "4096")]
@@ -95,5 +103,6 @@ def tradeoff(
         eval_lengths=common,
         compute=None if compute is None else positive("compute", compute),
         cost=cost,
+        tune=options.tune,
     )
     show(answer, as_json=json, plot=plot)

@@ -209,7 +209,17 @@ def _best(search: _Search) -> Run:
 
 
 def _within(runs: Sequence[Run], size: str, best: Run) -> tuple[int, int]:
-    """The ends of the run of values round the best whose risk is within 1 %."""
+    """Where on either side the risk is 1 % above the least: between two values as in a parabola."""
     place = Run._fields.index(size)
-    near = [int(run[place]) for run in runs if run.reducible <= NEAR * best.reducible]
-    return min(near, default=int(best[place])), max(near, default=int(best[place]))
+    here = [run[place] for run in runs].index(best[place]) if best[place] in [r[place] for r in runs] else 0
+    ends = []
+    for way in (-1, 1):
+        end, before = float(best[place]), 0.0
+        for run in runs[here + way :: way] if 0 <= here + way < len(runs) else []:
+            above = math.sqrt(max(run.reducible / best.reducible - 1, 0.0))
+            if above > (most := math.sqrt(NEAR - 1)):
+                end *= (run[place] / end) ** ((most - before) / (above - before))
+                break
+            end, before = float(run[place]), above
+        ends.append(round(end))
+    return ends[0], ends[1]

@@ -15,7 +15,8 @@ from seqlaw.model.checks import InputError, positive, whole
 from seqlaw.model.flags import Flag
 from seqlaw.model.setting import Setting, as_setting
 from seqlaw.planning.budget import PAPER_COST, Budget
-from seqlaw.rungs.equivalent import equivalent_risks
+from seqlaw.rungs import ask
+from seqlaw.rungs.one_pass.tuning import tuned, with_tokens
 
 OWN = "own"
 
@@ -26,6 +27,8 @@ class Split:
 
     P: int
     N: int
+    L: int
+    gamma: float
     tested: str
     """"own", or the common test length."""
     eval_length: int
@@ -72,11 +75,13 @@ def tradeoff(
     eval_lengths: Sequence[int] = (16, 4096),
     compute: float | None = None,
     cost: str = PAPER_COST,
+    tune: bool = False,
 ) -> Tradeoff:
     """The risk of the setting's student at N·P ≈ tokens for each length, N = ⌊tokens/P⌋.
 
     `setting` gives the teacher, M, d and the schedule; its own N, P and test length do not matter. With a
-    ceiling on the compute, counted by `cost`, N is no more than that allows.
+    ceiling on the compute, counted by `cost`, N is no more than that allows. In one pass it is the steps that
+    follow, L = ⌊tokens/(batch·P)⌋, and `tune` takes the best step for each length and test.
     """
     as_setting("setting", setting)
     if not isinstance(eval_lengths, Sequence):
@@ -86,29 +91,34 @@ def tradeoff(
     if not lengths or max(lengths) > budget:
         raise InputError("P", f"must be at most the tokens, {budget}", max(lengths, default=0))
     spent = Budget(compute=1e32 if compute is None else compute, tokens=budget, cost=cost)
-    L = setting.schedule.L
-    counts = {P: int(spent.most_sequences(setting.M, P, L)) for P in lengths}
-    short = [P for P in lengths if counts[P] < 1]
-    if short:
-        raise InputError("compute", f"must allow one sequence of length {short[0]}", compute)
-    tests = {OWN: None} | {str(whole("eval_length", P)): int(P) for P in eval_lengths}
-    plan = [(P, name, tested) for name, tested in tests.items() for P in lengths]
-    risks = equivalent_risks(
-        [replace(setting, P=P, N=counts[P], eval_length=tested) for P, _, tested in plan]
+    split = (
+        _one_pass(setting, budget, lengths, compute)
+        if setting.batch
+        else _all_at_once(setting, spent, lengths)
     )
+    tests = {OWN: None} | {str(whole("eval_length", P)): int(P) for P in eval_lengths}
+    plan = [
+        (P, name, replace(split[P], eval_length=P_test)) for name, P_test in tests.items() for P in lengths
+    ]
+    asked = [one for *_, one in plan]
+    if tune:
+        asked = tuned(asked)
+    risks = ask.risks(asked)
     rows = tuple(
         Split(
             P=P,
-            N=counts[P],
+            N=one.N,
+            L=one.schedule.L,
+            gamma=one.schedule.gamma,
             tested=name,
             eval_length=risk.eval_length,
-            compute=spent.formula(M=setting.M, N=counts[P], P=P, L=L),
+            compute=spent.formula(M=setting.M, N=one.batch or one.N, P=P, L=one.schedule.L),
             approx=risk.approx,
             bias=risk.bias,
             variance=risk.variance,
             cross=risk.cross,
         )
-        for (P, name, _), risk in zip(plan, risks, strict=True)
+        for (P, name, _), one, risk in zip(plan, asked, risks, strict=True)
     )
     best = {}
     for name in tests:
@@ -125,3 +135,22 @@ def tradeoff(
         best=best,
         flags=tuple(risk.flags for risk in risks),
     )
+
+
+def _all_at_once(setting: Setting, spent: Budget, lengths: Sequence[int]) -> dict[int, Setting]:
+    """By length, as many sequences as the budgets allow, all in every step."""
+    L = setting.schedule.L
+    counts = {P: int(spent.most_sequences(setting.M, P, L)) for P in lengths}
+    short = [P for P in lengths if counts[P] < 1]
+    if short:
+        raise InputError("compute", f"must allow one sequence of length {short[0]}", spent.compute)
+    return {P: replace(setting, P=P, N=counts[P]) for P in lengths}
+
+
+def _one_pass(
+    setting: Setting, tokens: int, lengths: Sequence[int], compute: float | None
+) -> dict[int, Setting]:
+    """By length, as many steps as the tokens allow."""
+    if compute is not None:
+        raise InputError("compute", "follows from the tokens in one pass, tokens · M²: leave it out", compute)
+    return {P: with_tokens(replace(setting, P=P), tokens) for P in lengths}
