@@ -75,8 +75,8 @@ def mean_and_error(rows: Sequence[Row], name: str) -> tuple[float, float | None]
         by_sketch.setdefault(row["sketch"], []).append(row[name])
     means = [float(np.mean(values)) for values in by_sketch.values()]
     sample = means if len(means) > 1 else next(iter(by_sketch.values()))
-    if len(sample) == 1:
-        return sample[0], None
+    if len(sample) == 1 or not np.all(np.isfinite(sample)):
+        return float(np.mean(sample)), None
     return float(np.mean(sample)), float(np.std(sample, ddof=1) / np.sqrt(len(sample)))
 
 

@@ -1,0 +1,379 @@
+"""One pass: the law against its oracles, the full recursion, plain loops and simulation."""
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from recursions import diagonal_loop, growth, moment_recursion
+from seqlaw import Constant, Cosine, Explicit, InputError, Setting, Teacher
+from seqlaw.model.pieces import pieces
+from seqlaw.model.schedule import WSD, BlockDecay
+from seqlaw.model.sketch import gaussian_sketch, sketched_problem
+from seqlaw.model.teacher import PRESETS
+from seqlaw.model.threads import one_thread
+from seqlaw.rungs.ask import RUNGS, along, risks
+from seqlaw.rungs.one_pass.equivalent import one_pass_equivalent
+from seqlaw.rungs.one_pass.exact import mean_error, one_pass_rows
+from seqlaw.rungs.one_pass.law import FINE, geometric, mean_filter, variances
+from seqlaw.rungs.one_pass.nodes import channels, given_sketch, grouped, innovation_lags
+from seqlaw.rungs.one_pass.over_sketches import over_sketches
+from seqlaw.rungs.one_pass.tuning import best_step, critical_tokens, tuned, with_tokens
+from seqlaw.rungs.rung import Draws
+from seqlaw.rungs.score import lag_sums
+from seqlaw.rungs.spectral_sum import sum_rule
+
+POINTS = json.loads((Path(__file__).parent / "data" / "one_pass.json").read_text())["points"]
+KINDS = {"constant": Constant, "block": BlockDecay}
+HARSH = [
+    Teacher(alpha=1.8, theta=1.25, r=0.35, rho=0.55, c_xi=0.03, c_0=3.0),
+    Teacher(alpha=1.8, theta=1.25, r=0.05, rho=0.95, c_xi=0.03, c_0=0.3),
+]
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    with one_thread():
+        yield
+
+
+def learner(teacher, M, d, P, index=0):
+    problem = sketched_problem(teacher.modes(d), gaussian_sketch(M, d, seed=3, index=index), P)
+    return problem, given_sketch(problem)
+
+
+def variance_of(nodes, schedule, batch, weight=None, ratio=FINE):
+    found = variances(nodes, schedule, np.array([float(batch)]), np.array([schedule.gamma]), ratio=ratio)
+    weight = nodes.w * nodes.mu if weight is None else weight
+    return float(weight @ found.v[0]) / 2, float(weight @ found.additive[0]) / 2
+
+
+@pytest.mark.parametrize("k", range(len(POINTS)))
+def test_the_oracle(k):
+    """To 1e-8: two implementations of one formula; they agree to 1e-11 or better."""
+    point = POINTS[k]
+    rng = np.random.default_rng(point["sketch_rng_seed"])
+    S = rng.standard_normal((point["M"], point["d"])) / math.sqrt(point["M"])
+    modes = Teacher(**point["teacher"]).modes(point["d"])
+    problem, test = (sketched_problem(modes, S, P) for P in (point["P"], 64))
+    nodes, schedule = given_sketch(problem), KINDS[point["schedule"]](gamma=point["gamma"], L=point["L"])
+    assert nodes.largest_step(point["b"]) == pytest.approx(point["gamma_max"], rel=1e-8)
+    U = problem.eigenvectors
+    for name, other in (("own_length", problem), ("tested_at_64", test)):
+        want = point[name]
+        variance, additive = variance_of(nodes, schedule, point["b"], np.sum((other.G @ U) * U, axis=0))
+        left = mean_error(problem, schedule, other)
+        bias = np.sum((left @ other.G) * left) / 2
+        assert other.approx == pytest.approx(want["approx"], rel=1e-8)
+        # A bias of 1e-37 is the square of a filter that left nothing: its rounding is of the filter's.
+        assert bias == pytest.approx(want["bias"], rel=1e-8, abs=1e-30)
+        assert additive == pytest.approx(want["additive"], rel=1e-8)
+        whole = want["additive"] + want["multiplicative"]
+        assert variance - additive == pytest.approx(want["multiplicative"], abs=1e-8 * whole)
+
+
+@pytest.mark.parametrize("teacher", [*PRESETS.values(), *HARSH], ids=["I", "II", "c_0=3", "rho=.95"])
+@pytest.mark.parametrize(("P", "batch", "share"), [(1, 1, 0.3), (4, 2, 0.8), (12, 1, 0.3)])
+def test_the_full_recursion(teacher, P, batch, share):
+    """The whole M×M covariance from (3): the diagonal law is exact at P = 1, else 0.5 % or, harsh, 2 %."""
+    problem, nodes = learner(teacher, 8, 32, P)
+    schedule = Constant(gamma=share * nodes.largest_step(batch), L=60)
+    want = moment_recursion(problem, batch, schedule.steps())
+    found, _ = variance_of(nodes, schedule, batch)
+    tolerance = 1e-10 if P == 1 else 0.02 if teacher in HARSH else 0.005
+    assert found == pytest.approx(np.sum(want * problem.G) / 2, rel=tolerance)
+
+
+@pytest.mark.parametrize("teacher", PRESETS.values(), ids=["I", "II"])
+@pytest.mark.parametrize(("P", "batch"), [(1, 1), (4, 2), (10, 1)])
+def test_the_largest_step_is_where_the_mean_square_diverges(teacher, P, batch):
+    problem, nodes = learner(teacher, 6, 24, P)
+    limit = nodes.largest_step(batch)
+    # The spectral radius of the linear part of (3) is 1 there; its slope in γ is of order 1/γ.
+    low, high = (growth(problem, batch, limit * factor) for factor in (0.99, 1.01))
+    assert low < 1 < high
+
+
+def test_closed_forms_at_length_one():
+    """A_i = μ_i tr Ω, and the floor at a constant step is ½ tr Ω y/(1-y)."""
+    problem, nodes = learner(PRESETS["regime2"], 12, 48, 1)
+    trace = np.trace(problem.residual_covariance)
+    assert nodes.A == pytest.approx(nodes.mu * trace, rel=1e-12)
+    batch = 2
+    gamma = 0.4 * nodes.largest_step(batch)
+    y = np.sum(gamma * nodes.mu / (2 * batch - gamma * (batch + 1) * nodes.mu))
+    found, _ = variance_of(nodes, Constant(gamma=gamma, L=10**9), batch)
+    assert found == pytest.approx(trace / 2 * y / (1 - y), rel=1e-12)
+    top = nodes.largest_step(batch)
+    assert np.sum(top * nodes.mu / (2 * batch - top * (batch + 1) * nodes.mu)) == pytest.approx(1, rel=1e-12)
+
+
+def test_a_large_batch_has_no_variance():
+    _, nodes = learner(PRESETS["regime1"], 12, 48, 8)
+    schedule = BlockDecay(gamma=0.3 / nodes.norm, L=1000)
+    few, many = (variance_of(nodes, schedule, batch)[0] for batch in (10**6, 10**9))
+    assert few == pytest.approx(1000 * many, rel=1e-4)  # the feedback is of order 1/b
+    assert many < 1e-9
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        Constant(gamma=1.0, L=300),
+        BlockDecay(gamma=1.0, L=500),
+        Explicit(sizes=np.array([0.5, 0.5, 1.0, 0.0, 0.2] * 20)),
+        Constant(gamma=1.0, L=1),
+    ],
+    ids=["constant", "block", "explicit", "one step"],
+)
+@pytest.mark.parametrize("share", [0.2, 0.9])
+def test_segments_against_a_plain_loop(schedule, share):
+    """Steps up to 0.9 γ_max, where γμ > 1; the same sums in another order, rounded L times."""
+    _, nodes = learner(PRESETS["regime2"], 10, 40, 4)
+    schedule = schedule.scaled(share * nodes.largest_step(3))
+    want = diagonal_loop(nodes, 3, schedule.steps())
+    found = variances(nodes, schedule, np.array([3.0]), np.array([schedule.gamma])).v[0]
+    assert found == pytest.approx(want, rel=1e-11)
+    ordinary = np.ones(nodes.mu.size)
+    for size in schedule.steps():
+        ordinary = ordinary * (1 - size * nodes.mu)
+    assert mean_filter(schedule, nodes.mu) == pytest.approx(ordinary, rel=1e-11, abs=1e-300)
+
+
+@pytest.mark.parametrize("kind", [WSD, Cosine])
+def test_smooth_schedules_against_a_plain_loop(kind):
+    """Cut into pieces and extrapolated once: 1e-3 is promised, 3e-5 seen."""
+    _, nodes = learner(PRESETS["regime2"], 10, 40, 4)
+    schedule = kind(gamma=0.4 * nodes.largest_step(2), L=2000)
+    want = diagonal_loop(nodes, 2, schedule.steps())
+    found = variances(nodes, schedule, np.array([2.0]), np.array([schedule.gamma])).v[0]
+    assert np.sum(nodes.mu * found) == pytest.approx(np.sum(nodes.mu * want), rel=2e-4)
+
+
+@pytest.mark.parametrize("kind", [WSD, Cosine])
+@pytest.mark.parametrize("L", [50, 5000, 10**6])
+def test_pieces_keep_the_sums(kind, L):
+    schedule = kind(gamma=0.3, L=L)
+    steps, cut = schedule.steps(), pieces(schedule, 1.5, 2.0)
+    assert cut.counts @ cut.sizes == pytest.approx(steps.sum(), rel=1e-9)
+    assert cut.counts @ cut.sizes**2 == pytest.approx((steps**2).sum(), rel=1e-9)
+    assert len(cut.counts) < 100
+
+
+def test_a_user_schedule_is_taken_step_by_step():
+    _, nodes = learner(PRESETS["regime1"], 6, 24, 2)
+    plain = Cosine(gamma=1.0, L=300)
+    unknown = Explicit(sizes=plain.steps())
+    by_steps, by_pieces = (variance_of(nodes, one, 1)[0] for one in (unknown, plain))
+    assert by_pieces == pytest.approx(by_steps, rel=1e-3)
+
+
+def test_a_trillion_steps_and_no_overflow():
+    _, nodes = learner(PRESETS["regime2"], 10, 40, 4)
+    for kind in (Constant, BlockDecay, WSD, Cosine):
+        found, _ = variance_of(nodes, kind(gamma=0.4 * nodes.largest_step(1), L=10**12), 1)
+        assert 0 < found < 1
+    assert geometric(np.array(1e12), np.array(0.1), np.array(-0.1)) < math.inf
+
+
+def test_the_channels_rebuild_the_lag_sums():
+    """Each entry to 1e-11 of its own size, the tail's too."""
+    modes = PRESETS["regime2"].modes(300)
+    K, J = (sums / 32 for sums in lag_sums(modes, 32))
+    phi, (X, Y) = channels(modes, 32), innovation_lags(modes, 32)
+    assert len(phi) < 15
+    np.testing.assert_allclose(phi.T @ phi, K, rtol=1e-11)
+    np.testing.assert_allclose(X.T @ Y, J, rtol=1e-11)
+
+
+def test_alike_directions_may_share_a_node():
+    _, nodes = learner(PRESETS["regime2"], 128, 256, 8)
+    schedule = BlockDecay(gamma=0.3 * nodes.largest_step(1), L=3000)
+    few, weight = grouped(nodes, nodes.mu)
+    assert few.mu.size < 45
+    shared, alone = (
+        variance_of(*args) for args in ((few, schedule, 1, few.w * weight), (nodes, schedule, 1))
+    )
+    assert shared == pytest.approx(alone, rel=2e-3)  # 4e-4 is typical
+
+
+def test_nodes_without_a_sketch():
+    """Σ h ς is the eigenvalue, the multiplicities add to M, the largest step is a sketch's on average."""
+    setting = Setting(teacher="regime2", M=64, P=8, d=256, batch=2, schedule="block")
+    rule = sum_rule(setting, "coarse")
+    nodes, sigma = over_sketches(rule, 8, 64)
+    assert sigma @ (rule.weights * rule.modes.averaged(8)) == pytest.approx(nodes.mu, rel=1e-10)
+    assert nodes.w.sum() == pytest.approx(64, rel=1e-6)
+    sketched = [learner(setting.teacher, 64, 256, 8, index)[1].largest_step(2) for index in range(4)]
+    assert nodes.largest_step(2) == pytest.approx(np.mean(sketched), rel=0.15)  # sketches scatter by √(2/M)
+
+
+def test_the_rungs_agree():
+    setting = Setting(teacher="regime2", M=16, P=4, d=64, batch=2, schedule=BlockDecay(gamma=0.5, L=300))
+    setting = replace(setting, eval_length=32)
+    exact = risks([setting], rung="exact", draws=Draws(sketches=2))[0]
+    sampled = risks([setting], rung="sampled", draws=Draws(sketches=2, repetitions=16))[0]
+    assert sampled.bias == pytest.approx(exact.bias, rel=1e-10)  # both are the mean's
+    # Of 16 runs on each of two sketches: 5 standard errors of their own scatter.
+    rows = RUNGS["sampled"].rows([setting], Draws(sketches=2, repetitions=16))
+    scatter = np.std([row["variance"] for row in rows]) / math.sqrt(len(rows))
+    assert abs(sampled.variance - exact.variance) < 5 * scatter
+    assert exact.cross == 0
+    assert "cross" not in exact.standard_error
+    for row in rows:  # the split is an identity on every run
+        assert row["total"] == pytest.approx(row["loss"], rel=1e-12)
+
+
+def test_a_run_does_not_depend_on_those_beside_it():
+    setting = Setting(teacher="regime1", M=6, P=3, d=24, batch=2, schedule=Constant(gamma=1.0, L=40))
+    rung = RUNGS["sampled"]
+    together = rung.rows([setting], Draws(sketches=1, repetitions=3))
+    alone = rung.rows([setting], Draws(sketches=1, repetitions=[2]))
+    assert alone[0]["loss"] == pytest.approx(together[2]["loss"], rel=1e-12)  # BLAS may sum in another order
+    assert len({row["loss"] for row in together}) == 3
+
+
+def test_epochs_are_sampled_only():
+    setting = Setting(
+        teacher="regime1", M=6, P=3, d=24, batch=2, schedule=Constant(gamma=1.0, L=41), epochs=4
+    )
+    assert setting.N == 22  # ⌈41/4⌉ batches of two
+    found = risks([setting], rung="sampled", draws=Draws(sketches=1, repetitions=2))[0]
+    assert "epochs" in {flag.code for flag in found.flags}
+    for rung in ("exact", "equivalent"):
+        with pytest.raises(InputError, match="no law is known"):
+            risks([setting], rung=rung)
+    once = risks([replace(setting, epochs=1)], rung="sampled", draws=Draws(sketches=1, repetitions=2))[0]
+    assert once.total != found.total
+
+
+def test_the_setting_derives_the_trajectories():
+    setting = Setting(teacher="regime2", M=8, P=4, d=32, batch=3, schedule=Constant(gamma=0.1, L=100))
+    assert (setting.N, setting.tokens) == (300, 1200)
+    assert replace(setting, schedule=Constant(gamma=0.1, L=200)).N == 600
+    assert with_tokens(setting, 2400).schedule.L == 200
+    for change, match in (
+        ({"N": 10}, "N must be left out"),
+        ({"batch": 0}, "batch"),
+        ({"batch": None}, "N must be given"),
+        ({"batch": None, "N": 5, "safeguard": False}, "safeguard must stay"),
+        ({"batch": None, "N": 5, "epochs": 2}, "epochs must be left out"),
+        ({"epochs": 101}, "epochs"),
+    ):
+        with pytest.raises(InputError, match=match):
+            replace(setting, **change)
+    assert replace(setting, batch=None, N=7).N == 7
+    with pytest.raises(InputError, match="batch · L"):
+        along(setting, "N", [1, 2])
+    with pytest.raises(InputError, match="one pass only"):
+        along(replace(setting, batch=None, N=7), "b", [1, 2])
+    assert [one.schedule.L for one in along(setting, "b", [1, 2], tokens=800)] == [200, 100]
+
+
+def test_the_safeguard_and_its_absence():
+    setting = Setting(teacher="regime2", M=8, P=1, d=32, batch=1, schedule=Constant(gamma=1.0, L=50))
+    for rung in ("exact", "equivalent"):
+        limit = risks([setting], rung=rung)[0].diagnostics["gamma_max"]
+        cases = {0.4: "one-pass-safeguard", 0.7: "mean-not-median", 1.3: "diverges"}
+        for share, code in cases.items():
+            schedule = Constant(gamma=share * limit, L=50)
+            free = risks([replace(setting, schedule=schedule, safeguard=False)], rung=rung)[0]
+            safe = risks([replace(setting, schedule=schedule)], rung=rung)[0]
+            assert (code in {flag.code for flag in free.flags}) == (share > 0.5)
+            assert math.isinf(free.variance) == (share > 1)
+            assert math.isfinite(safe.variance)
+            assert safe.diagnostics["gamma"] <= limit / 2 * (1 + 1e-9)
+            clipped = "one-pass-safeguard" in {flag.code for flag in safe.flags}
+            assert clipped == (schedule.gamma > safe.diagnostics["gamma"])
+    steep = replace(setting, schedule=Cosine(gamma=3.0, L=50), safeguard=False, batch=100)
+    with pytest.raises(InputError, match="gamma must be at most"):
+        risks([steep], rung="exact", draws=Draws(sketches=1))
+
+
+def test_the_best_step_is_best():
+    setting = Setting(teacher="regime2", M=32, P=16, d=256, batch=4, schedule=BlockDecay(gamma=1.0, L=500))
+    found = best_step(setting)
+    tried = [replace(setting, schedule=setting.schedule.scaled(found.gamma * f)) for f in (1, 0.5, 2)]
+    best, *others = (one.bias + one.variance for one in one_pass_equivalent(tried))
+    assert best <= 1.005 * min(others)
+    assert found.excess == pytest.approx(best, rel=0.03)  # coarser nodes
+    assert tuned([setting])[0].schedule.gamma == found.gamma
+    with pytest.raises(InputError, match="one pass"):
+        best_step(replace(setting, batch=None, N=3))
+
+
+def test_a_batch_beyond_the_critical_one_wastes_tokens():
+    setting = Setting(teacher="regime1", M=32, P=16, d=256, batch=1, schedule=BlockDecay(gamma=1.0, L=2000))
+    critical = critical_tokens(setting)
+    at = [best_step(with_tokens(setting, setting.tokens, b)).excess for b in (1, 2, 4, round(critical / 16))]
+    assert at[-1] == pytest.approx(1.2 * min(at), rel=0.06)  # to the nearest whole batch
+
+
+def test_rows_for_a_sweep():
+    full = Setting(teacher="regime2", M=8, N=50, P=4, d=32, schedule=Constant(gamma=0.1, L=100))
+    once = replace(full, N=None, batch=2)
+    for name, rung in RUNGS.items():
+        rows = rung.rows([once, full, once], Draws(sketches=1, repetitions=1))
+        assert [row["point"] for row in rows] == [0, 1, 2]
+        assert [row["batch"] for row in rows] == [2, None, 2]
+        assert rows[0]["reducible"] == rows[2]["reducible"] != rows[1]["reducible"], name
+        assert rung.cost([once, full], Draws()).seconds > 0
+    assert one_pass_rows([once])[0]["N"] == 200
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("teacher", [*PRESETS.values(), *HARSH], ids=["I", "II", "c_0=3", "rho=.95"])
+def test_simulation_over_law(teacher):
+    """24 settings in all: each within 5 standard errors, the mean ratio within 1 % or 4 of its own."""
+    ratios, errors = [], []
+    for k, (P, batch) in enumerate(((1, 1), (4, 8), (32, 1), (1, 8), (4, 1), (32, 8))):
+        _, nodes = learner(teacher, 16, 48, P)
+        gamma = 0.3 * nodes.largest_step(batch)
+        gamma = min(gamma, 0.9 / nodes.norm)
+        schedule = (Constant, BlockDecay, WSD)[k % 3](gamma=gamma, L=150)
+        setting = Setting(teacher=teacher, M=16, P=P, d=48, batch=batch, schedule=schedule, safeguard=False)
+        law = risks([setting], rung="exact", draws=Draws(sketches=1))[0]
+        runs = RUNGS["sampled"].rows([setting], Draws(sketches=1, repetitions=160))
+        excess = np.array([row["reducible"] - row["approx"] for row in runs])
+        want = law.bias + law.variance
+        error = excess.std(ddof=1) / math.sqrt(excess.size) / want
+        ratio = excess.mean() / want
+        assert abs(ratio - 1) < 5 * error, (P, batch)
+        ratios.append(ratio)
+        errors.append(error)
+    assert abs(np.mean(ratios) - 1) < max(0.01, 4 * np.sqrt(np.sum(np.square(errors))) / len(errors))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("preset", PRESETS)
+def test_equivalent_against_forty_sketches(preset):
+    """Six settings each: the variance within 3/M or two standard errors, at a step common to all sketches."""
+    for k, (M, P, batch) in enumerate(
+        ((16, 1, 1), (16, 8, 4), (32, 32, 1), (32, 4, 2), (48, 8, 1), (48, 1, 8))
+    ):
+        kind = (BlockDecay, WSD, Cosine)[k % 3]
+        setting = Setting(teacher=preset, M=M, P=P, d=4 * M, batch=batch, schedule=kind(gamma=1.0, L=1000))
+        gamma = 0.2 * risks([setting])[0].diagnostics["gamma_max"]
+        setting = replace(setting, schedule=kind(gamma=gamma, L=1000))
+        want = risks([setting])[0].variance
+        found = [row["variance"] for row in one_pass_rows([setting], sketches=40)]
+        error = np.std(found, ddof=1) / math.sqrt(40)
+        assert abs(np.mean(found) - want) < max(3 / M * want, 2 * error), (M, P, batch)
+
+
+@pytest.mark.slow
+def test_the_critical_tokens_grow_as_predicted():
+    """T^{2r/β_α} in Regime I: within 0.06 over four decades."""
+    teacher = PRESETS["regime1"]
+    tokens = [1e4, 1e5, 1e6, 1e7, 1e8]
+    found = [
+        critical_tokens(
+            Setting(teacher=teacher, M=2048, P=16, d=16384, batch=1, schedule=WSD(gamma=0.1, L=int(T / 16)))
+        )
+        for T in tokens
+    ]
+    slope = np.polyfit(np.log(tokens), np.log(found), 1)[0]
+    assert slope == pytest.approx(2 * teacher.r / teacher.beta_alpha, abs=0.06)
