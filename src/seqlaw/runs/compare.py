@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from seqlaw.model.checks import Array, InputError
+from seqlaw.model.checks import Array
 from seqlaw.model.randomness import generator
 from seqlaw.runs.form import Form
-from seqlaw.runs.law import Estimate, Fitted, counts, fit_form, refit
+from seqlaw.runs.law import Estimate, Fitted, counts, estimate, fit_form, refit
 from seqlaw.runs.table import COLLINEAR, Runs, explained
 
 FOLDS, ROUNDS = 10, 3
@@ -45,7 +45,7 @@ def compare(fitted: Fitted, runs: Runs, without: str, size: Array, *, level: flo
     gain = _held_out(both, runs, seed)
     replicates = counts(runs, 1000, seed, "compare")
     draws = replicates @ gain / replicates.sum(axis=1)
-    held_out = _estimate(float(gain.mean()), draws, level)
+    held_out = estimate(float(gain.mean()), draws, level)
     rollout, largest = _rollout(both, runs, size, level, seed)
     other = _moves_with(fitted.form, nested.form, runs)
     verdict = "unknown" if other else "matters" if (held_out.low or 0) > 0 else "no-evidence"
@@ -59,11 +59,6 @@ def compare(fitted: Fitted, runs: Runs, without: str, size: Array, *, level: flo
     )
 
 
-def _estimate(value: float, draws: Array, level: float) -> Estimate:
-    low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
-    return Estimate(value=value, low=float(low), high=float(high), se=float(np.std(draws, ddof=1)))
-
-
 def _errors(fitted: Fitted, runs: Runs, p: Array) -> Array:
     """|log predicted - log measured|, shape (fits, rows)."""
     return np.asarray(np.abs(fitted.log_loss(runs.columns, p) - np.log(runs.loss)))
@@ -72,7 +67,7 @@ def _errors(fitted: Fitted, runs: Runs, p: Array) -> Array:
 def _held_out(both: tuple[Fitted, Fitted], runs: Runs, seed: int) -> Array:
     """For each row the error without the term minus that with it, the row in neither fit; mean over rounds."""
     rng = generator(seed, "runs", "folds")
-    which = np.arange(runs.n) if runs.groups is None else runs.groups
+    which = runs.units
     units = int(which.max()) + 1
     folds = min(FOLDS, units)
     fold = np.stack([rng.permutation(np.arange(units) % folds)[which] for _ in range(ROUNDS)])
@@ -99,7 +94,7 @@ def _rollout(
     errors = [_errors(f, runs, refit(f, runs.points(f.form), drawn * ~large)) for f in both]
     shown = drawn * large
     gains = np.sum(shown * (errors[0] - errors[1]), axis=1) / shown.sum(axis=1)
-    return _estimate(float(gains[0]), gains[1:], level), int(large.sum())
+    return estimate(float(gains[0]), gains[1:], level), int(large.sum())
 
 
 def _moves_with(form: Form, nested: Form, runs: Runs) -> str:

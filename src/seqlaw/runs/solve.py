@@ -32,7 +32,10 @@ class Points:
 
 
 def predict(form: Form, p: Array, u: Array) -> Array:
-    """log loss, shape (fits, rows), of p = (E, A_1 …, φ), shape (fits, numbers)."""
+    """log loss, shape (fits, rows), of p = (E, A_1 …, φ), shape (fits, numbers).
+
+    u is (rows, columns), or (fits, rows, columns) where every fit has rows of its own.
+    """
     return np.asarray(np.log(_parts(form, p, u)[0]))
 
 
@@ -78,7 +81,7 @@ def _parts(form: Form, p: Array, u: Array) -> tuple[Array, Array, Array]:
     """Loss (fits, rows), powers (fits, rows, terms) and e (fits, terms, columns)."""
     count = len(form.terms)
     e = form.exponents(p[:, 1 + count :])
-    powers = np.exp(np.clip(-np.einsum("nc,bkc->bnk", u, e), -300, 300))
+    powers = np.exp(np.clip(-np.matmul(u, e.transpose(0, 2, 1)), -300, 300))
     return p[:, :1] + np.einsum("bnk,bk->bn", powers, p[:, 1 : 1 + count]) + 1e-300, powers, e
 
 

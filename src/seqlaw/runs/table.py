@@ -33,6 +33,11 @@ class Runs:
     def n(self) -> int:
         return self.loss.size
 
+    @property
+    def units(self) -> Array:
+        """What a bootstrap draws and a fold leaves out: rows, or groups of them; numbered from 0."""
+        return np.arange(self.n) if self.groups is None else self.groups
+
     def middle(self, names: Iterable[str]) -> Array:
         """The geometric mean of each column: the unit that coefficients are given in."""
         return np.array([np.exp(np.mean(np.log(self.columns[name]))) for name in names])
