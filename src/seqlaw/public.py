@@ -3,6 +3,7 @@
 from seqlaw.answers.advice import Advice, advise
 from seqlaw.answers.curve import Curve, curve
 from seqlaw.answers.held_out import HeldOut, held_out
+from seqlaw.answers.law import Law, fit_law
 from seqlaw.answers.measurement import Measurement, measure, save_law, save_teacher
 from seqlaw.answers.plan import Plan, plan
 from seqlaw.answers.rates import Rates, rates
@@ -40,6 +41,7 @@ __all__ = [
     "HeldOut",
     "InputError",
     "LabError",
+    "Law",
     "Measurement",
     "MissingLibrary",
     "Modes",
@@ -60,6 +62,7 @@ __all__ = [
     "averaged_spectrum",
     "curve",
     "export",
+    "fit_law",
     "fit_power_law",
     "held_out",
     "load",

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import operator
 import os
+import re
 import shlex
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -33,6 +36,18 @@ Software = Annotated[
     str | None,
     typer.Option(help="Rows of other software than this, as the folder names it, or `all`.", metavar="NAME"),
 ]
+
+
+Where = Annotated[
+    list[str] | None,
+    typer.Option(help="Only rows with this value, or with < <= > >= in place of =; repeatable.", metavar="COLUMN=VALUE"),
+]
+_ORDERS: dict[str, Callable[[Any, float], Any]] = {
+    "<=": operator.le,
+    ">=": operator.ge,
+    "<": operator.lt,
+    ">": operator.gt,
+}
 
 
 def sweep(
@@ -175,9 +190,7 @@ def fit(
     ],
     x: Annotated[str, typer.Option(help="Column of the abscissa.", metavar="COLUMN")],
     y: Annotated[str, typer.Option(help="Column of the ordinate.", metavar="COLUMN")],
-    where: Annotated[
-        list[str] | None, typer.Option(help="Only rows with this value; repeatable.", metavar="COLUMN=VALUE")
-    ] = None,
+    where: Where = None,
     window: Annotated[str | None, typer.Option(help="Only x from A to B.", metavar="A:B")] = None,
     offset: Annotated[bool, typer.Option("--offset", help="Fit y = e + a x^-c instead of a x^-c.")] = False,
     level: Annotated[float, typer.Option(help="Confidence of the interval.")] = 0.95,
@@ -188,7 +201,7 @@ def fit(
 
     Example: seqlaw fit rows.parquet --x M --y approx --where regime=I
     """
-    rows = _selected(_table(file, software), where or [])
+    rows = selected(table_of(file, software), where or [])
     for name, column in (("x", x), ("y", y)):
         if column not in rows:
             raise InputError(name, f"must be a column ({_names(rows)})", column)
@@ -237,7 +250,7 @@ def _repeated(x: Any, window: tuple[float, float]) -> list[Flag]:
     return [flag("repeated", rows=len(used), values=used.nunique(), column=str(x.name))]
 
 
-def _table(file: str, software: str | None) -> Any:
+def table_of(file: str, software: str | None) -> Any:
     """The rows of a file or a folder, as a DataFrame."""
     if Path(file).is_dir():
         found = load(file, software=software)
@@ -249,15 +262,20 @@ def _table(file: str, software: str | None) -> Any:
     return read_table(file)
 
 
-def _selected(rows: Any, conditions: list[str]) -> Any:
+def selected(rows: Any, conditions: list[str]) -> Any:
+    """The rows that meet every condition, COLUMN=VALUE or an order such as COLUMN<=VALUE."""
     for condition in conditions:
-        column, equals, value = condition.partition("=")
+        column, sign, value = _split(condition)
         if column not in rows:
             raise InputError("where", f"must be COLUMN=VALUE with a column ({_names(rows)})", condition)
-        if not equals:
+        if not sign:
             known = f"{column} has {_some(rows[column])}"
             raise InputError("where", f"must be COLUMN=VALUE, and =VALUE is missing ({known})", condition)
-        if column == "eval_length" and value == OWN and "P" in rows:
+        if sign in _ORDERS:
+            if rows[column].dtype.kind not in "iuf":
+                raise InputError("where", f"must compare a column of numbers, {column} is none", condition)
+            found = rows[_ORDERS[sign](rows[column], real("where", value))]
+        elif column == "eval_length" and value == OWN and "P" in rows:
             found = rows[rows[column] == rows["P"]]
         elif rows[column].dtype.kind in "iufb":
             found = rows[rows[column] == real("where", value)]
@@ -270,6 +288,12 @@ def _selected(rows: Any, conditions: list[str]) -> Any:
             )
         rows = found
     return rows
+
+
+def _split(condition: str) -> tuple[str, str, str]:
+    """Column, sign and value, cut at the first sign; no sign where there is none."""
+    found = re.fullmatch(r"(.*?)\s*(<=|>=|<|>|=)\s*(.*)", condition)
+    return (found[1], found[2], found[3]) if found else (condition, "", "")
 
 
 def _names(rows: Any) -> str:

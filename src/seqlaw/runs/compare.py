@@ -80,12 +80,18 @@ def _held_out(both: tuple[Fitted, Fitted], runs: Runs, seed: int) -> Array:
     return np.asarray(lost[0] - lost[1])
 
 
+def largest_runs(size: Array) -> Array:
+    """Which runs are the largest fifth; at least two where sizes repeat."""
+    cut = np.quantile(size, 1 - LARGEST)
+    large = size > cut
+    return np.asarray(large if large.sum() >= 2 else size >= cut)
+
+
 def _rollout(
     both: tuple[Fitted, Fitted], runs: Runs, size: Array, level: float, seed: int
 ) -> tuple[Estimate | None, int]:
     """The cost on the largest runs: smaller ones redrawn and refitted, largest ones redrawn."""
-    cut = np.quantile(size, 1 - LARGEST)
-    large = size > cut if (size > cut).sum() >= 2 else size >= cut
+    large = largest_runs(size)
     if (~large).sum() <= both[1].form.size + 2 or not large.any():
         return None, int(large.sum())
     drawn = counts(runs, REPLICATES, seed, "rollout")

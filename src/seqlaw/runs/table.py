@@ -42,6 +42,10 @@ class Runs:
         """The geometric mean of each column: the unit that coefficients are given in."""
         return np.array([np.exp(np.mean(np.log(self.columns[name]))) for name in names])
 
+    def size(self, form: Form) -> Array:
+        """How large a run is where no cost says so: the product of the law's columns."""
+        return np.asarray(np.exp(np.sum([np.log(self.columns[name]) for name in form.columns], axis=0)))
+
     def points(self, form: Form) -> Points:
         """Rows for a form, in units of their middle."""
         u = np.log(np.column_stack([self.columns[name] for name in form.columns]))
@@ -64,7 +68,9 @@ def read_runs(frame: Any, loss: str, columns: Sequence[str], groups: str | None 
         names, numbered = np.unique(np.asarray(frame[groups]).astype(str), return_inverse=True)
         if names.size < 5:
             raise InputError("groups", f"must name at least five groups, {groups} has", int(names.size))
-    return Runs(loss=y, columns=found, groups=numbered, rows=np.arange(y.size))
+    index = np.asarray(getattr(frame, "index", np.arange(y.size)))  # of a selection: rows of the whole table
+    rows = index if index.dtype.kind in "iu" else np.arange(y.size)
+    return Runs(loss=y, columns=found, groups=numbered, rows=rows)
 
 
 def positive_column(frame: Any, name: str, field: str) -> Array:

@@ -1,0 +1,251 @@
+"""The law's best sizes at a cost: a formula in the columns, or a measured column such as hours.
+
+min loss(x) over the columns that both law and cost know, with cost(x) = budget; the others stay at the
+table's middle. Every draw of the bootstrap has an optimum of its own, all found together by a pattern search.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from seqlaw.model.checks import Array, InputError, positive
+from seqlaw.model.flags import Flag, flag
+from seqlaw.model.formula import Formula
+from seqlaw.runs.law import Estimate, Fitted, estimate
+from seqlaw.runs.table import Runs, positive_column
+
+DEFAULT_COST = "6*params*tokens"
+FAR = 10.0
+"""Times beyond the largest run from which a sentence says so."""
+_REACH = np.log(1e6)  # e-folds beyond the table that a search may go
+
+
+def identifier(name: str) -> str:
+    """What a column is called in a formula: letters, digits and underscores."""
+    text = re.sub(r"\W", "_", name)
+    return f"_{text}" if text[:1].isdigit() else text
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """A cost that one column, `last`, is solved for: a + b·x in a formula, a·x^b where a column was fitted."""
+
+    text: str
+    free: tuple[str, ...]
+    """The columns that the budget is shared among; the last is solved for."""
+    fixed: Mapping[str, float]
+    """The columns that stay, at the table's middle."""
+    formula: Formula | None = None
+    powers: Mapping[str, float] | None = None
+    """Exponents of the columns where the cost is a measured column."""
+    scale: float = 1.0
+    r2: float | None = None
+
+    @property
+    def last(self) -> str:
+        return self.free[-1]
+
+    def solve(self, values: Mapping[str, Any], budget: Any) -> Array:
+        """The last column at which the budget is spent; not a number where the rest costs more."""
+        with np.errstate(all="ignore"):
+            if self.formula is not None:
+                known = {identifier(name): value for name, value in {**self.fixed, **values}.items()}
+                constant, slope = self.formula.parts(known)
+                found = (budget - constant) / slope
+            else:
+                assert self.powers is not None
+                spent = np.log(self.scale)
+                for name in self.free[:-1]:
+                    spent = spent + self.powers[name] * np.log(values[name])
+                found = np.exp((np.log(budget) - spent) / self.powers[self.last])
+            return np.asarray(np.where(found > 0, found, np.nan))
+
+    def of(self, values: Mapping[str, Any]) -> Array:
+        """The cost of runs."""
+        if self.formula is not None:
+            known = {identifier(name): value for name, value in values.items()}
+            return np.asarray(self.formula(**{n: known[n] for n in self.formula.names if n in known}), float)
+        assert self.powers is not None
+        logs = sum(power * np.log(np.asarray(values[name], float)) for name, power in self.powers.items())
+        return np.asarray(self.scale * np.exp(logs))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Allocation:
+    """The best sizes at a budget."""
+
+    budget: float
+    cost: Cost
+    sizes: Mapping[str, Estimate]
+    loss: Estimate
+    fixed: Mapping[str, float]
+    beyond: float
+    """The budget over the cost of the dearest run."""
+    flags: tuple[Flag, ...]
+
+
+def make_cost(text: str, frame: Any, runs: Runs, fitted: Fitted) -> Cost:
+    """The cost that a user writes: a formula, or the name of a measured column."""
+    columns = [str(name) for name in frame]
+    law = fitted.form.columns
+    if not isinstance(text, str):
+        raise InputError("cost", "must be a formula or a column", text)
+    if text in columns and text not in law:
+        return _measured(text, positive_column(frame, text, "cost"), runs, law)
+    names = {identifier(name): name for name in columns}
+    plain = Formula(text, tuple(names), field="cost")
+    used = [names[name] for name in plain.used]
+    free = [name for name in law if name in used]
+    if not free:
+        raise InputError("cost", f"must speak of a column of the law ({', '.join(law)})", text)
+    fixed = {name: _middle(frame, name) for name in used if name not in free}
+    for last in reversed(free):
+        try:
+            formula = Formula(text, tuple(names), identifier(last), field="cost")
+        except InputError:
+            continue
+        order = [name for name in free if name != last] + [last]
+        rest = {name: fitted.middle[name] for name in law if name not in free}
+        cost = Cost(text=text, free=tuple(order), fixed=fixed | rest, formula=formula)
+        _growing(cost, runs)
+        return cost
+    raise InputError("cost", f"must be linear in one of {', '.join(free)}", text)
+
+
+def _middle(frame: Any, name: str) -> float:
+    return float(np.exp(np.mean(np.log(positive_column(frame, name, "cost")))))
+
+
+def _growing(cost: Cost, runs: Runs) -> None:
+    """Refuse a cost that falls with a size: no budget would bind it."""
+    middle = {name: float(np.exp(np.mean(np.log(runs.columns[name])))) for name in cost.free}
+    here = float(cost.of({**cost.fixed, **middle}))
+    for name in cost.free:
+        more = float(cost.of({**cost.fixed, **middle, name: 2 * middle[name]}))
+        if not (np.isfinite(more) and more > here > 0):
+            raise InputError("cost", f"must be positive and grow with {name}", cost.text)
+
+
+def _measured(text: str, values: Array, runs: Runs, law: tuple[str, ...]) -> Cost:
+    """A measured column as a product of powers of the law's columns, by least squares on logarithms."""
+    logs = np.log(np.column_stack([runs.columns[name] for name in law]))
+    design = np.column_stack([np.ones(runs.n), logs])
+    y = np.log(values)
+    found = np.linalg.lstsq(design, y, rcond=None)[0]
+    spread = float(np.sum((y - y.mean()) ** 2))
+    if spread == 0:
+        raise InputError("cost", f"must be a column of several values, {text} has one", float(values[0]))
+    powers = dict(zip(law, found[1:].tolist(), strict=True))
+    free = tuple(sorted((name for name in law if powers[name] > 0.05), key=lambda name: powers[name]))
+    if not free:
+        raise InputError("cost", "must grow with a column of the law", text)
+    fixed = {name: float(np.exp(logs[:, k].mean())) for k, name in enumerate(law) if name not in free}
+    scale = np.exp(found[0] + sum(powers[name] * np.log(value) for name, value in fixed.items()))
+    return Cost(
+        text=text,
+        free=free,
+        fixed=fixed,
+        powers={name: powers[name] for name in free},
+        scale=float(scale),
+        r2=1 - float(np.sum((y - design @ found) ** 2)) / spread,
+    )
+
+
+def allocate(fitted: Fitted, draws: Array, runs: Runs, cost: Cost, budget: Any, level: float) -> Allocation:
+    """The sizes of least loss at cost = budget, for the fit and for every draw of its numbers."""
+    budget = positive("budget", budget)
+    p = np.concatenate([fitted.p[None], draws])
+    low = {name: float(runs.columns[name].min()) for name in cost.free}
+    high = {name: float(runs.columns[name].max()) for name in cost.free}
+
+    def loss(z: Array) -> Array:
+        """log loss at z (fits, tries, free - 1), logarithms of the free columns but the last."""
+        values = {name: np.exp(z[..., k]) for k, name in enumerate(cost.free[:-1])}
+        values[cost.last] = np.broadcast_to(cost.solve(values, budget), z.shape[:-1])
+        reached = np.log(values[cost.last])
+        outside = ~(np.abs(reached - np.log(fitted.middle[cost.last])) < 2 * _REACH)
+        u = np.stack([_unit(fitted, cost, values, name, z.shape[:-1]) for name in fitted.form.columns], -1)
+        return np.where(outside, np.inf, fitted_log(fitted, p, np.where(np.isfinite(u), u, 0.0)))
+
+    starts = _start(cost, fitted, budget)
+    z = _search(loss, np.repeat(starts[None], len(p), axis=0), cost, low, high)
+    best = loss(z[:, None, :])[:, 0]
+    if not np.isfinite(best[0]):
+        raise InputError("budget", "must pay for a run within a million times of the table's sizes", budget)
+    values = {name: np.exp(z[:, k]) for k, name in enumerate(cost.free[:-1])}
+    values[cost.last] = np.broadcast_to(cost.solve(values, budget), best.shape)
+    kept = np.isfinite(best[1:])
+    sizes = {
+        name: estimate(float(values[name][0]), values[name][1:][kept], level)
+        for name in fitted.form.columns
+        if name in values
+    }
+    spent = cost.of({**{n: np.full(runs.n, v) for n, v in cost.fixed.items()}, **runs.columns})
+    flags = []
+    for name in cost.free:
+        least, most = low[name] / np.exp(_REACH), high[name] * np.exp(_REACH)
+        if not 1.01 * least < values[name][0] < most / 1.01:
+            flags.append(flag("no-optimum", column=name))
+    beyond = float(budget / np.max(spent))
+    if beyond > FAR:
+        flags.append(flag("extrapolation", beyond=beyond))
+    return Allocation(
+        budget=budget,
+        cost=cost,
+        sizes=sizes,
+        loss=estimate(float(np.exp(best[0])), np.exp(best[1:][kept]), level),
+        fixed={name: cost.fixed[name] for name in cost.fixed},
+        beyond=beyond,
+        flags=tuple(flags),
+    )
+
+
+def fitted_log(fitted: Fitted, p: Array, u: Array) -> Array:
+    """log loss (fits, tries) at u (fits, tries, columns) in units of the middle."""
+    from seqlaw.runs.solve import predict
+
+    return predict(fitted.form, p, u) + np.log(fitted.level)
+
+
+def _unit(fitted: Fitted, cost: Cost, values: Mapping[str, Any], name: str, shape: tuple[int, ...]) -> Array:
+    value = values.get(name, cost.fixed.get(name))
+    return np.broadcast_to(np.log(value) - np.log(fitted.middle[name]), shape)
+
+
+def _start(cost: Cost, fitted: Fitted, budget: float) -> Array:
+    """The table's middle, all sizes grown alike until the budget is nearly spent."""
+    middle = np.log([fitted.middle[name] for name in cost.free[:-1]])
+    grown = np.linspace(-_REACH, _REACH, 400)
+    for shift in grown[::-1]:
+        values = {name: np.exp(middle[k] + shift) for k, name in enumerate(cost.free[:-1])}
+        last = float(cost.solve(values, budget))
+        if last >= fitted.middle[cost.last] * np.exp(shift):
+            return np.asarray(middle + shift)
+    return np.asarray(middle - _REACH)
+
+
+def _search(loss: Any, z: Array, cost: Cost, low: Mapping[str, float], high: Mapping[str, float]) -> Array:
+    """Pattern search of all fits at once: the best of ± one step along each axis, half a step where none is."""
+    if z.shape[1] == 0:
+        return z
+    least = np.array([np.log(low[name]) - _REACH for name in cost.free[:-1]])
+    most = np.array([np.log(high[name]) + _REACH for name in cost.free[:-1]])
+    moves = np.concatenate([np.eye(z.shape[1]), -np.eye(z.shape[1])])
+    value = loss(z[:, None, :])[:, 0]
+    step = np.full(len(z), 1.0)
+    for _ in range(400):
+        tried = np.clip(z[:, None, :] + step[:, None, None] * moves, least, most)
+        worth = loss(tried)
+        best = np.argmin(worth, axis=1)
+        found = worth[np.arange(len(z)), best]
+        better = found < value
+        z = np.where(better[:, None], tried[np.arange(len(z)), best], z)
+        value, step = np.where(better, found, value), np.where(better, step, step / 2)
+        if step.max() < 1e-5:
+            break
+    return z
