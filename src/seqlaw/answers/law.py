@@ -1,4 +1,4 @@
-"""A law of training runs: exponents with intervals, whether a column matters, and the best sizes at a cost."""
+"""A law of training runs: exponents with intervals, whether a column matters, the best sizes at a cost."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import numpy as np
 from seqlaw.answers.answer import Answer, fields_of
 from seqlaw.answers.blocks import Block, Note, Sentence, Table
 from seqlaw.answers.law_words import allocation_sentence, comparison_sentence, law_sentence
-
 from seqlaw.answers.words import Side
 from seqlaw.files import read_table
 from seqlaw.model.amount import amount
@@ -71,9 +70,13 @@ class Law(Answer, ask.Law):
         found = self.allocation
         if found is None:
             return None
-        names = ("budget", "sizes", "loss", "fixed", "beyond")
-        more = {"cost": found.cost.text, "cost_r2": found.cost.r2, "sentence": allocation_sentence(found)}
-        return {name: getattr(found, name) for name in names} | more
+        return {
+            **{name: getattr(found, name) for name in ("budget", "sizes", "loss", "beyond")},
+            "cost": found.cost.text,
+            "cost_r2": found.cost.r2,
+            "fixed": found.cost.fixed,
+            "sentence": allocation_sentence(found),
+        }
 
     def blocks(self, side: Side) -> Iterable[Block]:
         yield Sentence(law_sentence(self))
@@ -82,10 +85,11 @@ class Law(Answer, ask.Law):
         if self.allocation is not None:
             yield from self._allocation_blocks()
         yield self._numbers()
+        middle = ", ".join(f"{name} = {value:.3g}" for name, value in self.fitted.middle.items())
         yield Sentence(
-            f"low to high: {self.level:.0%} interval and standard error (se) of {len(self.draws)} redrawn tables; "
-            f"a coefficient is the term's loss in the middle of the table. Runs scatter by {100 * self.scatter:.2g} "
-            f"% about the law."
+            f"low to high: {self.level:.0%} interval, se: standard error, of {len(self.draws)} redrawn "
+            f"tables. In the middle: what a term adds to the loss at {middle}. Runs scatter by "
+            f"{100 * self.scatter:.2g} % about the law."
         )
         if self.extrapolation is not None:
             found = self.extrapolation
@@ -111,8 +115,8 @@ class Law(Answer, ask.Law):
         if found.cost.powers is not None:
             powers = " ".join(f"{name}^{power:.3g}" for name, power in found.cost.powers.items())
             yield Note(f"{found.cost.text} goes as {powers} in this table (r2 {found.cost.r2:.3f}).")
-        if found.fixed:
-            kept = ", ".join(f"{name} = {amount(value)}" for name, value in found.fixed.items())
+        if found.cost.fixed:
+            kept = ", ".join(f"{name} = {amount(value)}" for name, value in found.cost.fixed.items())
             yield Note(f"Kept at the middle of the table, since law or cost does not have it: {kept}.")
 
     def _numbers(self) -> Table:
@@ -121,8 +125,7 @@ class Law(Answer, ask.Law):
         if paper:
             rows += [(name, *_cells(one)) for name, one in self.numbers.items()]
         for term in self.terms:
-            middle = ", ".join(f"{name} = {amount(self.fitted.middle[name])}" for name in term.columns)
-            rows.append((f"{'*'.join(term.columns)}: coefficient at {middle}", *_cells(term.coefficient)))
+            rows.append((f"{term.label} in the middle", *_cells(term.coefficient)))
             if not paper:
                 rows += [(f"exponent of {name}", *_cells(one)) for name, one in term.exponents.items()]
         return Table(rows=rows, header=("number", "value", "low", "high", "se"))
@@ -135,11 +138,11 @@ class Law(Answer, ask.Law):
         ]
         left = len(self.predictions) - len(rows)
         more = f" ({left} more rows: see JSON)" if left else ""
-        title = f"Predicted {self.loss} of one run{more}; outside: times beyond the table's range, 1 within."
+        title = f"Predicted {self.loss} of one run{more}; outside: times beyond the table, 1 within."
         return Table(rows=rows, header=(*names, self.loss, "low", "high", "outside"), title=title)
 
     def tidy_rows(self) -> Sequence[Mapping[str, Any]]:
-        """One row a run: its columns, loss, what the law predicts, and what each exponent gains without it."""
+        """One row a run: its columns, loss, what is predicted, and what each exponent gains without it."""
         predicted = np.exp(self.fitted.log_loss(self.runs.columns)[0])
         return [
             {
@@ -225,5 +228,3 @@ def fit_law(
         "seed": seed,
     }
     return Law(**fields_of(found, asked=asked))
-
-

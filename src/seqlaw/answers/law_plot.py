@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from seqlaw.runs.ask import Law
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_DOTS = {"linestyle": "none", "marker": "o", "markersize": 2.5}
+_DOTS: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 2.5}
 
 
 def draw_law(law: Law, place: Axes) -> None:
@@ -25,8 +25,9 @@ def draw_law(law: Law, place: Axes) -> None:
         return
     name = cost.free[0]
     place.plot(law.runs.columns[name], law.runs.loss, color="0.75", zorder=1, label="runs", **_DOTS)
-    spent = cost.of({**{n: np.full(law.n, v) for n, v in cost.fixed.items()}, **law.runs.columns})
-    budgets = np.geomspace(*np.quantile(spent, [0.02, 0.98]), 4).tolist()
+    spent = cost.of({**cost.fixed, **law.runs.columns})
+    low, high = np.quantile(spent, [0.02, 0.98])
+    budgets = np.geomspace(low, high, 4).tolist()
     if law.allocation is not None:
         budgets.append(law.allocation.budget)
     middle = law.fitted.middle
@@ -54,7 +55,9 @@ def draw_law(law: Law, place: Axes) -> None:
         best_size, value = law.allocation.sizes[name], law.allocation.loss
         ends = [[best_size.value - (best_size.low or 0)], [(best_size.high or 0) - best_size.value]]
         rise = [[value.value - (value.low or 0)], [(value.high or 0) - value.value]]
-        place.errorbar([best_size.value], [value.value], xerr=ends, yerr=rise, color="#000000", marker="v", ms=6)
+        place.errorbar(
+            [best_size.value], [value.value], xerr=ends, yerr=rise, color="#000000", marker="v", ms=6
+        )
     tidy(place, name, law.loss, f"at equal {cost.text}")
     few_ticks(place)
     place.legend(frameon=False, fontsize=7)
@@ -62,7 +65,7 @@ def draw_law(law: Law, place: Axes) -> None:
 
 def _loss(law: Law, values: dict[str, Array]) -> Array:
     with np.errstate(invalid="ignore"):
-        return np.exp(law.fitted.log_loss(values)[0])
+        return np.asarray(np.exp(law.fitted.log_loss(values)[0]))
 
 
 def _along(law: Law, place: Axes) -> None:
@@ -75,7 +78,9 @@ def _along(law: Law, place: Axes) -> None:
     low, high = np.quantile(drawn, [(1 - law.level) / 2, (1 + law.level) / 2], axis=0)
     place.plot(own, law.runs.loss, color="0.75", label="runs", **_DOTS)
     place.fill_between(x, low, high, color=SERIES[0], alpha=0.2, linewidth=0)
-    place.plot(x, _loss(law, values), color=SERIES[0], linewidth=1.4, label="the law, other columns in the middle")
+    place.plot(
+        x, _loss(law, values), color=SERIES[0], linewidth=1.4, label="the law, other columns in the middle"
+    )
     place.axvline(own.max(), color="0.6", linewidth=0.8, linestyle=":")
     tidy(place, name, law.loss, "beyond the dotted line no run was seen")
     few_ticks(place)
@@ -84,7 +89,7 @@ def _along(law: Law, place: Axes) -> None:
 
 def draw_residuals(law: Law, place: Axes) -> None:
     """What the law leaves over, in per cent, against the predicted loss; runs of a flag are named."""
-    rest = 100 * law.fitted.rest(law.runs)
+    rest = 100 * np.expm1(law.fitted.rest(law.runs))
     predicted = np.exp(law.fitted.log_loss(law.runs.columns)[0])
     place.plot(predicted, rest, color=SERIES[0], **_DOTS)
     named = {
@@ -97,7 +102,9 @@ def draw_residuals(law: Law, place: Axes) -> None:
         )
     place.axhspan(-100 * law.scatter, 100 * law.scatter, color="0.93", zorder=0)
     place.axhline(0, color="0.6", linewidth=0.8)
-    title = "residuals, per cent" + (f" (row {'numbers' if len(named) > 1 else 'number'}: influential)" if named else "")
+    title = "residuals, per cent" + (
+        f" (row {'numbers' if len(named) > 1 else 'number'}: influential)" if named else ""
+    )
     tidy(place, f"predicted {law.loss}", "measured over predicted - 1, %", title)
     place.set_yscale("linear")
     _plain_x(place)

@@ -65,9 +65,9 @@ def allocation_sentence(found: Allocation) -> str:
 def _influential(flag: Flag, side: Side) -> str:
     where = "filter with --where" if side == "cli" else "filter the frame"
     return (
-        f"{flag['count']} of {flag['n']} runs (rows {flag['rows']}, from 0) move the exponent of {flag['number']} by "
-        f"{-flag['shift']:+.3f} together, where {flag['expected']:.3f} is what chance in the others explains; look at "
-        f"them, and {where} if they are wrong"
+        f"{flag['count']} of {flag['n']} runs (rows {flag['rows']}, from 0) move the exponent of "
+        f"{flag['number']} by {-flag['shift']:+.3f} together, where {flag['expected']:.3f} is what chance in "
+        f"the others explains; look at them, and {where} if they are wrong"
     )
 
 
@@ -79,28 +79,28 @@ say(
             f"{100 * f['share']:.1f} % of its logarithm): their exponents cannot be told apart"
         ),
         "few-sizes": lambda f, s: (
-            f"{f['column']} takes {f['sizes']} values; a power law beside a floor needs {f['needed']} or more, "
-            "and its exponent means nothing here"
+            f"{f['column']} takes {f['sizes']} values; a power law beside a floor needs {f['needed']} or "
+            "more, and its exponent means nothing here"
         ),
         "at-bound": lambda f, s: (
             f"{f['number']} = {f['value']:g} is the end of its range: these runs do not determine it"
         ),
-        "no-term": lambda f, s: f"the coefficient of {f['term']} is zero in the best fit: its exponents mean nothing",
+        "no-term": lambda f, s: f"{f['term']} has no part in the best fit: these runs do not show it",
         "test-length": lambda f, s: (
             f"at which length the runs were tested is not known ({option('tested_at', s)}): an effect of "
             f"{f['column']} may be the test's"
         ),
         "tested-at-own": lambda f, s: (
-            f"every run was tested at its own {f['column']} ({f['tested_at']}): an effect of {f['column']} may be "
-            "the test's"
+            f"every run was tested at its own {f['column']} ({f['tested_at']}): an effect of {f['column']} "
+            "may be the test's"
         ),
         "tests-differ": lambda f, s: (
-            f"runs were tested at {f['tests']} different lengths ({f['tested_at']}): compare runs of one test, or "
-            "make it a term"
+            f"runs were tested at {f['tests']} different lengths ({f['tested_at']}): compare runs of one "
+            "test, or make it a term"
         ),
         "extrapolation": lambda f, s: (
-            f"the budget is {amount(f['beyond'])} times the dearest run: the interval knows the scatter of these "
-            "runs, not whether the law goes on"
+            f"the budget is {amount(f['beyond'])} times the dearest run: the interval knows the scatter of "
+            "these runs, not whether the law goes on"
         ),
         "no-optimum": lambda f, s: f"the law has no best {f['column']} within a million times of the table's",
     }

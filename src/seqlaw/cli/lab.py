@@ -40,7 +40,9 @@ Software = Annotated[
 
 Where = Annotated[
     list[str] | None,
-    typer.Option(help="Only rows with this value, or with < <= > >= in place of =; repeatable.", metavar="COLUMN=VALUE"),
+    typer.Option(
+        help="Only rows with this value, or with < <= > >= in place of =; repeatable.", metavar="COLUMN=VALUE"
+    ),
 ]
 _ORDERS: dict[str, Callable[[Any, float], Any]] = {
     "<=": operator.le,

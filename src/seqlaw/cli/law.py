@@ -21,7 +21,8 @@ from seqlaw.runs.law import BOOTSTRAPS, LEVEL
 
 def law(
     file: Annotated[
-        str, typer.Argument(metavar="FILE", help="A .csv or .parquet file, one row a run, or a sweep's folder.")
+        str,
+        typer.Argument(metavar="FILE", help="A .csv or .parquet file, one row a run, or a sweep's folder."),
     ],
     loss: Annotated[str, typer.Option(help="Column of the loss.", metavar="COLUMN")],
     term: Annotated[
@@ -51,13 +52,11 @@ def law(
     cost: Annotated[
         str | None,
         typer.Option(
-            help=f"Cost of a run: arithmetic in the columns, or a measured column.  [default: {DEFAULT_COST}]",
+            help=f"Cost of a run: arithmetic in columns, or a measured column.  [default: {DEFAULT_COST}]",
             metavar="FORMULA|COLUMN",
         ),
     ] = None,
-    budget: Annotated[
-        str | None, typer.Option(help="The best sizes at this cost.", metavar="NUMBER")
-    ] = None,
+    budget: Annotated[str | None, typer.Option(help="The best sizes at this cost.", metavar="NUMBER")] = None,
     bootstraps: Annotated[int, typer.Option(help="Redrawn tables for the intervals.")] = BOOTSTRAPS,
     level: Annotated[float, typer.Option(help="Confidence of the intervals.")] = LEVEL,
     seed: Seed = 0,

@@ -7,7 +7,7 @@ table's middle. Every draw of the bootstrap has an optimum of its own, all found
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,7 +33,7 @@ def identifier(name: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """A cost that one column, `last`, is solved for: a + b·x in a formula, a·x^b where a column was fitted."""
+    """A cost that is solved for one column: a + b·x in a formula, a·x^b of a measured column."""
 
     text: str
     free: tuple[str, ...]
@@ -68,8 +68,7 @@ class Cost:
     def of(self, values: Mapping[str, Any]) -> Array:
         """The cost of runs."""
         if self.formula is not None:
-            known = {identifier(name): value for name, value in values.items()}
-            return np.asarray(self.formula(**{n: known[n] for n in self.formula.names if n in known}), float)
+            return np.asarray(self.formula(**{identifier(name): x for name, x in values.items()}), float)
         assert self.powers is not None
         logs = sum(power * np.log(np.asarray(values[name], float)) for name, power in self.powers.items())
         return np.asarray(self.scale * np.exp(logs))
@@ -83,7 +82,6 @@ class Allocation:
     cost: Cost
     sizes: Mapping[str, Estimate]
     loss: Estimate
-    fixed: Mapping[str, float]
     beyond: float
     """The budget over the cost of the dearest run."""
     flags: tuple[Flag, ...]
@@ -160,92 +158,77 @@ def allocate(fitted: Fitted, draws: Array, runs: Runs, cost: Cost, budget: Any, 
     """The sizes of least loss at cost = budget, for the fit and for every draw of its numbers."""
     budget = positive("budget", budget)
     p = np.concatenate([fitted.p[None], draws])
-    low = {name: float(runs.columns[name].min()) for name in cost.free}
-    high = {name: float(runs.columns[name].max()) for name in cost.free}
+    ends = {name: (runs.columns[name].min(), runs.columns[name].max()) for name in cost.free}
+    reach = {name: (low * np.exp(-_REACH), high * np.exp(_REACH)) for name, (low, high) in ends.items()}
 
-    def loss(z: Array) -> Array:
-        """log loss at z (fits, tries, free - 1), logarithms of the free columns but the last."""
+    def sizes_of(z: Array) -> dict[str, Array]:
+        """The free columns (fits, tries) at logarithms z (fits, tries, free - 1) of all but the last."""
         values = {name: np.exp(z[..., k]) for k, name in enumerate(cost.free[:-1])}
         values[cost.last] = np.broadcast_to(cost.solve(values, budget), z.shape[:-1])
-        reached = np.log(values[cost.last])
-        outside = ~(np.abs(reached - np.log(fitted.middle[cost.last])) < 2 * _REACH)
-        u = np.stack([_unit(fitted, cost, values, name, z.shape[:-1]) for name in fitted.form.columns], -1)
-        return np.where(outside, np.inf, fitted_log(fitted, p, np.where(np.isfinite(u), u, 0.0)))
+        return values
 
-    starts = _start(cost, fitted, budget)
-    z = _search(loss, np.repeat(starts[None], len(p), axis=0), cost, low, high)
-    best = loss(z[:, None, :])[:, 0]
+    def loss(z: Array) -> Array:
+        """log loss (fits, tries), infinite where the last column leaves its reach."""
+        values = sizes_of(z)
+        low, high = reach[cost.last]
+        inside = (low <= values[cost.last]) & (values[cost.last] <= high)
+        values[cost.last] = np.where(inside, values[cost.last], high)
+        return np.where(inside, fitted.log_loss({**cost.fixed, **values}, p), np.inf)
+
+    starts = np.repeat(_start(cost, fitted, budget)[None], len(p), axis=0)
+    bounds = np.log([reach[name] for name in cost.free[:-1]]).reshape(-1, 2)
+    z = _search(loss, starts, bounds)[:, None, :]
+    best = loss(z)[:, 0]
     if not np.isfinite(best[0]):
         raise InputError("budget", "must pay for a run within a million times of the table's sizes", budget)
-    values = {name: np.exp(z[:, k]) for k, name in enumerate(cost.free[:-1])}
-    values[cost.last] = np.broadcast_to(cost.solve(values, budget), best.shape)
+    sizes = {name: values[:, 0] for name, values in sizes_of(z).items()}
     kept = np.isfinite(best[1:])
-    sizes = {
-        name: estimate(float(values[name][0]), values[name][1:][kept], level)
-        for name in fitted.form.columns
-        if name in values
-    }
-    spent = cost.of({**{n: np.full(runs.n, v) for n, v in cost.fixed.items()}, **runs.columns})
-    flags = []
-    for name in cost.free:
-        least, most = low[name] / np.exp(_REACH), high[name] * np.exp(_REACH)
-        if not 1.01 * least < values[name][0] < most / 1.01:
-            flags.append(flag("no-optimum", column=name))
-    beyond = float(budget / np.max(spent))
+    beyond = float(budget / np.max(cost.of({**cost.fixed, **runs.columns})))
+    flags = [
+        flag("no-optimum", column=name)
+        for name, (low, high) in reach.items()
+        if not 1.01 * low < sizes[name][0] < high / 1.01
+    ]
     if beyond > FAR:
         flags.append(flag("extrapolation", beyond=beyond))
     return Allocation(
         budget=budget,
         cost=cost,
-        sizes=sizes,
+        sizes={
+            name: estimate(float(sizes[name][0]), sizes[name][1:][kept], level)
+            for name in fitted.form.columns
+            if name in sizes
+        },
         loss=estimate(float(np.exp(best[0])), np.exp(best[1:][kept]), level),
-        fixed={name: cost.fixed[name] for name in cost.fixed},
         beyond=beyond,
         flags=tuple(flags),
     )
 
 
-def fitted_log(fitted: Fitted, p: Array, u: Array) -> Array:
-    """log loss (fits, tries) at u (fits, tries, columns) in units of the middle."""
-    from seqlaw.runs.solve import predict
-
-    return predict(fitted.form, p, u) + np.log(fitted.level)
-
-
-def _unit(fitted: Fitted, cost: Cost, values: Mapping[str, Any], name: str, shape: tuple[int, ...]) -> Array:
-    value = values.get(name, cost.fixed.get(name))
-    return np.broadcast_to(np.log(value) - np.log(fitted.middle[name]), shape)
-
-
 def _start(cost: Cost, fitted: Fitted, budget: float) -> Array:
     """The table's middle, all sizes grown alike until the budget is nearly spent."""
     middle = np.log([fitted.middle[name] for name in cost.free[:-1]])
-    grown = np.linspace(-_REACH, _REACH, 400)
-    for shift in grown[::-1]:
+    for shift in np.linspace(_REACH, -_REACH, 400):
         values = {name: np.exp(middle[k] + shift) for k, name in enumerate(cost.free[:-1])}
-        last = float(cost.solve(values, budget))
-        if last >= fitted.middle[cost.last] * np.exp(shift):
+        if float(cost.solve(values, budget)) >= fitted.middle[cost.last] * np.exp(shift):
             return np.asarray(middle + shift)
     return np.asarray(middle - _REACH)
 
 
-def _search(loss: Any, z: Array, cost: Cost, low: Mapping[str, float], high: Mapping[str, float]) -> Array:
-    """Pattern search of all fits at once: the best of ± one step along each axis, half a step where none is."""
+def _search(loss: Callable[[Array], Array], z: Array, bounds: Array) -> Array:
+    """Pattern search of all fits at once: the best of ± one step along each axis, else half a step."""
     if z.shape[1] == 0:
         return z
-    least = np.array([np.log(low[name]) - _REACH for name in cost.free[:-1]])
-    most = np.array([np.log(high[name]) + _REACH for name in cost.free[:-1]])
     moves = np.concatenate([np.eye(z.shape[1]), -np.eye(z.shape[1])])
-    value = loss(z[:, None, :])[:, 0]
-    step = np.full(len(z), 1.0)
+    every = np.arange(len(z))
+    value, step = loss(z[:, None, :])[:, 0], np.ones(len(z))
     for _ in range(400):
-        tried = np.clip(z[:, None, :] + step[:, None, None] * moves, least, most)
+        tried = np.clip(z[:, None, :] + step[:, None, None] * moves, bounds[:, 0], bounds[:, 1])
         worth = loss(tried)
         best = np.argmin(worth, axis=1)
-        found = worth[np.arange(len(z)), best]
-        better = found < value
-        z = np.where(better[:, None], tried[np.arange(len(z)), best], z)
-        value, step = np.where(better, found, value), np.where(better, step, step / 2)
-        if step.max() < 1e-5:
+        better = worth[every, best] < value
+        z = np.where(better[:, None], tried[every, best], z)
+        value, step = np.where(better, worth[every, best], value), np.where(better, step, step / 2)
+        if step.max() < 1e-6:
             break
     return z

@@ -14,7 +14,7 @@ from seqlaw.model.flags import Flag, flag
 from seqlaw.model.randomness import generator
 from seqlaw.runs.allocate import DEFAULT_COST, Allocation, Cost, allocate, make_cost
 from seqlaw.runs.compare import Comparison, compare, largest_runs
-from seqlaw.runs.form import make_form
+from seqlaw.runs.form import PAPER, make_form
 from seqlaw.runs.law import (
     BOOTSTRAPS,
     LEVEL,
@@ -38,6 +38,7 @@ _LENGTH = re.compile(r"(?i)(?:p|.*len.*|.*context.*|ctx.*)")
 class Term:
     """A_k Π x_c^-e_kc; the coefficient is the term's loss in the middle of the table."""
 
+    label: str
     columns: tuple[str, ...]
     coefficient: Estimate
     exponents: Mapping[str, Estimate]
@@ -60,7 +61,7 @@ class Extrapolation:
 
 @dataclass(frozen=True, kw_only=True)
 class Prediction:
-    """The loss of a run that has none, its interval that of one new run, and how far outside the table it lies."""
+    """The loss of a run that has none, with the interval of one new run, and how far outside the table."""
 
     columns: Mapping[str, float]
     loss: Estimate
@@ -132,7 +133,9 @@ def fit_law(
     weighty, alone = influences(fitted, runs, level)
     price = _cost(cost, budget, frame, runs, fitted)
     size = runs.size(form) if price is None or price.formula is None else _spent(price, frame)
-    flags = law_flags(fitted, runs, weighty) + _test_flags(frame, runs, tested_at)
+    flags = law_flags(fitted, runs, weighty)
+    if preset not in PAPER:  # whose P is the length of a test too
+        flags += _test_flags(frame, runs, tested_at)
     allocation = None
     if budget is not None:
         assert price is not None
@@ -150,9 +153,7 @@ def fit_law(
         influence=tuple(weighty),
         alone=alone,
         extrapolation=_extrapolation(fitted, runs, size),
-        comparison=None
-        if without is None
-        else compare(fitted, runs, without, size, level=level, seed=seed),
+        comparison=None if without is None else compare(fitted, runs, without, size, level=level, seed=seed),
         cost=price,
         allocation=allocation,
         predictions=() if predict is None else _predictions(fitted, draws, runs, predict, level, seed),
@@ -174,6 +175,7 @@ def _estimates(fitted: Fitted, draws: Array, level: float) -> dict[str, Any]:
             at_one = scale * fitted.p[1 + k] * np.exp(value[k, places] @ middle)
         terms.append(
             Term(
+                label=form.labels[k],
                 columns=columns,
                 coefficient=estimate(scale * fitted.p[1 + k], scale * draws[:, 1 + k], level),
                 exponents={
@@ -259,5 +261,3 @@ def _test_flags(frame: Any, runs: Runs, tested_at: str | None) -> list[Flag]:
         if np.allclose(values, tests, rtol=1e-9):
             return [flag("tested-at-own", column=name, tested_at=tested_at)]
     return [flag("tests-differ", tested_at=tested_at, tests=int(np.unique(tests).size))]
-
-

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from seqlaw.model.checks import Array
 from seqlaw.model.randomness import generator
@@ -65,7 +66,7 @@ def _errors(fitted: Fitted, runs: Runs, p: Array) -> Array:
 
 
 def _held_out(both: tuple[Fitted, Fitted], runs: Runs, seed: int) -> Array:
-    """For each row the error without the term minus that with it, the row in neither fit; mean over rounds."""
+    """For each row the error without the term minus that with it, the row in neither fit."""
     rng = generator(seed, "runs", "folds")
     which = runs.units
     units = int(which.max()) + 1
@@ -80,7 +81,7 @@ def _held_out(both: tuple[Fitted, Fitted], runs: Runs, seed: int) -> Array:
     return np.asarray(lost[0] - lost[1])
 
 
-def largest_runs(size: Array) -> Array:
+def largest_runs(size: Array) -> NDArray[np.bool_]:
     """Which runs are the largest fifth; at least two where sizes repeat."""
     cut = np.quantile(size, 1 - LARGEST)
     large = size > cut

@@ -41,6 +41,12 @@ class Form:
         return tuple(c if c in once else f"{'*'.join(t)}:{c}" for t in self.terms for c in t)
 
     @property
+    def labels(self) -> tuple[str, ...]:
+        """What each term is called: its columns, or the paper's name of it."""
+        named: tuple[str, ...] = PAPER[self.preset]["labels"] if self.preset in PAPER else ()
+        return named or tuple("*".join(term) for term in self.terms)
+
+    @property
     def size(self) -> int:
         """How many numbers are fitted: E, one coefficient a term, φ."""
         return 1 + len(self.terms) + len(self.numbers)
@@ -135,14 +141,17 @@ def _regime_2(alpha: Any, theta: Any, r: Any) -> list[dict[str, Any]]:
     return innovation + initial
 
 
+_LABELS = ("approx", "bias", "variance")
 PAPER: dict[str | None, dict[str, Any]] = {
     "seqlaw-1": {
         "terms": _regime_1,
+        "labels": _LABELS,
         "starts": {"alpha": (1.3, 1.8, 2.5, 3.5), "r": (0.1, 0.25, 0.4)},
         "bounds": {"alpha": (1.001, 8.0), "r": (0.001, 0.499)},
     },
     "seqlaw-2": {
         "terms": _regime_2,
+        "labels": (*_LABELS, *(f"{label}, initialization's branch" for label in _LABELS)),
         "starts": {"alpha": (1.5, 2.0, 3.0), "theta": (1.1, 1.4, 2.0), "r": (0.1, 0.25, 0.4)},
         "bounds": {"alpha": (1.001, 8.0), "theta": (1.001, 8.0), "r": (0.001, 0.499)},
     },

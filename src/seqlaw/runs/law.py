@@ -46,10 +46,14 @@ class Fitted:
     """Mean Huber loss of a run (δ = 1e-3)."""
 
     def log_loss(self, columns: Mapping[str, Any], p: Array | None = None) -> Array:
-        """log predicted loss, shape (fits, rows), at the fit or at other numbers p (fits, numbers)."""
-        x = np.column_stack([np.asarray(columns[name], float) for name in self.form.columns])
-        u = np.log(x / np.array([self.middle[name] for name in self.form.columns]))
-        return predict(self.form, self.p[None] if p is None else p, u) + np.log(self.level)
+        """log predicted loss, shape (fits, rows), at the fit or at other numbers p (fits, numbers).
+
+        A column is a number, (rows), or (fits, rows) where every fit has rows of its own.
+        """
+        names = self.form.columns
+        x = np.stack(np.broadcast_arrays(*(np.asarray(columns[name], float) for name in names)), axis=-1)
+        u = np.log(x / np.array([self.middle[name] for name in names]))
+        return np.asarray(predict(self.form, self.p[None] if p is None else p, u) + np.log(self.level))
 
     def phi(self, p: Array) -> Array:
         """The numbers that exponents are made of."""
@@ -165,7 +169,7 @@ def law_flags(fitted: Fitted, runs: Runs, weighty: Sequence[Influence]) -> list[
         if value <= least or value >= most:
             found.append(flag("at-bound", number=name, value=float(value)))
     count = 1 + len(fitted.form.terms)
-    for term, coefficient in zip(fitted.form.terms, fitted.p[1:count], strict=True):
+    for label, coefficient in zip(fitted.form.labels, fitted.p[1:count], strict=True):
         if coefficient <= 0:
-            found.append(flag("no-term", term="*".join(term)))
+            found.append(flag("no-term", term=label))
     return found

@@ -25,7 +25,7 @@ _TOLERANCE = 1e-9
 
 @dataclass(frozen=True, kw_only=True)
 class Points:
-    """Rows in units of their middle: `u` (rows, columns) log x, `v` (rows) log loss, both without their mean."""
+    """Rows in units of their middle: `u` (rows, columns) log x, `v` (rows) log loss, of mean zero."""
 
     u: Array
     v: Array
@@ -57,7 +57,7 @@ def minimise(
 
 
 def start_points(form: Form, points: Points, most: int) -> Array:
-    """Variable projection on a grid of φ: coefficients by non-negative least squares; the best `most` starts."""
+    """Variable projection on a grid of φ, coefficients by non-negative least squares: the best `most`."""
     from scipy.optimize import nnls
 
     phi = form.starts()
@@ -88,9 +88,9 @@ def _parts(form: Form, p: Array, u: Array) -> tuple[Array, Array, Array]:
 def _minimise(
     form: Form, points: Points, weights: Array, starts: Array, stages: tuple[float, ...]
 ) -> tuple[Array, Array]:
-    low, high = form.bounds
+    least, most = form.bounds
     count = 1 + len(form.terms)
-    low, high = np.concatenate([np.zeros(count), low]), np.concatenate([np.full(count, np.inf), high])
+    low, high = np.concatenate([np.zeros(count), least]), np.concatenate([np.full(count, np.inf), most])
     p = np.clip(starts, low, high)
     value = np.empty(len(p))
     for delta in stages:

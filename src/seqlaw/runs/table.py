@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from seqlaw.model.checks import Array, InputError
 from seqlaw.model.flags import Flag, flag
 from seqlaw.runs.form import Form
 from seqlaw.runs.solve import Points
+
+Whole = NDArray[np.integer[Any]]
 
 COLLINEAR = 0.95
 """A column of whose logarithm the others explain more than this share cannot be told from them."""
@@ -25,8 +28,8 @@ class Runs:
 
     loss: Array
     columns: Mapping[str, Array]
-    groups: Array | None = None
-    rows: Array
+    groups: Whole | None = None
+    rows: Whole
     """What each row is called: its place in the table that was read, from 0."""
 
     @property
@@ -34,7 +37,7 @@ class Runs:
         return self.loss.size
 
     @property
-    def units(self) -> Array:
+    def units(self) -> Whole:
         """What a bootstrap draws and a fold leaves out: rows, or groups of them; numbered from 0."""
         return np.arange(self.n) if self.groups is None else self.groups
 
@@ -106,7 +109,7 @@ def enough_rows(runs: Runs, form: Form) -> None:
 
 
 def explained(runs: Runs, form: Form, name: str) -> tuple[float, str]:
-    """The share of a column's logarithm that the law's other columns explain, and the one that moves most with it."""
+    """The share of a column's logarithm that the others explain, and the one that moves most with it."""
     others = [other for other in form.columns if other != name]
     y = np.log(runs.columns[name])
     if not others:
