@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import operator
 import os
-import re
 import shlex
 import sys
-from collections.abc import Callable
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -17,39 +13,22 @@ import typer
 from seqlaw.cli.options import Jobs, Json, jobs_or_all
 from seqlaw.cli.output import print_flags, print_json, print_table, print_text
 from seqlaw.cli.progress import work_bar
-from seqlaw.files import read_table
+from seqlaw.cli.rows import OPTION, Where, column_names, say_what_is_left, selected, table_of
 from seqlaw.fit import fit_power_law
-from seqlaw.lab.errors import LabError
 from seqlaw.lab.progress import duration
 from seqlaw.lab.run import Summary
-from seqlaw.lab.table import Table
 from seqlaw.lab.table import export as export_table
 from seqlaw.model.checks import InputError, real
 from seqlaw.model.flags import Flag, flag
 from seqlaw.sweeping.cost import Estimate
-from seqlaw.sweeping.file import OWN, load_sweep
+from seqlaw.sweeping.file import load_sweep
 from seqlaw.sweeping.run import load
 from seqlaw.sweeping.run import sweep as run_sweep
 
-OPTION = "--software {}"
 Software = Annotated[
     str | None,
     typer.Option(help="Rows of other software than this, as the folder names it, or `all`.", metavar="NAME"),
 ]
-
-
-Where = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="Only rows with this value, or with < <= > >= in place of =; repeatable.", metavar="COLUMN=VALUE"
-    ),
-]
-_ORDERS: dict[str, Callable[[Any, float], Any]] = {
-    "<=": operator.le,
-    ">=": operator.ge,
-    "<": operator.lt,
-    ">": operator.gt,
-}
 
 
 def sweep(
@@ -168,7 +147,7 @@ def export(
     rows = load(folder, software=software)
     rows.require_rows(OPTION)
     count = export_table(rows, to)
-    _say_what_is_left(rows)
+    say_what_is_left(rows)
     if json:
         known = rows.standing
         standing = {name: getattr(known, name, None) for name in ("tasks", "finished", "failed")}
@@ -178,12 +157,6 @@ def export(
         print_json("export", inputs, found)
     else:
         print(f"{count} rows: {to}")
-
-
-def _say_what_is_left(rows: Table) -> None:
-    """On standard error: whether every task that was asked for has rows, and what other code recorded."""
-    for line in filter(None, (rows.missing, rows.left_out(OPTION))):
-        print(f"seqlaw: {line}", file=sys.stderr)
 
 
 def fit(
@@ -206,7 +179,7 @@ def fit(
     rows = selected(table_of(file, software), where or [])
     for name, column in (("x", x), ("y", y)):
         if column not in rows:
-            raise InputError(name, f"must be a column ({_names(rows)})", column)
+            raise InputError(name, f"must be a column ({column_names(rows)})", column)
         if rows[column].dtype.kind not in "iuf":
             raise InputError(name, "must be a column of numbers", column)
     found = fit_power_law(rows[x], rows[y], window=_window(window), level=level, offset=offset)
@@ -250,63 +223,6 @@ def _repeated(x: Any, window: tuple[float, float]) -> list[Flag]:
     if used.nunique() == len(used):
         return []
     return [flag("repeated", rows=len(used), values=used.nunique(), column=str(x.name))]
-
-
-def table_of(file: str, software: str | None) -> Any:
-    """The rows of a file or a folder, as a DataFrame."""
-    if Path(file).is_dir():
-        found = load(file, software=software)
-        found.require_rows(OPTION)
-        _say_what_is_left(found)
-        return found.frame
-    if software is not None:
-        raise InputError("software", "goes with a sweep's folder, not with a file", software)
-    return read_table(file)
-
-
-def selected(rows: Any, conditions: list[str]) -> Any:
-    """The rows that meet every condition, COLUMN=VALUE or an order such as COLUMN<=VALUE."""
-    for condition in conditions:
-        column, sign, value = _split(condition)
-        if column not in rows:
-            raise InputError("where", f"must be COLUMN=VALUE with a column ({_names(rows)})", condition)
-        if not sign:
-            known = f"{column} has {_some(rows[column])}"
-            raise InputError("where", f"must be COLUMN=VALUE, and =VALUE is missing ({known})", condition)
-        if sign in _ORDERS:
-            if rows[column].dtype.kind not in "iuf":
-                raise InputError("where", f"must compare a column of numbers, {column} is none", condition)
-            found = rows[_ORDERS[sign](rows[column], real("where", value))]
-        elif column == "eval_length" and value == OWN and "P" in rows:
-            found = rows[rows[column] == rows["P"]]
-        elif rows[column].dtype.kind in "iufb":
-            found = rows[rows[column] == real("where", value)]
-        else:
-            found = rows[rows[column].astype(str) == value]
-        if len(found) == 0 and len(rows):
-            before = " and ".join(conditions[: conditions.index(condition)])
-            raise LabError(
-                f"no row{before and f' with {before}'} has {condition} (it has {_some(rows[column])})"
-            )
-        rows = found
-    return rows
-
-
-def _split(condition: str) -> tuple[str, str, str]:
-    """Column, sign and value, cut at the first sign; no sign where there is none."""
-    found = re.fullmatch(r"(.*?)\s*(<=|>=|<|>|=)\s*(.*)", condition)
-    return (found[1], found[2], found[3]) if found else (condition, "", "")
-
-
-def _names(rows: Any) -> str:
-    return ", ".join(map(str, rows.columns))
-
-
-def _some(values: Any, most: int = 8) -> str:
-    """The values of a column, the first few of them, as `--where` takes them."""
-    known = sorted(values.dropna().unique().tolist(), key=lambda value: (isinstance(value, str), value))
-    texts = [str(value).removesuffix(".0") for value in known[:most]]
-    return ", ".join(texts) + (", …" if len(known) > most else "")
 
 
 def _window(text: str | None) -> tuple[float, float] | None:

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from seqlaw.answers.law import fit_law
-from seqlaw.cli.lab import Where, selected, table_of
 from seqlaw.cli.options import Json, Plot, Seed
 from seqlaw.cli.output import show
+from seqlaw.cli.rows import Where, selected, table_of
 from seqlaw.files import read_table
 from seqlaw.model.checks import InputError, positive
 from seqlaw.model.formula import Formula

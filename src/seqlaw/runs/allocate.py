@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from seqlaw.model.checks import Array, InputError, positive
+from seqlaw.model.checks import Array, InputError
 from seqlaw.model.flags import Flag, flag
 from seqlaw.model.formula import Formula
 from seqlaw.runs.law import Estimate, Fitted, estimate
@@ -154,9 +154,8 @@ def _measured(text: str, values: Array, runs: Runs, law: tuple[str, ...]) -> Cos
     )
 
 
-def allocate(fitted: Fitted, draws: Array, runs: Runs, cost: Cost, budget: Any, level: float) -> Allocation:
+def allocate(fitted: Fitted, draws: Array, runs: Runs, cost: Cost, budget: float, level: float) -> Allocation:
     """The sizes of least loss at cost = budget, for the fit and for every draw of its numbers."""
-    budget = positive("budget", budget)
     p = np.concatenate([fitted.p[None], draws])
     ends = {name: (runs.columns[name].min(), runs.columns[name].max()) for name in cost.free}
     reach = {name: (low * np.exp(-_REACH), high * np.exp(_REACH)) for name, (low, high) in ends.items()}

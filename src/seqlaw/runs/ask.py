@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from seqlaw.model.checks import Array, InputError, real, whole
+from seqlaw.model.checks import Array, InputError, positive, real, whole
 from seqlaw.model.flags import Flag, flag
 from seqlaw.model.randomness import generator
 from seqlaw.runs.allocate import DEFAULT_COST, Allocation, Cost, allocate, make_cost
@@ -125,17 +125,20 @@ def fit_law(
     """See `seqlaw.answers.law.fit_law`."""
     if not 0 < real("level", level) < 1:
         raise InputError("level", "must lie in (0, 1)", level)
+    budget = None if budget is None else positive("budget", budget)
     bootstraps = whole("bootstraps", bootstraps, least=20, most=100_000)
     form = make_form(terms, preset)
     runs = read_runs(frame, loss, form.columns, groups)
+    ahead = None if predict is None else {c: positive_column(predict, c, "predict") for c in form.columns}
+    if without is not None:
+        form.without(without)  # an error now rather than later
     fitted = fit_form(form, runs)
+    price = _cost(cost, budget, frame, runs, fitted)
+    tests = [] if preset in PAPER else _test_flags(frame, runs, tested_at)  # the paper tests at P
     draws = bootstrap(fitted, runs, bootstraps, seed)
     weighty, alone = influences(fitted, runs, level)
-    price = _cost(cost, budget, frame, runs, fitted)
+    flags = law_flags(fitted, runs, weighty) + tests
     size = runs.size(form) if price is None or price.formula is None else _spent(price, frame)
-    flags = law_flags(fitted, runs, weighty)
-    if preset not in PAPER:  # whose P is the length of a test too
-        flags += _test_flags(frame, runs, tested_at)
     allocation = None
     if budget is not None:
         assert price is not None
@@ -156,7 +159,7 @@ def fit_law(
         comparison=None if without is None else compare(fitted, runs, without, size, level=level, seed=seed),
         cost=price,
         allocation=allocation,
-        predictions=() if predict is None else _predictions(fitted, draws, runs, predict, level, seed),
+        predictions=() if ahead is None else _predictions(fitted, draws, runs, ahead, level, seed),
         tested_at=tested_at,
         flags=tuple(flags),
     )
@@ -226,11 +229,9 @@ def _extrapolation(fitted: Fitted, runs: Runs, size: Array) -> Extrapolation | N
 
 
 def _predictions(
-    fitted: Fitted, draws: Array, runs: Runs, rows: Any, level: float, seed: int
+    fitted: Fitted, draws: Array, runs: Runs, columns: Mapping[str, Array], level: float, seed: int
 ) -> tuple[Prediction, ...]:
     """Each row by the fit, with the spread of the law and of one run about it."""
-    names = fitted.form.columns
-    columns = {name: positive_column(rows, name, "predict") for name in names}
     value = np.exp(fitted.log_loss(columns)[0])
     rest = fitted.rest(runs)
     drawn = fitted.log_loss(columns, draws)
@@ -241,7 +242,7 @@ def _predictions(
         beyond = np.maximum(beyond, np.maximum(x / own.max(), own.min() / x))
     return tuple(
         Prediction(
-            columns={name: float(columns[name][k]) for name in names},
+            columns={name: float(x[k]) for name, x in columns.items()},
             loss=estimate(value[k], drawn[:, k], level),
             beyond=float(beyond[k]),
         )

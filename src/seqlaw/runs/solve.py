@@ -92,7 +92,7 @@ def _minimise(
     count = 1 + len(form.terms)
     low, high = np.concatenate([np.zeros(count), least]), np.concatenate([np.full(count, np.inf), most])
     p = np.clip(starts, low, high)
-    value = np.empty(len(p))
+    value: Array = np.empty(len(p))
     for delta in stages:
         damping = np.full(len(p), 1e-3)
         value = objective(predict(form, p, points.u) - points.v, weights, delta)
