@@ -71,7 +71,7 @@ class Law(Answer, ask.Law):
         if found is None:
             return None
         return {
-            **{name: getattr(found, name) for name in ("budget", "sizes", "loss", "beyond")},
+            **{name: getattr(found, name) for name in ("budget", "sizes", "loss", "beyond", "largest")},
             "cost": found.cost.text,
             "cost_r2": found.cost.r2,
             "fixed": found.cost.fixed,
@@ -85,7 +85,7 @@ class Law(Answer, ask.Law):
         if self.allocation is not None:
             yield from self._allocation_blocks()
         yield self._numbers()
-        middle = ", ".join(f"{name} = {value:.3g}" for name, value in self.fitted.middle.items())
+        middle = ", ".join(f"{name} = {amount(value, 3)}" for name, value in self.fitted.middle.items())
         yield Sentence(
             f"low to high: {self.level:.0%} interval, se: standard error, of {len(self.draws)} redrawn "
             f"tables. In the middle: what a term adds to the loss at {middle}. Runs scatter by "
@@ -112,6 +112,8 @@ class Law(Answer, ask.Law):
         found = self.allocation
         assert found is not None
         yield Sentence(allocation_sentence(found))
+        times = ", ".join(f"{name} {value:.2g}" for name, value in found.largest.items())
+        yield Note(f"Times the table's largest: {times}.")
         if found.cost.powers is not None:
             powers = " ".join(f"{name}^{power:.3g}" for name, power in found.cost.powers.items())
             yield Note(f"{found.cost.text} goes as {powers} in this table (r2 {found.cost.r2:.3f}).")

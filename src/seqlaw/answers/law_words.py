@@ -82,6 +82,10 @@ say(
             f"{f['column']} takes {f['sizes']} values; a power law beside a floor needs {f['needed']} or "
             "more, and its exponent means nothing here"
         ),
+        "no-floor": lambda f, s: (
+            f"the floor E is zero in the best fit and a slow power of {f['number']} takes its place: these "
+            "runs do not tell them apart"
+        ),
         "at-bound": lambda f, s: (
             f"{f['number']} = {f['value']:g} is the end of its range: these runs do not determine it"
         ),

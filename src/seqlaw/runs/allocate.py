@@ -84,6 +84,8 @@ class Allocation:
     loss: Estimate
     beyond: float
     """The budget over the cost of the dearest run."""
+    largest: Mapping[str, float]
+    """Each size over the table's largest."""
     flags: tuple[Flag, ...]
 
 
@@ -200,6 +202,9 @@ def allocate(fitted: Fitted, draws: Array, runs: Runs, cost: Cost, budget: float
         },
         loss=estimate(float(np.exp(best[0])), np.exp(best[1:][kept]), level),
         beyond=beyond,
+        largest={
+            name: float(sizes[name][0] / ends[name][1]) for name in fitted.form.columns if name in sizes
+        },
         flags=tuple(flags),
     )
 

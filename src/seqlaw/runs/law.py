@@ -18,6 +18,7 @@ from seqlaw.runs.table import Runs, enough_rows, table_flags
 BOOTSTRAPS = 1000
 LEVEL = 0.9
 _STARTS = 12
+_SLOW = 0.1  # an exponent below which a term takes the floor's place
 _LEFT_OUT = 400  # runs, each left out of a fit of its own; of larger tables to first order
 _DROPPED = 0.02  # the share of the runs that should decide nothing
 _WEIGHTY = 2.5  # times what the others account for: 1.3 at most in 60 made tables, 2 in two real ones
@@ -96,11 +97,16 @@ def fit_form(form: Form, runs: Runs) -> Fitted:
 
 def refit(fitted: Fitted, points: Points, weights: Array) -> Array:
     """The numbers (fits, numbers) at other weights of the rows (fits, rows), from the fit's own."""
+    return _from(fitted, points, weights)[0]
+
+
+def _from(fitted: Fitted, points: Points, weights: Array) -> tuple[Array, Array]:
+    """The numbers and their objectives at other weights, from the fit's own."""
     starts = np.repeat(fitted.p[None], len(weights), axis=0)
     count = 1 + len(fitted.form.terms)
     # A coefficient at zero has exponents without slope: every replicate may take it up again.
     starts[:, :count] = np.maximum(starts[:, :count], 1e-3)
-    return minimise(fitted.form, points, weights, starts, (10 * HUBER, HUBER))[0]
+    return minimise(fitted.form, points, weights, starts, (10 * HUBER, HUBER))
 
 
 def counts(runs: Runs, replicates: int, seed: int, name: str) -> Array:
@@ -113,8 +119,17 @@ def counts(runs: Runs, replicates: int, seed: int, name: str) -> Array:
 
 
 def bootstrap(fitted: Fitted, runs: Runs, replicates: int, seed: int) -> Array:
-    """The numbers p of the law in redrawn tables, shape (replicates, numbers)."""
-    return refit(fitted, runs.points(fitted.form), counts(runs, replicates, seed, "bootstrap"))
+    """The numbers p of the law in redrawn tables, shape (replicates, numbers).
+
+    The better of two fits each, from the table's own numbers and from a start of the grid: a weak term and
+    the floor may lie in a long valley, and a replicate should not stay at the end where the table was.
+    """
+    form, points = fitted.form, runs.points(fitted.form)
+    weights = counts(runs, replicates, seed, "bootstrap")
+    near, value = _from(fitted, points, weights)
+    pool = start_points(form, points, 2 * _STARTS)
+    far, other = minimise(form, points, weights, pool[np.arange(replicates) % len(pool)])
+    return np.where((other < value)[:, None], far, near)
 
 
 def estimate(value: float, draws: Array | None, level: float) -> Estimate:
@@ -167,15 +182,10 @@ def one_step(fitted: Fitted, points: Points) -> Array:
     absolute deviations, which Huber's loss at δ = 1e-3 nearly is.
     """
     rest, jacobian = (part[0] for part in linearise(fitted.form, points, fitted.p[None]))
-    free = fitted.p > 0  # a coefficient at zero stays there
-    free[1 + len(fitted.form.terms) :] = True
     width = max(float(np.median(np.abs(rest))), HUBER)
     density = np.mean(np.abs(rest) < width) / (2 * width)
-    J = jacobian[:, free]
     pull = np.clip(rest / HUBER, -1, 1)
-    found = np.zeros((points.v.size, fitted.p.size))
-    found[:, free] = pull[:, None] * (J @ np.linalg.pinv(2 * density * J.T @ J))
-    return fitted.phi(found)
+    return fitted.phi(pull[:, None] * (jacobian @ np.linalg.pinv(2 * density * jacobian.T @ jacobian)))
 
 
 def law_flags(fitted: Fitted, runs: Runs, weighty: Sequence[Influence]) -> list[Flag]:
@@ -191,6 +201,9 @@ def law_flags(fitted: Fitted, runs: Runs, weighty: Sequence[Influence]) -> list[
         if value <= least or value >= most:
             found.append(flag("at-bound", number=name, value=float(value)))
     count = 1 + len(fitted.form.terms)
+    slowest = int(np.argmin(np.abs(fitted.phi(fitted.p))))
+    if fitted.p[0] <= 0 and abs(fitted.phi(fitted.p)[slowest]) < _SLOW:
+        found.append(flag("no-floor", number=fitted.form.numbers[slowest]))
     for label, coefficient in zip(fitted.form.labels, fitted.p[1:count], strict=True):
         if coefficient <= 0:
             found.append(flag("no-term", term=label))
