@@ -83,6 +83,9 @@ def test_a_law_without_noise_comes_back():
     assert found.E.value == pytest.approx(1.7, rel=1e-3)
     assert found.numbers["x"].value == pytest.approx(0.41, rel=1e-3)
     assert found.numbers["y"].value == pytest.approx(-0.3, rel=1e-3)
+    assert str(found).startswith(
+        "60 runs: loss goes as x^-(0.41 [0.41, 0.41]) and y^+(0.3 [0.3, 0.3]) towards 1.7"
+    )
     assert [term.at_one for term in found.terms] == pytest.approx([3, 0.02], rel=5e-3)
 
 
@@ -102,6 +105,7 @@ def test_weights_are_repeated_rows():
     assert many[0] == pytest.approx(many[1], rel=1e-6)
 
 
+@pytest.mark.slow
 def test_groups_are_redrawn_together():
     """Six copies of each run are no more evidence than one: without groups errors shrink by √6."""
     frame, _ = run_table(4, noise=0.01, rows=60, outliers=False)
@@ -274,6 +278,7 @@ def test_three_sizes_share_a_budget():
     assert sizes["a"] * sizes["b"] + sizes["a"] * sizes["c"] ** 2 == pytest.approx(1e5)
 
 
+@pytest.mark.slow
 def test_predictions_cover_new_runs():
     """Rows that were not fitted, in the 90 % interval of one run: 85 to 95 of 100 expected, 3 % scatter."""
     frame, _ = run_table(10, noise=0.01, rows=300, outliers=False)
@@ -356,6 +361,12 @@ GOOD = "--loss loss --term params --term tokens --bootstraps 20"
             "runs.csv --loss loss --preset best",
             "--preset must be one of chinchilla, seqlaw-1, seqlaw-2, got best",
         ),
+        (
+            "runs.csv --loss loss --preset seqlaw-1",
+            "--preset needs the columns M, R, N, P; the table has params",
+        ),
+        (f"runs.csv {GOOD} --preset chinchilla", "--preset goes without terms of your own, got chinchilla"),
+        ("runs.csv --loss loss --term params --budget 1", "--cost must be given beside a budget, unless"),
         (f"runs.csv {GOOD} --term params", "--term must differ from the other terms, got params"),
         (f"runs.csv {GOOD} --term loss", "--term must not be the loss itself"),
         (

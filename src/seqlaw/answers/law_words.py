@@ -27,12 +27,18 @@ def law_sentence(law: Law) -> str:
     """The law in one sentence."""
     floor = f"towards {interval(law.E, 4)}"
     if law.fitted.form.preset not in PAPER:
-        powers = [
-            "·".join(f"{name}^-({interval(e)})" for name, e in term.exponents.items()) for term in law.terms
-        ]
-        return f"{law.n} runs: {law.loss} falls as {_and(powers)} {floor}."
+        powers = ["·".join(_power(name, e) for name, e in term.exponents.items()) for term in law.terms]
+        return f"{law.n} runs: {law.loss} goes as {_and(powers)} {floor}."
     numbers = [f"{name} = {interval(one)}" for name, one in law.numbers.items()]
     return f"{law.n} runs as {law.fitted.form.preset}: {_and(numbers)}, {law.loss} {floor}."
+
+
+def _power(name: str, e: Estimate) -> str:
+    """params^-(0.34 [0.32, 0.36]); where more of it hurts, length^+(0.1 [0.05, 0.15])."""
+    if e.value >= 0:
+        return f"{name}^-({interval(e)})"
+    ends = (None, None) if e.low is None or e.high is None else (-e.high, -e.low)
+    return f"{name}^+({interval(Estimate(value=-e.value, low=ends[0], high=ends[1]))})"
 
 
 def _and(parts: list[str]) -> str:

@@ -128,6 +128,10 @@ def fit_law(
     budget = None if budget is None else positive("budget", budget)
     bootstraps = whole("bootstraps", bootstraps, least=20, most=100_000)
     form = make_form(terms, preset)
+    known = [str(name) for name in frame]
+    if preset is not None and not set(form.columns) <= set(known):
+        needs = f"needs the columns {', '.join(form.columns)}; the table has {', '.join(known)}"
+        raise InputError("preset", needs, preset)
     runs = read_runs(frame, loss, form.columns, groups)
     ahead = None if predict is None else {c: positive_column(predict, c, "predict") for c in form.columns}
     if without is not None:
@@ -203,7 +207,9 @@ def _cost(cost: str | None, budget: float | None, frame: Any, runs: Runs, fitted
     if {"params", "tokens"} <= set(fitted.form.columns):
         return make_cost(DEFAULT_COST, frame, runs, fitted)
     if budget is not None:
-        raise InputError("cost", f"must be given beside a budget (without it {DEFAULT_COST})", None)
+        raise InputError(
+            "cost", f"must be given beside a budget, unless the law has the columns of {DEFAULT_COST}", None
+        )
     return None
 
 

@@ -103,8 +103,10 @@ class Form:
 
 def make_form(terms: Sequence[str] | None, preset: str | None) -> Form:
     """The form of terms as a user writes them ("params", "params*length"), or of a preset."""
-    if (preset is None) == (not terms):
-        raise InputError("term", "must be given at least once, or a preset in its place", list(terms or []))
+    if preset is not None and terms:
+        raise InputError("preset", "goes without terms of your own", preset)
+    if preset is None and not terms:
+        raise InputError("term", "must be given at least once, or a preset in its place", None)
     if preset is not None:
         if preset not in PRESETS:
             raise InputError("preset", f"must be one of {', '.join(PRESETS)}", preset)
