@@ -138,7 +138,7 @@ def fit_law(
         form.without(without)  # an error now rather than later
     fitted = fit_form(form, runs)
     price = _cost(cost, budget, frame, runs, fitted)
-    tests = [] if preset in PAPER else _test_flags(frame, runs, tested_at)  # the paper tests at P
+    tests = [] if preset in PAPER else length_flags(frame, runs, tested_at)  # the paper tests at P
     draws = bootstrap(fitted, runs, bootstraps, seed)
     weighty, alone = influences(fitted, runs, level)
     flags = law_flags(fitted, runs, weighty) + tests
@@ -256,7 +256,7 @@ def _predictions(
     )
 
 
-def _test_flags(frame: Any, runs: Runs, tested_at: str | None) -> list[Flag]:
+def length_flags(frame: Any, runs: Runs, tested_at: str | None) -> list[Flag]:
     """Whether an effect of a length could be the test's: at which length each run was tested."""
     lengths = [name for name in runs.columns if _LENGTH.fullmatch(name)]
     if tested_at is None:
