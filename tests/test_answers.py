@@ -15,6 +15,7 @@ from nbclient import NotebookClient
 
 import seqlaw
 from conftest import python_path
+from run_tables import run_table
 from seqlaw.answers.words import sentences
 from seqlaw.cli import main
 from seqlaw.model.flags import flag
@@ -31,6 +32,8 @@ STATES = seqlaw.trajectories(seqlaw.PRESETS["regime2"].modes(24), 200, 12, seed=
 BUDGET = seqlaw.Budget(compute=1e7, tokens=1e4)
 UNCERTAIN = seqlaw.Uncertain(teacher="regime2", intervals={"alpha": (1.7, 1.9)})
 BOUND = ("--compute", "1e7", "--tokens", "1e4", "-d", "64")
+RUNS = run_table(0, rows=40)[0]
+ASKED = {"loss": "loss", "terms": ["params", "tokens"], "without": "tokens", "budget": 1e21}
 ANSWERS = {
     "risk": (lambda: seqlaw.risk(SETTING), ("risk", *OPTIONS)),
     "curve": (
@@ -77,6 +80,24 @@ ANSWERS = {
         ("spectrum", "--points", "5", *OPTIONS),
     ),
     "measure": (lambda: seqlaw.measure(STATES), ("measure", "states.npy")),
+    "law": (
+        lambda: seqlaw.fit_law(RUNS, bootstraps=20, **ASKED),
+        (
+            *(
+                "law",
+                "runs.csv",
+                "--loss",
+                "loss",
+                "--term",
+                "params",
+                "--term",
+                "tokens",
+                "--bootstraps",
+                "20",
+            ),
+            *("--without", "tokens", "--budget", "1e21"),
+        ),
+    ),
 }
 
 
@@ -93,6 +114,7 @@ def answers(tmp_path_factory):
 def test_text_and_json_are_those_of_the_command(name, answers, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     np.save("states.npy", STATES)
+    RUNS.to_csv("runs.csv", index=False)
     command = ANSWERS[name][1]
 
     def printed(*more):

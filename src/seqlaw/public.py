@@ -3,6 +3,7 @@
 from seqlaw.answers.advice import Advice, advise
 from seqlaw.answers.curve import Curve, curve
 from seqlaw.answers.held_out import HeldOut, held_out
+from seqlaw.answers.law import Law, fit_law
 from seqlaw.answers.measurement import Measurement, measure, save_law, save_teacher
 from seqlaw.answers.one_pass import OnePassPlan, plan_one_pass
 from seqlaw.answers.plan import Plan, plan
@@ -41,6 +42,7 @@ __all__ = [
     "HeldOut",
     "InputError",
     "LabError",
+    "Law",
     "Measurement",
     "MissingLibrary",
     "Modes",
@@ -62,6 +64,7 @@ __all__ = [
     "averaged_spectrum",
     "curve",
     "export",
+    "fit_law",
     "fit_power_law",
     "held_out",
     "load",

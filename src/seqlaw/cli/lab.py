@@ -6,7 +6,6 @@ import dataclasses
 import os
 import shlex
 import sys
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -14,21 +13,18 @@ import typer
 from seqlaw.cli.options import Jobs, Json, jobs_or_all
 from seqlaw.cli.output import print_flags, print_json, print_table, print_text
 from seqlaw.cli.progress import work_bar
-from seqlaw.files import read_table
+from seqlaw.cli.rows import OPTION, Where, column_names, say_what_is_left, selected, table_of
 from seqlaw.fit import fit_power_law
-from seqlaw.lab.errors import LabError
 from seqlaw.lab.progress import duration
 from seqlaw.lab.run import Summary
-from seqlaw.lab.table import Table
 from seqlaw.lab.table import export as export_table
 from seqlaw.model.checks import InputError, real
 from seqlaw.model.flags import Flag, flag
 from seqlaw.sweeping.cost import Estimate
-from seqlaw.sweeping.file import OWN, load_sweep
+from seqlaw.sweeping.file import load_sweep
 from seqlaw.sweeping.run import load
 from seqlaw.sweeping.run import sweep as run_sweep
 
-OPTION = "--software {}"
 Software = Annotated[
     str | None,
     typer.Option(help="Rows of other software than this, as the folder names it, or `all`.", metavar="NAME"),
@@ -151,7 +147,7 @@ def export(
     rows = load(folder, software=software)
     rows.require_rows(OPTION)
     count = export_table(rows, to)
-    _say_what_is_left(rows)
+    say_what_is_left(rows)
     if json:
         known = rows.standing
         standing = {name: getattr(known, name, None) for name in ("tasks", "finished", "failed")}
@@ -163,21 +159,13 @@ def export(
         print(f"{count} rows: {to}")
 
 
-def _say_what_is_left(rows: Table) -> None:
-    """On standard error: whether every task that was asked for has rows, and what other code recorded."""
-    for line in filter(None, (rows.missing, rows.left_out(OPTION))):
-        print(f"seqlaw: {line}", file=sys.stderr)
-
-
 def fit(
     file: Annotated[
         str, typer.Argument(metavar="FILE", help="A .parquet or .csv file, or a sweep's folder.")
     ],
     x: Annotated[str, typer.Option(help="Column of the abscissa.", metavar="COLUMN")],
     y: Annotated[str, typer.Option(help="Column of the ordinate.", metavar="COLUMN")],
-    where: Annotated[
-        list[str] | None, typer.Option(help="Only rows with this value; repeatable.", metavar="COLUMN=VALUE")
-    ] = None,
+    where: Where = None,
     window: Annotated[str | None, typer.Option(help="Only x from A to B.", metavar="A:B")] = None,
     offset: Annotated[bool, typer.Option("--offset", help="Fit y = e + a x^-c instead of a x^-c.")] = False,
     level: Annotated[float, typer.Option(help="Confidence of the interval.")] = 0.95,
@@ -188,10 +176,10 @@ def fit(
 
     Example: seqlaw fit rows.parquet --x M --y approx --where regime=I
     """
-    rows = _selected(_table(file, software), where or [])
+    rows = selected(table_of(file, software), where or [])
     for name, column in (("x", x), ("y", y)):
         if column not in rows:
-            raise InputError(name, f"must be a column ({_names(rows)})", column)
+            raise InputError(name, f"must be a column ({column_names(rows)})", column)
         if rows[column].dtype.kind not in "iuf":
             raise InputError(name, "must be a column of numbers", column)
     found = fit_power_law(rows[x], rows[y], window=_window(window), level=level, offset=offset)
@@ -235,52 +223,6 @@ def _repeated(x: Any, window: tuple[float, float]) -> list[Flag]:
     if used.nunique() == len(used):
         return []
     return [flag("repeated", rows=len(used), values=used.nunique(), column=str(x.name))]
-
-
-def _table(file: str, software: str | None) -> Any:
-    """The rows of a file or a folder, as a DataFrame."""
-    if Path(file).is_dir():
-        found = load(file, software=software)
-        found.require_rows(OPTION)
-        _say_what_is_left(found)
-        return found.frame
-    if software is not None:
-        raise InputError("software", "goes with a sweep's folder, not with a file", software)
-    return read_table(file)
-
-
-def _selected(rows: Any, conditions: list[str]) -> Any:
-    for condition in conditions:
-        column, equals, value = condition.partition("=")
-        if column not in rows:
-            raise InputError("where", f"must be COLUMN=VALUE with a column ({_names(rows)})", condition)
-        if not equals:
-            known = f"{column} has {_some(rows[column])}"
-            raise InputError("where", f"must be COLUMN=VALUE, and =VALUE is missing ({known})", condition)
-        if column == "eval_length" and value == OWN and "P" in rows:
-            found = rows[rows[column] == rows["P"]]
-        elif rows[column].dtype.kind in "iufb":
-            found = rows[rows[column] == real("where", value)]
-        else:
-            found = rows[rows[column].astype(str) == value]
-        if len(found) == 0 and len(rows):
-            before = " and ".join(conditions[: conditions.index(condition)])
-            raise LabError(
-                f"no row{before and f' with {before}'} has {condition} (it has {_some(rows[column])})"
-            )
-        rows = found
-    return rows
-
-
-def _names(rows: Any) -> str:
-    return ", ".join(map(str, rows.columns))
-
-
-def _some(values: Any, most: int = 8) -> str:
-    """The values of a column, the first few of them, as `--where` takes them."""
-    known = sorted(values.dropna().unique().tolist(), key=lambda value: (isinstance(value, str), value))
-    texts = [str(value).removesuffix(".0") for value in known[:most]]
-    return ", ".join(texts) + (", …" if len(known) > most else "")
 
 
 def _window(text: str | None) -> tuple[float, float] | None:

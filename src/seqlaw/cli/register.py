@@ -10,7 +10,7 @@ from typing import Any, get_type_hints
 
 import typer
 
-from seqlaw.cli import explore, lab, measure, plan, rates, reproduce, risk, spectrum, tradeoff
+from seqlaw.cli import explore, lab, law, measure, plan, rates, reproduce, risk, spectrum, tradeoff
 
 COMMANDS: tuple[Callable[..., None], ...] = (
     risk.risk,
@@ -23,6 +23,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     lab.sweep,
     lab.export,
     lab.fit,
+    law.law,
     measure.measure,
     explore.explore,
 )

@@ -1,7 +1,7 @@
 """Arithmetic that a user writes, parsed and never evaluated as code: `N*P*L*M**2*(1 + P/8192)`.
 
 A value is an affine function a + bN of one name, so that what is linear in it is known to be: a cost is
-solved for N, whatever it does with the other sizes.
+solved for N, whatever it does with the other sizes. Without such a name it may be any arithmetic.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _LONGEST = 1000  # characters
 
 @dataclass(frozen=True)
 class Formula:
-    """An expression of + - * / ** and parentheses in named numbers or arrays, affine in `linear`."""
+    """An expression of + - * / ** and parentheses in named numbers or arrays, affine in `linear` if given."""
 
     text: str
     names: tuple[str, ...]
-    linear: str
+    linear: str | None = None
     field: str = "cost"
 
     def __post_init__(self) -> None:
@@ -47,7 +47,7 @@ class Formula:
         try:
             tree = ast.parse(self.text.strip(), mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError):
-            raise self._error("must be a formula, like N*P*L*M**2") from None
+            raise self._error("must be a formula, like 6*A*B**2") from None
         return self._read(tree)
 
     def _error(self, rule: str) -> InputError:
@@ -64,7 +64,13 @@ class Formula:
 
     def __call__(self, **values: Any) -> Any:
         constant, slope = self.parts(values)
-        return constant + slope * values[self.linear]
+        return constant if self.linear is None else constant + slope * values[self.linear]
+
+    @property
+    def used(self) -> tuple[str, ...]:
+        """The names that it speaks of."""
+        found = {node.id for node in ast.walk(ast.parse(self.text.strip())) if isinstance(node, ast.Name)}
+        return tuple(name for name in self.names if name in found)
 
     def _read(self, node: ast.expr) -> _Affine:
         if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):

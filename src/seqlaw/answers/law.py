@@ -1,0 +1,232 @@
+"""A law of training runs: exponents with intervals, whether a column matters, the best sizes at a cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from seqlaw.answers.answer import Answer, fields_of
+from seqlaw.answers.blocks import Block, Note, Sentence, Table
+from seqlaw.answers.law_words import allocation_sentence, comparison_sentence, law_sentence
+from seqlaw.answers.words import Side
+from seqlaw.files import read_table
+from seqlaw.model.amount import amount
+from seqlaw.runs import ask
+from seqlaw.runs.form import PAPER
+from seqlaw.runs.law import BOOTSTRAPS, LEVEL, Estimate
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_SHOWN = 20  # predictions on a page
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Law(Answer, ask.Law):
+    """A law of a table of runs, and what was asked about it."""
+
+    asked: Mapping[str, Any]
+    command: ClassVar[str] = "law"
+    pictures: ClassVar[tuple[int, float, float]] = (3, 13, 4)
+
+    def inputs(self) -> Mapping[str, Any]:
+        return self.asked
+
+    def fields(self) -> Mapping[str, Any]:
+        found = self.comparison
+        return {
+            "E": self.E,
+            "terms": self.terms,
+            "numbers": self.numbers,
+            "middle": self.fitted.middle,
+            "n": self.n,
+            "huber": self.huber,
+            "objective": self.fitted.objective,
+            "scatter": self.scatter,
+            "extrapolation": self.extrapolation,
+            "influence": self.influence,
+            "comparison": None
+            if found is None
+            else {
+                "without": found.without,
+                "difference": found.held_out.value,
+                "low": found.held_out.low,
+                "high": found.held_out.high,
+                "sentence": comparison_sentence(found),
+                "verdict": found.verdict,
+                "moves_with": found.moves_with or None,
+                "rollout": found.rollout,
+                "largest": found.largest,
+            },
+            "allocation": self._allocation(),
+            "predictions": self.predictions,
+            "points": self.tidy_rows(),
+        }
+
+    def _allocation(self) -> Mapping[str, Any] | None:
+        found = self.allocation
+        if found is None:
+            return None
+        return {
+            **{name: getattr(found, name) for name in ("budget", "sizes", "loss", "beyond", "largest")},
+            "cost": found.cost.text,
+            "cost_r2": found.cost.r2,
+            "fixed": found.cost.fixed,
+            "sentence": allocation_sentence(found),
+        }
+
+    def blocks(self, side: Side) -> Iterable[Block]:
+        yield Sentence(law_sentence(self))
+        if self.comparison is not None:
+            yield Sentence(comparison_sentence(self.comparison))
+        if self.allocation is not None:
+            yield from self._allocation_blocks()
+        yield self._numbers()
+        middle = ", ".join(f"{name} = {amount(value, 3)}" for name, value in self.fitted.middle.items())
+        yield Sentence(
+            f"low to high: {self.level:.0%} interval, se: standard error, of {len(self.draws)} redrawn "
+            f"tables. In the middle: what a term adds to the loss at {middle}. Runs scatter by "
+            f"{100 * self.scatter:.2g} % about the law."
+        )
+        if self.extrapolation is not None:
+            found = self.extrapolation
+            yield Sentence(
+                f"Fitted to the smaller four fifths, the law predicts the largest {len(found.rows)} runs to "
+                f"{100 * found.error:.2g} % (median), {100 * abs(found.lean):.2g} % too "
+                f"{'high' if found.lean > 0 else 'low'} in the middle."
+            )
+        yield Table(
+            rows=[
+                (one.number, ", ".join(map(str, one.rows[:5])), f"{one.shift:+.3f}", f"{one.expected:.3f}")
+                for one in self.influence
+            ],
+            header=("exponent", "the rows that weigh most", "without them", "chance in the others"),
+        )
+        if self.predictions:
+            yield self._predicted()
+
+    def _allocation_blocks(self) -> Iterable[Block]:
+        found = self.allocation
+        assert found is not None
+        yield Sentence(allocation_sentence(found))
+        times = ", ".join(f"{name} {value:.2g}" for name, value in found.largest.items())
+        yield Note(f"Times the table's largest: {times}.")
+        if found.cost.powers is not None:
+            powers = " ".join(f"{name}^{power:.3g}" for name, power in found.cost.powers.items())
+            yield Note(f"{found.cost.text} goes as {powers} in this table (r2 {found.cost.r2:.3f}).")
+        if found.cost.fixed:
+            kept = ", ".join(f"{name} = {amount(value)}" for name, value in found.cost.fixed.items())
+            yield Note(f"Kept at the middle of the table, since law or cost does not have it: {kept}.")
+
+    def _numbers(self) -> Table:
+        paper = self.fitted.form.preset in PAPER
+        rows = [("floor E", *_cells(self.E))]
+        if paper:
+            rows += [(name, *_cells(one)) for name, one in self.numbers.items()]
+        for term in self.terms:
+            rows.append((f"{term.label} in the middle", *_cells(term.coefficient)))
+            if not paper:
+                rows += [(f"exponent of {name}", *_cells(one)) for name, one in term.exponents.items()]
+        return Table(rows=rows, header=("number", "value", "low", "high", "se"))
+
+    def _predicted(self) -> Table:
+        names = self.fitted.form.columns
+        rows = [
+            (*(amount(one.columns[name]) for name in names), *_cells(one.loss)[:3], f"{one.beyond:.3g}")
+            for one in self.predictions[:_SHOWN]
+        ]
+        left = len(self.predictions) - len(rows)
+        more = f" ({left} more rows: see JSON)" if left else ""
+        title = f"Predicted {self.loss} of one run{more}; outside: times beyond the table, 1 within."
+        return Table(rows=rows, header=(*names, self.loss, "low", "high", "outside"), title=title)
+
+    def tidy_rows(self) -> Sequence[Mapping[str, Any]]:
+        """One row a run: its columns, loss, what is predicted, and what each exponent gains without it."""
+        predicted = np.exp(self.fitted.log_loss(self.runs.columns)[0])
+        return [
+            {
+                "row": int(self.runs.rows[k]),
+                **{name: float(values[k]) for name, values in self.runs.columns.items()},
+                "loss": float(self.runs.loss[k]),
+                "predicted": float(predicted[k]),
+                "residual": float(np.log(self.runs.loss[k] / predicted[k])),
+                **{f"moves_{name}": float(self.alone[k, j]) for j, name in enumerate(self.numbers)},
+            }
+            for k in range(self.n)
+        ]
+
+    def draw(self, axes: Sequence[Axes]) -> None:
+        """The law with the runs, what it leaves over, and the largest runs predicted from the others."""
+        from seqlaw.answers.law_plot import draw_extrapolation, draw_law, draw_residuals
+
+        draw_law(self, axes[0])
+        draw_residuals(self, axes[1])
+        draw_extrapolation(self, axes[2])
+
+
+def _cells(one: Estimate) -> tuple[Any, ...]:
+    return tuple("-" if x is None else x for x in (one.value, one.low, one.high, one.se))
+
+
+def fit_law(
+    frame: Any,
+    *,
+    loss: str,
+    terms: Sequence[str] | None = None,
+    preset: str | None = None,
+    without: str | None = None,
+    tested_at: str | None = None,
+    groups: str | None = None,
+    cost: str | None = None,
+    budget: float | None = None,
+    predict: Any = None,
+    bootstraps: int = BOOTSTRAPS,
+    level: float = LEVEL,
+    seed: int = 0,
+) -> Law:
+    """The law loss = E + Σ_k A_k Π_c x_c^-e_kc of a table of training runs, one row a run.
+
+    `frame` is a DataFrame, or a .csv or .parquet file; `terms` are its columns, or products of them
+    (["params", "tokens", "params*length"]), or a `preset` stands in their place: "chinchilla", or "seqlaw-1"
+    and "seqlaw-2", the paper's regimes in the columns M, N, P, R. `without` names a term or a column and asks
+    whether it matters; `tested_at` is the column of the length that a run was tested at; `groups` a column
+    whose values are redrawn together. `budget` asks for the sizes of least loss at a `cost`: a formula in the
+    columns (6*params*tokens), or a measured column. `predict` is a table of runs without a loss.
+    """
+    file = None if hasattr(frame, "columns") else str(frame)
+    table = read_table(frame)
+    rows = None if predict is None else read_table(predict, field="predict")
+    found = ask.fit_law(
+        table,
+        loss=loss,
+        terms=terms,
+        preset=preset,
+        without=without,
+        tested_at=tested_at,
+        groups=groups,
+        cost=cost,
+        budget=budget,
+        predict=rows,
+        bootstraps=bootstraps,
+        level=level,
+        seed=seed,
+    )
+    asked = {
+        "file": file,
+        "loss": loss,
+        "terms": list(terms or []),
+        "preset": preset,
+        "without": without,
+        "tested_at": tested_at,
+        "groups": groups,
+        "cost": cost,
+        "budget": budget,
+        "predict": None if hasattr(predict, "columns") or predict is None else str(predict),
+        "bootstraps": bootstraps,
+        "level": level,
+        "seed": seed,
+    }
+    return Law(**fields_of(found, asked=asked))

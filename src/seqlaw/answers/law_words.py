@@ -1,0 +1,117 @@
+"""A law of training runs in words: its sentences, and those of its flags."""
+
+from __future__ import annotations
+
+from seqlaw.answers.words import Side, option, say
+from seqlaw.model.amount import amount
+from seqlaw.model.flags import Flag
+from seqlaw.runs.allocate import Allocation
+from seqlaw.runs.ask import Law
+from seqlaw.runs.compare import Comparison
+from seqlaw.runs.form import PAPER
+from seqlaw.runs.law import Estimate
+
+
+def interval(one: Estimate, digits: int = 3) -> str:
+    """1.82 [1.78, 1.86]."""
+    ends = "" if one.low is None else f" [{amount(one.low, digits)}, {amount(one.high, digits)}]"
+    return f"{amount(one.value, digits)}{ends}"
+
+
+def _percent(one: Estimate) -> str:
+    ends = "" if one.low is None or one.high is None else f" [{100 * one.low:.2g}, {100 * one.high:.2g}]"
+    return f"{100 * one.value:.2g} %{ends}"
+
+
+def law_sentence(law: Law) -> str:
+    """The law in one sentence."""
+    floor = f"towards {interval(law.E, 4)}"
+    if law.fitted.form.preset not in PAPER:
+        powers = ["·".join(_power(name, e) for name, e in term.exponents.items()) for term in law.terms]
+        return f"{law.n} runs: {law.loss} goes as {_and(powers)} {floor}."
+    numbers = [f"{name} = {interval(one)}" for name, one in law.numbers.items()]
+    return f"{law.n} runs as {law.fitted.form.preset}: {_and(numbers)}, {law.loss} {floor}."
+
+
+def _power(name: str, e: Estimate) -> str:
+    """params^-(0.34 [0.32, 0.36]); where more of it hurts, length^+(0.1 [0.05, 0.15])."""
+    if e.value >= 0:
+        return f"{name}^-({interval(e)})"
+    ends = (None, None) if e.low is None or e.high is None else (-e.high, -e.low)
+    return f"{name}^+({interval(Estimate(value=-e.value, low=ends[0], high=ends[1]))})"
+
+
+def _and(parts: list[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def comparison_sentence(found: Comparison) -> str:
+    """Does it matter? In one sentence, with its interval."""
+    name = found.without
+    if found.verdict == "unknown":
+        return f"Whether {name} matters cannot be said: it moves with {found.moves_with} in this table."
+    costs = f"{_percent(found.held_out)} of the loss in runs left out of the fit"
+    if found.rollout is not None:
+        costs += f", {_percent(found.rollout)} in the largest {found.largest}"
+    if found.verdict == "matters":
+        return f"{name} matters: leaving it out costs {costs}."
+    return f"No evidence in these runs that {name} matters: leaving it out costs {costs}."
+
+
+def allocation_sentence(found: Allocation) -> str:
+    """The best sizes at the budget, and how far beyond the table they lie."""
+    sizes = [f"{name} = {interval(one)}" for name, one in found.sizes.items()]
+    far = "within" if found.beyond <= 1 else f"{amount(found.beyond)} times beyond"
+    return (
+        f"At {found.cost.text} = {amount(found.budget)}: {_and(sizes)}, for a loss of "
+        f"{interval(found.loss, 4)}; that is {far} the dearest run."
+    )
+
+
+def _influential(flag: Flag, side: Side) -> str:
+    where = "filter with --where" if side == "cli" else "filter the frame"
+    return (
+        f"{flag['count']} of {flag['n']} runs (rows {flag['rows']}, from 0) move the exponent of "
+        f"{flag['number']} by {-flag['shift']:+.3f} together, where {flag['expected']:.3f} is what chance in "
+        f"the others explains; look at them, and {where} if they are wrong"
+    )
+
+
+say(
+    {
+        "influential": _influential,
+        "collinear": lambda f, s: (
+            f"{f['column']} moves with {f['other']} in this table (the other columns explain "
+            f"{100 * f['share']:.1f} % of its logarithm): their exponents cannot be told apart"
+        ),
+        "few-sizes": lambda f, s: (
+            f"{f['column']} takes {f['sizes']} values; a power law beside a floor needs {f['needed']} or "
+            "more, and its exponent means nothing here"
+        ),
+        "no-floor": lambda f, s: (
+            f"the floor E is zero in the best fit and a slow power of {f['number']} takes its place: these "
+            "runs do not tell them apart"
+        ),
+        "at-bound": lambda f, s: (
+            f"{f['number']} = {f['value']:g} is the end of its range: these runs do not determine it"
+        ),
+        "no-term": lambda f, s: f"{f['term']} has no part in the best fit: these runs do not show it",
+        "test-length": lambda f, s: (
+            f"at which length the runs were tested is not known ({option('tested_at', s)}): an effect of "
+            f"{f['column']} may be the test's"
+        ),
+        "tested-at-own": lambda f, s: (
+            f"every run was tested at its own {f['column']} ({f['tested_at']}): an effect of {f['column']} "
+            "may be the test's"
+        ),
+        "tests-differ": lambda f, s: (
+            f"runs were tested at {f['tests']} different lengths ({f['tested_at']}): compare runs of one "
+            "test, or make it a term"
+        ),
+        "extrapolation": lambda f, s: (
+            f"the budget is {amount(f['beyond'])} times the dearest run: the interval knows the scatter of "
+            "these runs, not whether the law goes on"
+        ),
+        "no-optimum": lambda f, s: f"the law has no best {f['column']} within a million times of the table's",
+    }
+)

@@ -1,0 +1,1 @@
+"""A user's training runs: table → law → intervals → does a column matter → allocation."""

@@ -1,0 +1,270 @@
+"""The door: a table and a question in, the law with all that was asked about it out. Records, no words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from seqlaw.model.checks import Array, InputError, positive, real, whole
+from seqlaw.model.flags import Flag, flag
+from seqlaw.model.randomness import generator
+from seqlaw.runs.allocate import DEFAULT_COST, Allocation, Cost, allocate, make_cost
+from seqlaw.runs.compare import Comparison, compare, largest_runs
+from seqlaw.runs.form import PAPER, make_form
+from seqlaw.runs.law import (
+    BOOTSTRAPS,
+    LEVEL,
+    Estimate,
+    Fitted,
+    Influence,
+    bootstrap,
+    estimate,
+    fit_form,
+    influences,
+    law_flags,
+    refit,
+)
+from seqlaw.runs.solve import HUBER
+from seqlaw.runs.table import Runs, positive_column, read_runs
+
+_LENGTH = re.compile(r"(?i)(?:p|.*len.*|.*context.*|ctx.*)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Term:
+    """A_k Π x_c^-e_kc; the coefficient is the term's loss in the middle of the table."""
+
+    label: str
+    columns: tuple[str, ...]
+    coefficient: Estimate
+    exponents: Mapping[str, Estimate]
+    at_one: float
+    """The coefficient with every column at one, as papers print it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Extrapolation:
+    """The largest fifth of the runs, predicted by the law fitted to the others."""
+
+    rows: tuple[int, ...]
+    measured: tuple[float, ...]
+    predicted: tuple[float, ...]
+    error: float
+    """Median of |log predicted - log measured|."""
+    lean: float
+    """Median of log predicted - log measured: above zero, too pessimistic."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prediction:
+    """The loss of a run that has none, with the interval of one new run, and how far outside the table."""
+
+    columns: Mapping[str, float]
+    loss: Estimate
+    beyond: float
+    """The largest factor by which a column lies outside the table's range; 1 inside."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Law:
+    """A law of a table of runs, and what was asked about it."""
+
+    fitted: Fitted
+    runs: Runs
+    draws: Array
+    """The numbers (E, A_1 …, φ) in redrawn tables, in units of the middle; shape (bootstraps, numbers)."""
+    loss: str
+    E: Estimate
+    terms: tuple[Term, ...]
+    numbers: Mapping[str, Estimate]
+    """The exponents, or what the exponents of a preset are made of."""
+    level: float
+    seed: int
+    scatter: float
+    """Of the runs about the law: 1.4826 times the median of |log measured - log predicted|."""
+    influence: tuple[Influence, ...]
+    alone: Array
+    """What each exponent gains where a run is left out, shape (rows, numbers)."""
+    extrapolation: Extrapolation | None
+    comparison: Comparison | None = None
+    cost: Cost | None = None
+    allocation: Allocation | None = None
+    predictions: tuple[Prediction, ...] = ()
+    tested_at: str | None = None
+    flags: tuple[Flag, ...] = ()
+
+    @property
+    def n(self) -> int:
+        return self.runs.n
+
+    @property
+    def huber(self) -> float:
+        return HUBER
+
+
+def fit_law(
+    frame: Any,
+    *,
+    loss: str,
+    terms: Sequence[str] | None = None,
+    preset: str | None = None,
+    without: str | None = None,
+    tested_at: str | None = None,
+    groups: str | None = None,
+    cost: str | None = None,
+    budget: float | None = None,
+    predict: Any = None,
+    bootstraps: int = BOOTSTRAPS,
+    level: float = LEVEL,
+    seed: int = 0,
+) -> Law:
+    """See `seqlaw.answers.law.fit_law`."""
+    if not 0 < real("level", level) < 1:
+        raise InputError("level", "must lie in (0, 1)", level)
+    budget = None if budget is None else positive("budget", budget)
+    bootstraps = whole("bootstraps", bootstraps, least=20, most=100_000)
+    form = make_form(terms, preset)
+    known = [str(name) for name in frame]
+    if preset is not None and not set(form.columns) <= set(known):
+        needs = f"needs the columns {', '.join(form.columns)}; the table has {', '.join(known)}"
+        raise InputError("preset", needs, preset)
+    runs = read_runs(frame, loss, form.columns, groups)
+    ahead = None if predict is None else {c: positive_column(predict, c, "predict") for c in form.columns}
+    if without is not None:
+        form.without(without)  # an error now rather than later
+    fitted = fit_form(form, runs)
+    price = _cost(cost, budget, frame, runs, fitted)
+    tests = [] if preset in PAPER else length_flags(frame, runs, tested_at)  # the paper tests at P
+    draws = bootstrap(fitted, runs, bootstraps, seed)
+    weighty, alone = influences(fitted, runs, level)
+    flags = law_flags(fitted, runs, weighty) + tests
+    size = runs.size(form) if price is None or price.formula is None else _spent(price, frame)
+    allocation = None
+    if budget is not None:
+        assert price is not None
+        allocation = allocate(fitted, draws, runs, price, budget, level)
+        flags += allocation.flags
+    return Law(
+        fitted=fitted,
+        runs=runs,
+        draws=draws,
+        loss=loss,
+        **_estimates(fitted, draws, level),
+        level=level,
+        seed=seed,
+        scatter=1.4826 * float(np.median(np.abs(fitted.rest(runs)))),
+        influence=tuple(weighty),
+        alone=alone,
+        extrapolation=_extrapolation(fitted, runs, size),
+        comparison=None if without is None else compare(fitted, runs, without, size, level=level, seed=seed),
+        cost=price,
+        allocation=allocation,
+        predictions=() if ahead is None else _predictions(fitted, draws, runs, ahead, level, seed),
+        tested_at=tested_at,
+        flags=tuple(flags),
+    )
+
+
+def _estimates(fitted: Fitted, draws: Array, level: float) -> dict[str, Any]:
+    """E, terms and numbers with their intervals."""
+    form = fitted.form
+    value, drawn = form.exponents(fitted.phi(fitted.p)), form.exponents(fitted.phi(draws))
+    scale = fitted.level
+    terms = []
+    for k, columns in enumerate(form.terms):
+        places = [form.columns.index(name) for name in columns]
+        middle = np.log([fitted.middle[name] for name in columns])
+        with np.errstate(over="ignore"):
+            at_one = scale * fitted.p[1 + k] * np.exp(value[k, places] @ middle)
+        terms.append(
+            Term(
+                label=form.labels[k],
+                columns=columns,
+                coefficient=estimate(scale * fitted.p[1 + k], scale * draws[:, 1 + k], level),
+                exponents={
+                    name: estimate(value[k, c], drawn[:, k, c], level)
+                    for name, c in zip(columns, places, strict=True)
+                },
+                at_one=float(at_one),
+            )
+        )
+    phi, phis = fitted.phi(fitted.p), fitted.phi(draws)
+    return {
+        "E": estimate(scale * fitted.p[0], scale * draws[:, 0], level),
+        "terms": tuple(terms),
+        "numbers": {name: estimate(phi[j], phis[:, j], level) for j, name in enumerate(form.numbers)},
+    }
+
+
+def _cost(cost: str | None, budget: float | None, frame: Any, runs: Runs, fitted: Fitted) -> Cost | None:
+    """The cost that was asked for; 6·params·tokens where the law has these columns."""
+    if cost is not None:
+        return make_cost(cost, frame, runs, fitted)
+    if {"params", "tokens"} <= set(fitted.form.columns):
+        return make_cost(DEFAULT_COST, frame, runs, fitted)
+    if budget is not None:
+        raise InputError(
+            "cost", f"must be given beside a budget, unless the law has the columns of {DEFAULT_COST}", None
+        )
+    return None
+
+
+def _spent(cost: Cost, frame: Any) -> Array:
+    names = {*cost.free, *cost.fixed} & {str(name) for name in frame}
+    return cost.of({name: positive_column(frame, name, "cost") for name in names})
+
+
+def _extrapolation(fitted: Fitted, runs: Runs, size: Array) -> Extrapolation | None:
+    large = largest_runs(size)
+    if (~large).sum() <= fitted.form.size + 2 or large.all():
+        return None
+    p = refit(fitted, runs.points(fitted.form), (~large)[None].astype(float))
+    predicted = fitted.log_loss(runs.columns, p)[0][large]
+    off = predicted - np.log(runs.loss[large])
+    return Extrapolation(
+        rows=tuple(int(row) for row in runs.rows[large]),
+        measured=tuple(runs.loss[large].tolist()),
+        predicted=tuple(np.exp(predicted).tolist()),
+        error=float(np.median(np.abs(off))),
+        lean=float(np.median(off)),
+    )
+
+
+def _predictions(
+    fitted: Fitted, draws: Array, runs: Runs, columns: Mapping[str, Array], level: float, seed: int
+) -> tuple[Prediction, ...]:
+    """Each row by the fit, with the spread of the law and of one run about it."""
+    value = np.exp(fitted.log_loss(columns)[0])
+    rest = fitted.rest(runs)
+    drawn = fitted.log_loss(columns, draws)
+    drawn = np.exp(drawn + generator(seed, "runs", "predict").choice(rest, size=drawn.shape))
+    beyond = np.ones(value.size)
+    for name, x in columns.items():
+        own = runs.columns[name]
+        beyond = np.maximum(beyond, np.maximum(x / own.max(), own.min() / x))
+    return tuple(
+        Prediction(
+            columns={name: float(x[k]) for name, x in columns.items()},
+            loss=estimate(value[k], drawn[:, k], level),
+            beyond=float(beyond[k]),
+        )
+        for k in range(value.size)
+    )
+
+
+def length_flags(frame: Any, runs: Runs, tested_at: str | None) -> list[Flag]:
+    """Whether an effect of a length could be the test's: at which length each run was tested."""
+    lengths = [name for name in runs.columns if _LENGTH.fullmatch(name)]
+    if tested_at is None:
+        return [flag("test-length", column=name) for name in lengths]
+    tests = positive_column(frame, tested_at, "tested_at")
+    if np.unique(tests).size == 1 or tested_at in runs.columns:
+        return []
+    for name, values in runs.columns.items():
+        if np.allclose(values, tests, rtol=1e-9):
+            return [flag("tested-at-own", column=name, tested_at=tested_at)]
+    return [flag("tests-differ", tested_at=tested_at, tests=int(np.unique(tests).size))]
