@@ -2,7 +2,7 @@
 
 from seqlaw.answers.advice import Advice, advise
 from seqlaw.answers.curve import Curve, curve
-from seqlaw.answers.held_out import HeldOut, held_out
+from seqlaw.answers.forecast import Forecast, forecast
 from seqlaw.answers.measurement import Measurement, measure, save_law, save_teacher
 from seqlaw.answers.plan import Plan, plan
 from seqlaw.answers.rates import Rates, rates
@@ -37,7 +37,7 @@ __all__ = [
     "Curve",
     "EngineError",
     "Explicit",
-    "HeldOut",
+    "Forecast",
     "InputError",
     "LabError",
     "Measurement",
@@ -61,7 +61,7 @@ __all__ = [
     "curve",
     "export",
     "fit_power_law",
-    "held_out",
+    "forecast",
     "load",
     "load_teacher",
     "load_uncertain",

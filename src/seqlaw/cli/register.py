@@ -10,7 +10,7 @@ from typing import Any, get_type_hints
 
 import typer
 
-from seqlaw.cli import explore, lab, measure, plan, rates, reproduce, risk, spectrum, tradeoff
+from seqlaw.cli import explore, forecast, lab, measure, plan, rates, reproduce, risk, spectrum, tradeoff
 
 COMMANDS: tuple[Callable[..., None], ...] = (
     risk.risk,
@@ -24,6 +24,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     lab.export,
     lab.fit,
     measure.measure,
+    forecast.forecast,
     explore.explore,
 )
 

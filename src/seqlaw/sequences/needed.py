@@ -2,29 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
-
-class _Law(Protocol):
-    @property
-    def P(self) -> int: ...
-    @property
-    def noise(self) -> float: ...
-    @property
-    def learned(self) -> float: ...
-    @property
-    def forecast(self) -> bool: ...
-    @property
-    def limit(self) -> float: ...
-
-
-class _Accuracy(Protocol):
-    @property
-    def low(self) -> float: ...
-    @property
-    def high(self) -> float: ...
+from seqlaw.sequences.law import LEAST_TOKENS, Accuracy, Bars, Law
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,16 +35,14 @@ class Needed:
     """Whether fewer may do: below it the law is not trusted."""
 
 
-def crossings(
-    laws: Sequence[_Law], top: int | None, tokens: int, bars: Mapping[tuple[int, int], float]
-) -> tuple[Crossing, ...]:
+def crossings(laws: Sequence[Law], top: int | None, tokens: int, apart: Bars) -> tuple[Crossing, ...]:
     """L = L_∞/(1 - vP/T) at T tokens, v the law's noise: a length of lower L_∞ wins from some T on."""
     known = {law.P: law for law in laws if law.forecast}
     found = []
     for P, law in known.items():
-        if top not in known or (P, top) not in bars:
+        if top not in known or (P, top) not in apart:
             continue
-        now, bar = known[top], bars[P, top]
+        now, bar = known[top], apart[P, top]
         gap, cost = now.limit - law.limit, now.limit * law.noise * P - law.limit * now.noise * top
         if gap > bar and cost / gap > tokens:
             T, low, high = (cost / each for each in (gap, gap + bar, gap - bar))
@@ -71,15 +50,13 @@ def crossings(
     return tuple(found)
 
 
-def needed(
-    laws: Sequence[_Law], target: float, accuracy: _Accuracy | None, least_tokens: float
-) -> tuple[Needed, ...]:
+def needed(laws: Sequence[Law], target: float, accuracy: Accuracy | None) -> tuple[Needed, ...]:
     """L_∞/(1 - v/N) = target, with L_∞ off by as much as forecasts are."""
     found = []
     for law in laws:
         if not law.forecast or accuracy is None:
             continue
-        floor = least_tokens * law.learned / law.P
+        floor = LEAST_TOKENS * law.learned / law.P
         N, low, high = (
             _sequences(law.noise, 1 - law.limit / ratio / target)
             for ratio in (1.0, accuracy.high, accuracy.low)

@@ -53,8 +53,8 @@ class Pilot:
     test: Index
     longest: int
     view: View
-    tick: Callable[[int], None]
-    """Told of every sequence that is read."""
+    tick: Callable[[float], None]
+    """Told of the work that is done, in sequences read."""
 
     @property
     def n(self) -> int:
@@ -231,9 +231,10 @@ def test_moments(pilot: Pilot, length: int) -> Test:
 
 
 def losses_by_group(pilot: Pilot, length: int, students: Sequence[Array]) -> tuple[Array, Array]:
-    """Loss of each student summed over the test sequences of each group (students × groups), and their number."""
-    _, group = np.unique(pilot.data.groups, return_inverse=True)
-    sums, count = np.zeros((len(students), int(group.max()) + 1)), np.bincount(group[pilot.test])
+    """Each student's loss summed over the test sequences of each group (students × groups), their number."""
+    group = pilot.data.groups
+    count = np.bincount(group[pilot.test]).astype(np.float64)
+    sums = np.zeros((len(students), count.size))
     for part, x in pilot.chunks(pilot.test, length):
         u, y = x[:, :-1], x[:, 1:]
         for k, B in enumerate(students):
@@ -263,43 +264,32 @@ class Scores:
 
 
 def scores(pilot: Pilot, students: Sequence[Student]) -> Scores:
-    """One more pass over the pilot, group by group."""
-    M, lengths = pilot.view.M, [student.P for student in students]
-    theta = np.zeros((len(students), M, M))
-    sums = np.zeros((len(students), M, M))
-    groups, current = pilot.data.groups, -1
-    start = np.zeros((3, M))  # Σ d, Σ d², of d = first² - mean²; Σ mean²
-    own, units = np.zeros(M), 0
-
-    def close() -> None:
-        for k in range(len(students)):
-            theta[k] += sums[k].T @ sums[k]
-        sums[:] = 0.0
-
+    """One more pass over the pilot, in the order of its groups."""
+    M, lengths, grouped = pilot.view.M, [student.P for student in students], pilot.data.grouped
+    theta, T = np.zeros((len(students), M, M)), np.zeros((len(students), M, M))
+    label, current = pilot.data.groups, -1
+    shift = np.zeros((int(label.max()) + 1, M))  # first² less the mean square, by group
+    energy = 0.0
     for part, x in pilot.chunks(pilot.rows, lengths[-1]):
-        if not pilot.data.grouped:
+        inputs = np.mean(x[:, :-1] ** 2, axis=1)
+        energy += float(inputs.sum())
+        np.add.at(shift, label[part], x[:, 0] ** 2 - inputs)
+        if not grouped:
             for k, student in enumerate(students):
                 theta[k] += _score_squares(x[:, : student.P + 1], student.best)
-            edges = np.arange(1, part.size)
-        else:
-            edges = np.flatnonzero(np.diff(groups[part])) + 1
-            for rows in np.split(np.arange(part.size), edges):
-                if groups[part[rows[0]]] != current:
-                    close()
-                    current = groups[part[rows[0]]]
-                for k, student in enumerate(students):
-                    u, miss = _misses(x[rows, : student.P + 1], student.best)
-                    sums[k] += miss.reshape(-1, M).T @ u.reshape(-1, M)
-        inputs = np.mean(x[:, : lengths[-1]] ** 2, axis=1)
-        d = x[:, 0] ** 2 - inputs
-        for rows in np.split(np.arange(part.size), edges) if pilot.data.grouped else [np.arange(part.size)]:
-            own = d[rows].sum(axis=0)[None] if pilot.data.grouped else d[rows]
-            start += np.stack([own.sum(axis=0), (own**2).sum(axis=0), inputs[rows].sum(axis=0)])
-            units += len(own)
-    close()
-    error = np.sqrt(np.maximum(start[1] - start[0] ** 2 / units, 0.0))
-    z = np.abs(start[0]) / np.where(error > 0, error, np.inf)
-    ratio = 1 + float(start[0].sum() / start[2].sum())
+            continue
+        for rows in np.split(np.arange(part.size), np.flatnonzero(np.diff(label[part])) + 1):
+            if label[part[rows[0]]] != current:
+                theta += T.transpose(0, 2, 1) @ T
+                T[:], current = 0.0, label[part[rows[0]]]
+            for k, student in enumerate(students):
+                u, miss = _misses(x[rows, : student.P + 1], student.best)
+                T[k] += miss.reshape(-1, M).T @ u.reshape(-1, M)
+    theta += T.transpose(0, 2, 1) @ T
+    shift = shift[np.unique(label[pilot.rows])]
+    error = shift.std(axis=0, ddof=1) * np.sqrt(len(shift))
+    z = np.abs(shift.sum(axis=0)) / np.where(error > 0, error, np.inf)
+    ratio = 1 + float(shift.sum()) / energy
     return Scores(theta=theta / pilot.n, start_ratio=ratio, start_z=float(z.max()))
 
 

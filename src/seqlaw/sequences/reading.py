@@ -226,7 +226,13 @@ def _cut(recordings: Any, window: int | None, labels: Index | None) -> Sequences
         owner, starts, lengths = np.arange(sizes.size), np.zeros_like(sizes), sizes
         groups = owner if labels is None else labels
         found = Sequences(
-            recordings=recordings, owner=owner, starts=starts, lengths=lengths, groups=groups, grouped=False, D=D
+            recordings=recordings,
+            owner=owner,
+            starts=starts,
+            lengths=lengths,
+            groups=groups,
+            grouped=False,
+            D=D,
         )
         return found.kept(lengths > 1)
     if window > sizes.max():
@@ -280,9 +286,9 @@ def equal_lengths(found: Sequences, longest: int | None) -> tuple[Sequences, int
 
 
 def split(found: Sequences, share: float, order: Sequence[int]) -> tuple[Index, Index]:
-    """Rows of the pilot and of the test: whole groups, in the order given, at least two for the test."""
+    """Rows of the pilot and of the test: whole groups in the order given, three or a half for the test."""
     count = int(found.groups.max()) + 1
     tested = np.zeros(count, dtype=bool)
-    tested[np.asarray(order)[: max(2, round(share * count))]] = True
+    tested[np.asarray(order)[: max(min(3, count // 2), round(share * count))]] = True
     chosen, by_group = tested[found.groups], np.argsort(found.groups, kind="stable")
     return by_group[~chosen[by_group]], by_group[chosen[by_group]]
