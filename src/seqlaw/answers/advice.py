@@ -177,13 +177,14 @@ def _trust(found: Measured, side: Side) -> str:
         if not regime.applies or regime.probability is None:
             return "The data do not tell the regime."
         return f"The data look like regime {regime.name} (probability {regime.probability:.2f})."
-    causes, ask = outside(found.flags), "`seqlaw forecast FILE`" if side == "cli" else "`forecast(X)`"
+    causes = outside(found.flags)
+    ask = "`seqlaw forecast FILE`" if side == "cli" else "`forecast(X)`"
     if causes:
         codes = ", ".join(sorted({flag.code for flag in causes}))
         return (
             f"No advice is given: the theory does not cover these data ({codes}). {ask} needs no theory of "
-            "them: it trains students on the data themselves, forecasts where they do not reach, and says how "
-            "well."
+            "them: it trains students on the data themselves, forecasts where they do not reach, and says "
+            "how well."
         )
     return (
         "These data do not settle it (uncertain). What follows is computed from the measured spectra all the "

@@ -16,7 +16,7 @@ from seqlaw.answers.style import MARKERS, SERIES, few_ticks, tidy
 from seqlaw.answers.words import Side
 from seqlaw.model.amount import amount, rounded
 from seqlaw.sequences import forecast as records
-from seqlaw.sequences.law import LEAST_TOKENS, Law
+from seqlaw.sequences.law import LEAST_TOKENS, Law, Overlap, Row
 from seqlaw.sequences.needed import Needed
 
 if TYPE_CHECKING:
@@ -79,8 +79,7 @@ class Forecast(Answer, records.Forecast):
             limits = {law.P: law.limit if law.forecast else "-" for law in self.laws}
             yield Table(
                 rows=[
-                    [amount(row.P), amount(row.N), row.loss, f"± {row.se:.2g}", row.kind]
-                    + [f"{row.tokens:.3g}", limits[row.P]]
+                    (*_cells(row, row.loss), row.kind, f"{row.tokens:.3g}", limits[row.P])
                     for row in self.rows
                 ],
                 header=("P", "N", "loss", "se", "kind", "tokens a dim.", "no N beats"),
@@ -97,11 +96,7 @@ class Forecast(Answer, records.Forecast):
         if self.accuracy is not None:
             checked = [one for one in self.overlap if one.forecast is not None]
             yield Table(
-                rows=[
-                    [amount(one.P), amount(one.N), one.measured, f"± {one.se:.2g}", one.forecast]
-                    + [f"{one.ratio:.4f}"]
-                    for one in checked
-                ],
+                rows=[(*_cells(one, one.measured), one.forecast, f"{one.ratio:.4f}") for one in checked],
                 header=("P", "N", "measured", "se", "forecast", "ratio"),
             )
         yield Sentence(starts(self))
@@ -148,8 +143,8 @@ class Forecast(Answer, records.Forecast):
             style: dict[str, Any] = {"color": SERIES[k], "marker": MARKERS[k], "markersize": 4}
             if rows:
                 P, loss, errors = (list(column) for column in zip(*rows, strict=True))
-                join = {"linestyle": ":" if kind == "measured" else "none", "linewidth": 0.8}
-                place.errorbar(P, loss, errors, capsize=2, label=f"{kind}, ± s.e.", **join, **style)
+                style |= {"linestyle": ":" if kind == "measured" else "none", "linewidth": 0.8}
+                place.errorbar(P, loss, errors, capsize=2, label=f"{kind}, ± s.e.", **style)
         tidy(
             place, "length P of the training sequences", "held-out loss", f"{amount(self.tokens)} tokens each"
         )
@@ -182,6 +177,10 @@ class Forecast(Answer, records.Forecast):
         first = min(self.rows, key=lambda row: row.loss).P if self.rows else self.laws[0].P
         known = [law.P for law in self.laws if law.forecast] or [self.laws[0].P]
         return [laws[P] for P in dict.fromkeys((first, known[-1] if known[-1] != first else known[0]))]
+
+
+def _cells(row: Row | Overlap, loss: float) -> tuple[str, str, float, str]:
+    return amount(row.P), amount(row.N), loss, f"± {row.se:.2g}"
 
 
 def forecast(

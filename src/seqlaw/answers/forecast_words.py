@@ -117,8 +117,8 @@ def trust(good: Accuracy | None, lengths: int) -> str:
     apart = f"; lengths that differ by {_percent(good.difference)} or more are told apart"
     return (
         f"Forecast over truth lies between {100 * (good.low - 1):+.2g} and {100 * (good.high - 1):+.2g} % "
-        f"({100 * LEVEL:.0f} %, the test's chance included){apart if lengths > 1 else ''}. On random subsets of "
-        "the pilot:"
+        f"({100 * LEVEL:.0f} %, the test's chance included){apart if lengths > 1 else ''}. On random subsets "
+        "of the pilot:"
     )
 
 

@@ -11,8 +11,7 @@ these data is measured: up to n/2 the same loss is that of students trained on r
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,28 +28,29 @@ from seqlaw.sequences.law import (
     Accuracy,
     Best,
     Law,
-    Losses,
     Overlap,
     Row,
     accuracy,
     bars,
     best,
+    default_tokens,
     overlap,
+    rows_at,
 )
 from seqlaw.sequences.needed import Crossing, Needed, crossings, needed
 from seqlaw.sequences.pilot import (
+    HeldOut,
     Moments,
     Pilot,
     Progress,
     Student,
-    Test,
     block_moments,
+    held_out_moments,
     look,
     losses_by_group,
     mean_error,
     scores,
     subset,
-    test_moments,
     train,
 )
 from seqlaw.sequences.reading import equal_lengths, sequences, split
@@ -209,7 +209,7 @@ def _forecast(
     schedule = WSD(gamma=_LARGEST_STEP / norm, L=steps)
     students = [Student.of(G, C, P, schedule) for (G, C), P in zip(means, lengths, strict=True)]
     blind = train(moments.blind[0] / (n * lengths[-1]), moments.blind[1] / (n * lengths[-1]), schedule)
-    test = test_moments(pilot, eval_length)
+    test = held_out_moments(pilot, eval_length)
     nothing = np.zeros_like(blind)
     by_group, count = losses_by_group(pilot, eval_length, [s.B for s in students] + [blind, nothing])
     found = scores(pilot, students)
@@ -224,13 +224,13 @@ def _forecast(
         )
         for s, theta in zip(students, found.theta, strict=True)
     )
-    tokens = _tokens(laws) if tokens is None else tokens
+    tokens = default_tokens(laws) if tokens is None else tokens
     splits = {law.P: tokens // law.P for law in laws if tokens >= law.P}
     shares = [N for N in (n // 8, n // 4, n // 2) if N]
     asked = [(P, N) for P in lengths for N in shares] + [(P, N) for P, N in splits.items() if N <= n // 2]
     losses = _trained(pilot, moments, list(dict.fromkeys(asked)), schedule, test, seed)
     checked = overlap(laws, shares, losses)
-    rows, chance = _rows(laws, splits, losses)
+    rows, chance = rows_at(laws, splits, losses)
     freedom = min(count.size, len(moments.blocks)) - 1
     sure, likely = (float(stdtrit(freedom, level)) for level in (_SURE, (1 + LEVEL) / 2))
     apart = bars(rows, checked, chance, dict(zip(lengths, by_group, strict=False)), count, sure)
@@ -276,47 +276,12 @@ def _forecast(
     )
 
 
-def _tokens(laws: Sequence[Law]) -> int:
-    """Those of the pilot, if two lengths can be forecast there; else what half of it has at the shortest."""
-    if sum(law.forecast for law in laws) > 1 or (len(laws) == 1 and laws[0].forecast):
-        return laws[0].n * laws[-1].P
-    return max(1, laws[0].n // 2) * laws[0].P
-
-
-def _rows(
-    laws: Sequence[Law], splits: Mapping[int, int], losses: Losses
-) -> tuple[list[Row], dict[int, Array]]:
-    """Measured up to half the pilot, forecast beyond; and how each loss scatters with the data."""
-    rows, chance = [], {}
-    for law in laws:
-        N, n = splits.get(law.P, 0), law.n
-        measured = N <= n // 2
-        if N == 0 or not (measured or law.forecast):
-            continue
-        seen = losses[law.P, N if measured else n // 2]
-        # Means over subsets share the pilot: their variance is at most N/n of one subset's (Hoeffding), which
-        # the scatter within the pilot shows 1 - N/n of. That at n/2 is just the scatter of the pilot's own.
-        factor = math.sqrt(N / (n - N) + 1 / seen.size) if measured else 1.0
-        chance[law.P] = (seen - seen.mean()) * factor
-        rows.append(
-            Row(
-                P=law.P,
-                N=N,
-                loss=float(seen.mean()) if measured else law.at(N),
-                se=float(chance[law.P].std(ddof=1)),
-                kind="measured" if measured else "forecast",
-                tokens=law.tokens(N),
-            )
-        )
-    return rows, chance
-
-
 def _trained(
     pilot: Pilot,
     moments: Moments,
     asked: Sequence[tuple[int, int]],
     schedule: Schedule,
-    test: Test,
+    test: HeldOut,
     seed: int,
 ) -> dict[tuple[int, int], Array]:
     """The held-out losses of students of random subsets, the same blocks at every length."""

@@ -110,6 +110,41 @@ class Best:
     """Lengths that cannot be told from the best."""
 
 
+def default_tokens(laws: Sequence[Law]) -> int:
+    """Those of the pilot, if two lengths can be forecast there; else what half of it has at the shortest."""
+    if sum(law.forecast for law in laws) > 1 or (len(laws) == 1 and laws[0].forecast):
+        return laws[0].n * laws[-1].P
+    return max(1, laws[0].n // 2) * laws[0].P
+
+
+def rows_at(
+    laws: Sequence[Law], splits: Mapping[int, int], losses: Losses
+) -> tuple[list[Row], dict[int, Array]]:
+    """Measured up to half the pilot, forecast beyond; and how each loss scatters with the data."""
+    rows, chance = [], {}
+    for law in laws:
+        N, n = splits.get(law.P, 0), law.n
+        measured = N <= n // 2
+        if N == 0 or not (measured or law.forecast):
+            continue
+        seen = losses[law.P, N if measured else n // 2]
+        # Means over subsets share the pilot: their variance is at most N/n of one subset's (Hoeffding), which
+        # the scatter within the pilot shows 1 - N/n of. That at n/2 is just the scatter of the pilot's own.
+        factor = math.sqrt(N / (n - N) + 1 / seen.size) if measured else 1.0
+        chance[law.P] = (seen - seen.mean()) * factor
+        rows.append(
+            Row(
+                P=law.P,
+                N=N,
+                loss=float(seen.mean()) if measured else law.at(N),
+                se=float(chance[law.P].std(ddof=1)),
+                kind="measured" if measured else "forecast",
+                tokens=law.tokens(N),
+            )
+        )
+    return rows, chance
+
+
 def overlap(laws: Sequence[Law], shares: Sequence[int], losses: Losses) -> tuple[Overlap, ...]:
     """Those with tokens enough count; where a length has none of them, that at half the pilot."""
     found = []

@@ -208,7 +208,7 @@ class Student:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Test:
+class HeldOut:
     """The moments of the test sequences at their length."""
 
     G: Array
@@ -220,14 +220,14 @@ class Test:
         return float((self.energy - 2 * np.sum(B * self.C) + np.sum((B @ self.G) * B)) / 2)
 
 
-def test_moments(pilot: Pilot, length: int) -> Test:
+def held_out_moments(pilot: Pilot, length: int) -> HeldOut:
     M = pilot.view.M
     G, C, energy = np.zeros((M, M)), np.zeros((M, M)), 0.0
     for _, x in pilot.chunks(pilot.test, length):
         ((_, g, c),) = segments(x, (length,))
         G, C, energy = G + g, C + c, energy + float(np.sum(x[:, 1:] ** 2))
     count = pilot.test.size * length
-    return Test(G=G / count, C=C / count, energy=energy / count)
+    return HeldOut(G=G / count, C=C / count, energy=energy / count)
 
 
 def losses_by_group(pilot: Pilot, length: int, students: Sequence[Array]) -> tuple[Array, Array]:

@@ -134,7 +134,7 @@ def _from_table(X: Any, sequence: str | None, time: str | None, groups: Any) -> 
         raise InputError("X", "must hold rows and columns of numbers", f"shape {states.shape}")
     owner = np.zeros(len(frame), dtype=np.int64)
     if sequence is not None:
-        owner = frame[sequence].factorize(use_na_sentinel=False)[0].astype(np.int64)
+        owner = frame[sequence].factorize(sort=True, use_na_sentinel=False)[0].astype(np.int64)
     moments = np.arange(len(frame)) if time is None else frame[time].to_numpy()
     try:
         order = np.lexsort((moments, owner))
