@@ -358,6 +358,23 @@ def test_windows_and_groups_of_a_table(tmp_path):
     assert answer.groups + 3 == 10
 
 
+def test_a_test_of_ones_own():
+    """The loss of the pilot's student on it, by the recursion."""
+    pilot, held = STATES[:60], STATES[60:90]
+    answer = forecast(pilot, test=held, lengths=[4, 6], eval_length=6)
+    assert (answer.n, answer.tested, answer.eval_length) == (60, 30, 6)
+    mean = pilot[:, :7].mean(axis=(0, 1))
+    G, C = (part / (60 * 6) for part in naive_moments(pilot - mean, 6))
+    B, _ = descend(G, C, answer.schedule)
+    y = held[:, :7] - mean
+    slow = np.mean(np.sum((y[:, 1:] - y[:, :-1] @ B.T) ** 2, axis=2)) / 2
+    assert answer.laws[-1].loss == pytest.approx(slow, rel=1e-8)  # 500 steps in rounding
+    with pytest.raises(InputError, match="test must have the 8 features of X, got 3"):
+        forecast(STATES, test=STATES[:, :, :3])
+    with pytest.raises(InputError, match="test must have sequences of 13 states or more, got 9"):
+        forecast(STATES, test=STATES[:, :9])
+
+
 def test_missing_values_are_refused_or_left_out():
     X = STATES[:60].copy()
     X[[3, 17], 2, 1] = np.nan

@@ -197,6 +197,7 @@ def forecast(
     time: str | None = None,
     groups: Any = None,
     window: int | None = None,
+    test: Any = None,
     standardise: bool = False,
     drop_missing: bool = False,
     seed: int = 0,
@@ -211,7 +212,8 @@ def forecast(
 
     Lengths count transitions and default to powers of two up to the longest, where students are tested too
     (`eval_length`). The student sees "all" features, the first M principal directions ("pca") or a Gaussian
-    "sketch" of M. `tokens` defaults to what the pilot has. A fifth of the groups is held out for the test.
+    "sketch" of M. `tokens` defaults to what the pilot has. A fifth of the groups is held out for the test,
+    unless `test` has sequences of its own (in any form that X may have).
     """
     how: dict[str, Any] = {
         "tokens": tokens,
@@ -228,7 +230,7 @@ def forecast(
         "drop_missing": drop_missing,
         "seed": seed,
     }
-    found = records.forecast(X, **how, groups=groups, progress=progress)
+    found = records.forecast(X, **how, groups=groups, test=test, progress=progress)
     file = str(X) if isinstance(X, (str, Path)) else None
     named = groups if isinstance(groups, str) or groups is None else "given"
     return Forecast(**fields_of(found), asked={"file": file, **how, "groups": named})

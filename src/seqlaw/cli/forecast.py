@@ -51,6 +51,9 @@ def forecast(
         str | None, typer.Option(help="Column that tells sequences apart.", metavar="COLUMN")
     ] = None,
     time: Annotated[str | None, typer.Option(help="Column that orders states.", metavar="COLUMN")] = None,
+    test: Annotated[
+        str | None, typer.Option(help="Sequences to test on.  [default: a fifth of FILE]", metavar="FILE")
+    ] = None,
     standardise: Annotated[bool, typer.Option("--standardise", help="Features to variance one.")] = False,
     drop_missing: Annotated[
         bool, typer.Option("--drop-missing", help="Leave out sequences with missing values.")
@@ -77,6 +80,7 @@ def forecast(
             time=time,
             groups=groups,
             window=None if window is None else int(size("window", window)),
+            test=test,
             standardise=standardise,
             drop_missing=drop_missing,
             seed=seed,

@@ -1,1 +1,1 @@
-"""A user's sequences: source → tally → spectra → exponents → measurement → advice; reading → pilot → forecast."""
+"""A user's sequences: source → tally → spectra → exponents → advice; reading → pilot → law → forecast."""

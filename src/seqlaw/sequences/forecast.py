@@ -53,7 +53,7 @@ from seqlaw.sequences.pilot import (
     subset,
     train,
 )
-from seqlaw.sequences.reading import equal_lengths, sequences, split
+from seqlaw.sequences.reading import equal_lengths, join, sequences, split
 
 STUDENTS = ("all", "pca", "sketch")
 LEAST_SEQUENCES = 8
@@ -62,8 +62,8 @@ SHARE = 0.2
 """Of the groups, for the test."""
 _LEAST_GROUPS = 4
 _LARGEST_STEP = 0.4  # γ‖Ĝ_P‖ at the length where that is largest: one step for all lengths
-_MOST_LENGTHS = 6
-_SUBSETS = 16
+_MOST_LENGTHS, _SUBSETS = 6, 16
+_WIDE, _WIDE_LENGTHS, _WIDE_SUBSETS = 512, 4, 8  # wider students cost a second each, and 8 MB a moment
 _SURE = 0.975  # one-sided, with which a length must win
 LEVEL = 0.9
 """Of the accuracy's interval."""
@@ -124,6 +124,7 @@ def forecast(
     time: str | None,
     groups: Any,
     window: int | None,
+    test: Any,
     standardise: bool,
     drop_missing: bool,
     seed: int,
@@ -135,7 +136,8 @@ def forecast(
     seed, steps = whole("seed", seed, least=0), whole("steps", steps, least=3)
     wanted = None if tokens is None else whole("tokens", tokens)
     target = None if target_loss is None else positive("target_loss", target_loss)
-    data = sequences(X, sequence=sequence, time=time, groups=groups, window=window, drop_missing=drop_missing)
+    how: dict[str, Any] = {"sequence": sequence, "time": time, "window": window, "drop_missing": drop_missing}
+    data = sequences(X, groups=groups, **how)
     asked = [whole("lengths", P) for P in lengths] if lengths is not None else []
     asked += [] if eval_length is None else [whole("eval_length", eval_length)]
     for P in asked:
@@ -148,12 +150,16 @@ def forecast(
     if count < least:
         raise InputError("X", f"must hold at least {least} {what} to learn from and to test on", count)
     M = _width(student, M, data.D)
+    if test is None:
+        rows, held = split(data, SHARE, generator(seed, "forecast", "split").permutation(count))
+    else:
+        given = sequences(test, groups=groups if isinstance(groups, str) else None, **how)
+        data, rows, held = join(data, given, longest)
     with one_thread():
-        rows, test = split(data, SHARE, generator(seed, "forecast", "split").permutation(count).tolist())
         view, constant = look(data, rows, longest, standardise=standardise, student=student, M=M, seed=seed)
-        tick = _Tick(progress, total=4 * rows.size + 2 * test.size)
-        pilot = Pilot(data=data, rows=rows, test=test, longest=longest, view=view, tick=tick)
-        chosen = _lengths(lengths, longest)
+        tick = _Tick(progress, total=4 * rows.size + 2 * held.size)
+        pilot = Pilot(data=data, rows=rows, test=held, longest=longest, view=view, tick=tick)
+        chosen = _lengths(lengths, longest, _WIDE_LENGTHS if M > _WIDE else _MOST_LENGTHS)
         return _forecast(
             pilot, chosen, eval_length or longest, steps, wanted, target, student, seed, constant=constant
         )
@@ -179,13 +185,13 @@ def _width(student: str, M: int | None, D: int) -> int:
     return min(128, max(1, D // 4)) if M is None else whole("M", M, most=D)
 
 
-def _lengths(lengths: Sequence[int] | None, longest: int) -> tuple[int, ...]:
-    """Powers of two and the longest; no more than six, evenly in the logarithm."""
+def _lengths(lengths: Sequence[int] | None, longest: int, most: int) -> tuple[int, ...]:
+    """Powers of two and the longest; where these are too many, evenly in the logarithm."""
     if lengths is not None:
         return tuple(sorted({int(P) for P in lengths}))
     powers = [2**k for k in range(1, 40) if 2**k < longest]
-    if len(powers) >= _MOST_LENGTHS:
-        powers = np.unique(np.geomspace(2, longest, _MOST_LENGTHS).round().astype(int)).tolist()[:-1]
+    if len(powers) >= most:
+        powers = np.unique(np.geomspace(2, longest, most).round().astype(int)).tolist()[:-1]
     return (*powers, longest)
 
 
@@ -285,9 +291,8 @@ def _trained(
     seed: int,
 ) -> dict[tuple[int, int], Array]:
     """The held-out losses of students of random subsets, the same blocks at every length."""
-    orders = [
-        generator(seed, "forecast", "subset", r).permutation(len(moments.blocks)) for r in range(_SUBSETS)
-    ]
+    count = _WIDE_SUBSETS if pilot.view.M > _WIDE else _SUBSETS
+    orders = [generator(seed, "forecast", "subset", r).permutation(len(moments.blocks)) for r in range(count)]
 
     def loss(task: tuple[int, int, int]) -> float:
         P, N, r = task
@@ -295,12 +300,12 @@ def _trained(
         G, C = subset(pilot, moments, moments.lengths.index(P), N, orders[r], rng)
         return test.loss(train(G, C, schedule))
 
-    tasks = [(P, N, r) for P, N in asked for r in range(_SUBSETS)]
+    tasks = [(P, N, r) for P, N in asked for r in range(count)]
     found = []
     for each in in_order(loss, tasks, cores()):
         found.append(each)
         pilot.tick(2 * pilot.n / len(tasks))
-    return dict(zip(asked, np.reshape(found, (len(asked), _SUBSETS)), strict=True))
+    return dict(zip(asked, np.reshape(found, (len(asked), count)), strict=True))
 
 
 def _worth(loss: float, null: float, error: float, blind: float, blind_error: float) -> list[Flag]:

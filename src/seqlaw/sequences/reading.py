@@ -6,7 +6,7 @@ sequence. Sequences of one group (a subject, a recording) are not independent of
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -285,10 +285,43 @@ def equal_lengths(found: Sequences, longest: int | None) -> tuple[Sequences, int
     return found.kept(enough, flag("shorter", sequences=int((~enough).sum()), of=found.N, P=longest)), longest
 
 
-def split(found: Sequences, share: float, order: Sequence[int]) -> tuple[Index, Index]:
+def split(found: Sequences, share: float, order: Index) -> tuple[Index, Index]:
     """Rows of the pilot and of the test: whole groups in the order given, three or a half for the test."""
     count = int(found.groups.max()) + 1
     tested = np.zeros(count, dtype=bool)
-    tested[np.asarray(order)[: max(min(3, count // 2), round(share * count))]] = True
+    tested[order[: max(min(3, count // 2), round(share * count))]] = True
     chosen, by_group = tested[found.groups], np.argsort(found.groups, kind="stable")
     return by_group[~chosen[by_group]], by_group[chosen[by_group]]
+
+
+class _Both:
+    """The recordings of two sources, numbered on."""
+
+    def __init__(self, first: Any, second: Any) -> None:
+        self.first, self.second = first, second
+
+    def __getitem__(self, index: int) -> Any:
+        return self.first[index] if index < len(self.first) else self.second[index - len(self.first)]
+
+
+def join(pilot: Sequences, test: Sequences, longest: int) -> tuple[Sequences, Index, Index]:
+    """A pilot and a test that was given, as one; with the rows of each, by group."""
+    if test.D != pilot.D:
+        raise InputError("test", f"must have the {pilot.D} features of X", test.D)
+    if not test.N or test.groups.max() < 1:
+        raise InputError("test", "must hold at least 2 sequences or groups", test.N)
+    if test.lengths.min() <= longest:
+        rule = f"must have sequences of {longest + 1} states or more"
+        raise InputError("test", rule, int(test.lengths.min()))
+    both = Sequences(
+        recordings=_Both(pilot.recordings, test.recordings),
+        owner=np.concatenate([pilot.owner, test.owner + len(pilot.recordings)]),
+        starts=np.concatenate([pilot.starts, test.starts]),
+        lengths=np.concatenate([pilot.lengths, test.lengths]),
+        groups=np.concatenate([pilot.groups, test.groups + pilot.groups.max() + 1]),
+        grouped=pilot.grouped,
+        D=pilot.D,
+        flags=pilot.flags,
+    )
+    order = np.argsort(both.groups, kind="stable")
+    return both, order[order < pilot.N], order[order >= pilot.N]
