@@ -41,7 +41,7 @@ class Forecast(Answer, records.Forecast):
 
     def fields(self) -> Mapping[str, Any]:
         return {
-            "rows": self.rows,
+            "rows": [asdict(row) | self._over(row) for row in self.rows],
             "null_loss": self.null_loss,
             "accuracy": self.accuracy
             or dict.fromkeys(("ratio", "low", "high", "difference")),  # nothing is forecast
@@ -79,12 +79,12 @@ class Forecast(Answer, records.Forecast):
             limits = {law.P: law.limit if law.forecast else "-" for law in self.laws}
             yield Table(
                 rows=[
-                    (*_cells(row, row.loss), row.kind, f"{row.tokens:.3g}", limits[row.P])
-                    for row in self.rows
+                    (*_cells(row, row.loss), row.kind, self._behind(row), limits[row.P]) for row in self.rows
                 ],
-                header=("P", "N", "loss", "se", "kind", "tokens a dim.", "no N beats"),
+                header=("P", "N", "loss", "se", "kind", "over the best", "no N beats"),
                 title=f"Held-out loss at length {amount(self.eval_length)} at {amount(self.tokens)} tokens "
-                f"(test sequences: ± {self.test_se:.2g}, common to all rows; tokens per learned dimension)",
+                f"(test sequences: ± {self.test_se:.2g}, common to all rows; over the best: ± what cannot be "
+                "told)",
             )
         if self.needed:
             yield Table(
@@ -92,14 +92,26 @@ class Forecast(Answer, records.Forecast):
                 header=("P", "N", "from", "to", "tokens"),
                 title=f"Sequences that reach a loss of {self.target_loss:.5g}",
             )
-        yield Sentence(trust(self.accuracy, len(self.rows)))
+        yield Sentence(trust(self.accuracy))
         if self.accuracy is not None:
             checked = [one for one in self.overlap if one.forecast is not None]
             yield Table(
-                rows=[(*_cells(one, one.measured), one.forecast, f"{one.ratio:.4f}") for one in checked],
-                header=("P", "N", "measured", "se", "forecast", "ratio"),
+                rows=[
+                    (*_cells(one, one.measured), one.forecast, f"{one.ratio:.4f}", f"{one.tokens:.0f}")
+                    for one in checked
+                ],
+                header=("P", "N", "measured", "se", "forecast", "ratio", "tokens a dimension"),
             )
         yield Sentence(starts(self))
+
+    def _over(self, row: Row) -> dict[str, float]:
+        """How far a row lies above the best, and how far it must to be told from it; both relative."""
+        least = min(row.loss for row in self.rows)
+        return {"over": row.loss / least - 1, "apart": self.apart[row.P] / least}
+
+    def _behind(self, row: Row) -> str:
+        over = self._over(row)
+        return "-" if over["over"] == 0 else f"{100 * over['over']:.2f} ± {100 * over['apart']:.2f} %"
 
     def _need(self, each: Needed) -> tuple[str, ...]:
         """A row; "at most" where fewer may do, "never" where the limit may lie above the target."""
@@ -112,7 +124,7 @@ class Forecast(Answer, records.Forecast):
         names = ("null_loss", "test_se", "eval_length", "n", "D", "M", "student")
         common = {name: getattr(self, name) for name in names}
         steps = {"L": self.schedule.L, "gamma": self.schedule.gamma, "T": self.tokens}
-        return [asdict(row) | common | steps for row in self.rows]
+        return [asdict(row) | self._over(row) | common | steps for row in self.rows]
 
     def draw(self, axes: Sequence[Axes]) -> None:
         """Loss against P at equal tokens; loss against N, with what no N can beat."""

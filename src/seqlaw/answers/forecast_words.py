@@ -83,16 +83,19 @@ def more(found: Forecast) -> Iterator[str]:
     if found.target_loss is None:
         return
     goal = f"a loss of {found.target_loss:.5g}"
-    reach = [(each.N * each.P, each.N, each.P) for each in found.needed if each.N is not None]
-    if not found.needed:
+    reach = [each for each in found.needed if each.N is not None]
+    if found.target_loss >= found.null_loss:
+        yield f"Predicting nothing reaches {goal}."
+    elif not found.needed:
         yield f"How many sequences reach {goal} cannot be told: nothing is forecast from so few tokens."
     elif not reach:
         yield f"No number of sequences reaches {goal} at this schedule, at any length that is forecast."
     else:
-        tokens, N, P = min(reach)
+        first = min(reach, key=lambda each: (each.N or 0.0) * each.P)
+        N, about = first.N or 0.0, "at most" if first.at_most else "about"
         yield (
-            f"Fewest tokens reach {goal} at P = {amount(P)}: about {rounded(tokens)}, N = {rounded(N)} (the "
-            "table below says how surely)."
+            f"Fewest tokens reach {goal} at P = {amount(first.P)}: {about} {rounded(N * first.P)}, "
+            f"N = {rounded(N)} (the table below says how surely)."
         )
 
 
@@ -107,18 +110,16 @@ def data(found: Forecast) -> str:
     )
 
 
-def trust(good: Accuracy | None, lengths: int) -> str:
-    """How good forecasts are here, and with what lengths are told apart."""
+def trust(good: Accuracy | None) -> str:
+    """How good forecasts are here."""
     if good is None:
         return (
             f"Nothing is forecast: the pilot has fewer than {LEAST_TOKENS:g} tokens per learned dimension at "
             "every length."
         )
-    apart = f"; lengths that differ by {_percent(good.difference)} or more are told apart"
     return (
         f"Forecast over truth lies between {100 * (good.low - 1):+.2g} and {100 * (good.high - 1):+.2g} % "
-        f"({100 * LEVEL:.0f} %, the test's chance included){apart if lengths > 1 else ''}. On random subsets "
-        "of the pilot:"
+        f"({100 * LEVEL:.0f} %, the test's chance included). On random subsets of the pilot:"
     )
 
 
@@ -130,8 +131,8 @@ def starts(found: Forecast) -> str:
             "alike tokens are, not what is seen."
         )
     return (
-        f"The first states differ from the later ones ({found.start_ratio:.3g} times the variance): a longer "
-        "sequence shows the student other states, as in the theory's Regime II."
+        f"The first states differ from the later ones (variance in all: {found.start_ratio:.2f} times "
+        "theirs): a longer sequence shows the student other states, as in the theory's Regime II."
     )
 
 

@@ -11,7 +11,7 @@ these data is measured: up to n/2 the same loss is that of students trained on r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,6 +80,8 @@ class Forecast:
     """Of predicting nothing."""
     accuracy: Accuracy | None
     best: Best
+    apart: Mapping[int, float]
+    """By length P: what its loss must be above the least one for the two to be told apart."""
     overlap: tuple[Overlap, ...]
     laws: tuple[Law, ...]
     crossings: tuple[Crossing, ...]
@@ -245,7 +247,7 @@ def _forecast(
     gain_se = mean_error(by_group[-1] - by_group[leader], count)
     blind_se = mean_error(by_group[-2] - by_group[leader], count)
     top = min(rows, key=lambda row: row.loss, default=None)
-    difference = max(apart.values()) / top.loss if top else 0.0
+    difference = max(apart[top.P, row.P] for row in rows) / top.loss if top else 0.0
     good = accuracy(laws, checked, losses, test_se=test_se, likely=likely, difference=difference)
     null_loss = test.loss(nothing)
     flags = [
@@ -258,6 +260,7 @@ def _forecast(
         null_loss=null_loss,
         accuracy=good,
         best=best(rows, apart),
+        apart={row.P: apart[top.P, row.P] for row in rows} if top else {},
         overlap=checked,
         laws=laws,
         crossings=crossings(laws, top.P if top else None, tokens, apart),

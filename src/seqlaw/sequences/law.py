@@ -97,7 +97,7 @@ class Accuracy:
     low: float
     high: float
     difference: float
-    """By which two lengths must differ to be told apart, the largest of all pairs."""
+    """By which a length must lie above the best to be told from it: the largest of all lengths."""
 
 
 @dataclass(frozen=True, kw_only=True)

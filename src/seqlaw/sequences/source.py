@@ -67,13 +67,22 @@ def as_array(source: Any) -> Any:
     foreign = hasattr(source, "__dlpack__") and not isinstance(source, np.ndarray)
     if foreign or not isinstance(getattr(source, "dtype", None), np.dtype):
         try:
-            source = np.asarray(source.detach() if hasattr(source, "detach") else source)
-        except (TypeError, ValueError, RuntimeError) as error:  # on an accelerator, or of a type of its own
+            source = _fetched(source)
+        except (TypeError, ValueError, RuntimeError) as error:
             reason = str(error).splitlines()[0]
             raise InputError("X", f"must be an array that NumPy can read ({reason})", type(source)) from None
     if source.dtype.kind not in "fiu":
         raise InputError("X", "must hold real numbers", str(source.dtype))
     return source
+
+
+def _fetched(source: Any) -> Array:
+    """From an accelerator and out of a graph, where torch has it; bfloat16, which NumPy lacks, widens."""
+    for step in ("detach", "cpu"):
+        source = getattr(source, step)() if hasattr(source, step) else source
+    if "bfloat16" in str(getattr(source, "dtype", "")):
+        source = source.float() if hasattr(source, "float") else source.astype(np.float32)
+    return np.asarray(source)
 
 
 def open_file(path: Path, groups: str | None = None) -> tuple[Any, Any]:
