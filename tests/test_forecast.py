@@ -378,7 +378,7 @@ def test_a_test_of_ones_own():
 def test_missing_values_are_refused_or_left_out():
     X = STATES[:60].copy()
     X[[3, 17], 2, 1] = np.nan
-    with pytest.raises(InputError, match=r"must be finite \(drop_missing"):
+    with pytest.raises(InputError, match=r"must be finite \(--drop-missing"):
         forecast(X)
     answer = forecast(X, drop_missing=True)
     assert answer.n + answer.tested == 58
@@ -397,7 +397,10 @@ def test_shuffled_time_is_no_dynamics():
     assert "no student can be told from predicting nothing" in " ".join(answer.advice[0].split())
     assert answer.to_dict()["advice"][0].endswith("No length is advised.")
     shared = rng.standard_normal((240, 13, 8)) + 2 * rng.standard_normal((240, 1, 8))
-    assert forecast(shared).flags[0].code == "no-order"
+    answer = forecast(shared, tokens=60)
+    assert answer.flags[0].code == "no-order"
+    assert answer.best.P is None
+    assert "does not know the order of time" in answer.advice[0]
 
 
 def test_more_features_than_tokens_are_measured_and_not_forecast():
@@ -440,12 +443,14 @@ def test_constant_features_are_named():
         (lambda: STATES[:, :1], {}, "X must hold sequences of two states or more"),
         (lambda: 3, {}, "X must be an array, a table, a file or an iterable"),
         (lambda: [STATES[0], STATES[1, :, :3]], {}, "X must hold sequences P x 8, got .sequence 1 of shape"),
-        (lambda: "x.txt", {}, "file must exist"),
+        (lambda: "x.npy", {}, "file must exist"),
+        (lambda: "x.txt", {}, "file must end in one of .npy, .npz, .zarr, .mat, .csv, .parquet"),
+        (lambda: table(STATES[:9]), {"time": "second"}, "sequence must name the column that tells"),
         (lambda: table(STATES[:9]), {"sequence": "run"}, "sequence must be a column, one of x0, "),
-        (lambda: table(STATES[:9]), {"time": "second"}, "X must hold numbers only.*column, got 'trial'"),
+        (lambda: table(STATES[:9]), {"window": 3}, "X must hold numbers only.*column, got 'trial'"),
         (
             lambda: table(STATES[:9]).drop(columns="trial"),
-            {"time": "second"},
+            {"time": "second", "window": 3},
             "time must have every moment once in a sequence",
         ),
     ],

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-import numpy as np
-
 from seqlaw.answers.words import Side, say
 from seqlaw.model.amount import amount, rounded
 from seqlaw.model.flags import Flag
@@ -37,14 +35,18 @@ def verdict(found: Forecast) -> str:
             f"{at} nothing can be said: no length is within reach of a subset or of a forecast ({nothing})."
         )
     top = min(found.rows, key=lambda row: row.loss)
-    doubt = found.sure * float(np.hypot(found.gain_se, top.se))
-    if found.null_loss - top.loss <= doubt:
+    if found.null_loss - top.loss <= found.doubt:
         return (
             f"{at} no student can be told from predicting nothing, whose loss is {found.null_loss:.5g}: the "
-            f"best, P = {amount(top.P)}, has {top.loss:.5g} (± {doubt:.2g} on the difference). No length is "
-            "advised."
+            f"best, P = {amount(top.P)}, has {top.loss:.5g} (± {found.doubt:.2g} on the difference). No "
+            "length is advised."
         )
     loss = f"{top.loss:.5g} ({nothing})"
+    if any(flag.code == "no-order" for flag in found.flags):
+        return (
+            f"{at} the least held-out loss is {loss}, but a student that does not know the order of time "
+            "does as well. No length is advised."
+        )
     if len(found.rows) == 1:
         return f"{at} only P = {amount(top.P)} can be told: held-out loss {loss}, {top.kind}."
     others = [row for row in found.rows if row.P not in found.best.tied]

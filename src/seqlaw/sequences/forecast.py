@@ -11,6 +11,7 @@ these data is measured: up to n/2 the same loss is that of students trained on r
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -101,10 +102,8 @@ class Forecast:
     schedule: Schedule
     test_se: float
     """Standard error of a loss over the test sequences, common to all rows."""
-    sure: float
-    """Standard errors that a difference must pass (Student's t: the test may have few groups)."""
-    gain_se: float
-    """That of the difference between the best student of the pilot and predicting nothing."""
+    doubt: float
+    """What the best row's loss must be below that of predicting nothing to be told from it."""
     start_ratio: float
     start_alike: bool
     """Whether the first state is like the later ones."""
@@ -250,8 +249,11 @@ def _forecast(
     difference = max(apart[top.P, row.P] for row in rows) / top.loss if top else 0.0
     good = accuracy(laws, checked, losses, test_se=test_se, likely=likely, difference=difference)
     null_loss = test.loss(nothing)
+    worth = _worth(laws[leader].loss, null_loss, sure * gain_se, test.loss(blind), sure * blind_se)
+    doubt = sure * math.hypot(gain_se, top.se) if top else 0.0
+    hopeless = bool(worth) or top is None or null_loss - top.loss <= doubt
     flags = [
-        *_worth(laws[leader].loss, null_loss, sure * gain_se, test.loss(blind), sure * blind_se),
+        *worth,
         *pilot.data.flags,
         *_flags(pilot, laws, rows, good, constant),
     ]
@@ -259,7 +261,7 @@ def _forecast(
         rows=tuple(rows),
         null_loss=null_loss,
         accuracy=good,
-        best=best(rows, apart),
+        best=Best(P=None, kind=None, tied=tuple(row.P for row in rows)) if hopeless else best(rows, apart),
         apart={row.P: apart[top.P, row.P] for row in rows} if top else {},
         overlap=checked,
         laws=laws,
@@ -276,8 +278,7 @@ def _forecast(
         eval_length=eval_length,
         schedule=schedule,
         test_se=test_se,
-        sure=sure,
-        gain_se=gain_se,
+        doubt=doubt,
         start_ratio=found.start_ratio,
         start_alike=longest < 2 or found.start_z < _ALIKE,
         seed=seed,

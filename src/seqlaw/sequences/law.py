@@ -222,8 +222,6 @@ def accuracy(
 
 def best(rows: Sequence[Row], apart: Bars) -> Best:
     """Named only where every other length is worse by more than its bar."""
-    if not rows:
-        return Best(P=None, kind=None, tied=())
     top = min(rows, key=lambda row: row.loss)
     tied = tuple(row.P for row in rows if row is top or row.loss - top.loss <= apart[top.P, row.P])
     alone = len(tied) == 1 < len(rows)

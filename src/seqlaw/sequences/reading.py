@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from seqlaw.model.checks import Array, InputError, library, whole
 from seqlaw.model.flags import Flag, flag
-from seqlaw.sequences.source import BATCH, as_array, open_file
+from seqlaw.sequences.source import BATCH, OPENERS, as_array, open_file
 
 Index = NDArray[np.int64]
 _TABLES = (".csv", ".parquet")
@@ -80,7 +80,7 @@ class Sequences:
             x = self.read(part, states)
             if not np.isfinite(x).all():
                 row = int(part[np.flatnonzero(~np.isfinite(x).all(axis=(1, 2)))[0]])
-                rule = "must be finite (drop_missing leaves such sequences out)"
+                rule = "must be finite (--drop-missing, drop_missing=True, leaves such sequences out)"
                 raise InputError("X", rule, f"NaN or infinity in sequence {row}")
             yield part, x
 
@@ -96,7 +96,12 @@ def sequences(
 ) -> Sequences:
     """The sequences of an array, a file, a table or an iterable; see `seqlaw.forecast`."""
     labels: Any = groups
+    if isinstance(X, (str, Path)) and Path(X).suffix not in (*OPENERS, *_TABLES):
+        raise InputError("file", f"must end in one of {', '.join((*OPENERS, *_TABLES))}", str(X))
     if _is_table(X):
+        if sequence is None and window is None:
+            rule = "must name the column that tells sequences apart, unless a window cuts one recording"
+            raise InputError("sequence", rule, None)
         recordings, labels = _from_table(X, sequence, time, groups)
     else:
         for field, value in (("sequence", sequence), ("time", time)):

@@ -89,10 +89,10 @@ def open_file(path: Path, groups: str | None = None) -> tuple[Any, Any]:
     """The array of a file, memory-mapped where that is possible, and the labels `groups` beside it."""
     if not path.exists():
         raise InputError("file", "must exist", str(path))
-    if path.suffix not in _OPENERS:
-        raise InputError("file", f"must end in one of {', '.join(_OPENERS)}", str(path))
+    if path.suffix not in OPENERS:
+        raise InputError("file", f"must end in one of {', '.join(OPENERS)}", str(path))
     try:
-        return _OPENERS[path.suffix](path, groups)
+        return OPENERS[path.suffix](path, groups)
     except InputError:
         raise
     except (OSError, ValueError, EOFError, TypeError, NotImplementedError, zipfile.BadZipFile) as error:
@@ -147,7 +147,7 @@ def _named(arrays: Any, names: Sequence[str], groups: str | None, path: Path) ->
     return arrays[rest[0] if len(rest) == 1 else "X"], labels
 
 
-_OPENERS = {".npy": _open_npy, ".npz": _open_npz, ".zarr": _open_zarr, ".mat": _open_mat}
+OPENERS = {".npy": _open_npy, ".npz": _open_npz, ".zarr": _open_zarr, ".mat": _open_mat}
 
 
 def batches(source: Any, *, first: int = 0, last: int | None = None) -> Iterator[Batch]:
