@@ -139,7 +139,7 @@ class Forecast(Answer, records.Forecast):
         """A line where it leaves room for what is compared, else a word at the edge where it would be."""
         low, high = place.dataLim.intervaly
         nothing, name = self.null_loss, f"predicting nothing: {self.null_loss:.4g}"
-        if nothing < 2 * high - low or nothing < 1.2 * high:
+        if nothing < high + 3 * (high - low) or (low == high and nothing < 1.2 * high):
             place.axhline(nothing, color="0.4", linewidth=1, linestyle=":", label=name)
             return
         room = 0.08 * (high - low) or 0.02 * high
@@ -183,6 +183,10 @@ class Forecast(Answer, records.Forecast):
                 place.plot(line, losses, "--", color=SERIES[k], linewidth=1.2, label=f"{name}, forecast")
                 place.axhline(law.limit, color=SERIES[k], linewidth=0.8, label=f"{name}, no N beats")
         tidy(place, "number N of training sequences", "", f"tested at length {amount(self.eval_length)}")
+        if self.accuracy is None:  # three numbers of one decade
+            counts = sorted({one.N for one in self.overlap})
+            place.set_xticks(counts, [amount(N) for N in counts])
+            place.set_xticks([], minor=True)
 
     def _shown(self) -> list[Law]:
         laws = {law.P: law for law in self.laws}
