@@ -12,6 +12,7 @@ from seqlaw import PRESETS, WSD, InputError, forecast, trajectories
 from seqlaw.cli import main
 from seqlaw.model import descend
 from seqlaw.sequences.law import Law
+from seqlaw.sequences.needed import crossings
 from seqlaw.sequences.pilot import (
     Pilot,
     Student,
@@ -190,21 +191,17 @@ def test_how_many_more(found):
 
 
 def test_a_crossing_is_where_two_lengths_are_level():
-    """From a wide start, where one law holds, to a narrow place where another does."""
-    rng = np.random.default_rng(0)
-    start = 10 * rng.standard_normal((900, 6))
-    X = [start]
-    for _ in range(12):
-        X.append(
-            np.where(np.abs(X[-1]) > 3, 0.5 * X[-1], -0.8 * X[-1]) + 0.5 * rng.standard_normal(start.shape)
-        )
-    answer = forecast(np.stack(X, axis=1), lengths=[1, 12], tokens=200)
-    laws = {law.P: law for law in answer.laws}
-    assert laws[12].limit < laws[1].limit
-    for each in answer.crossings:
-        here, there = (laws[P].at(each.tokens / P) for P in (each.P, each.over))
-        assert here == pytest.approx(there, rel=1e-9)
-        assert each.low < each.tokens < each.high
+    """Short sequences are less noisy a token, long ones have the lower limit."""
+    common = {"n": 500, "learned": 5.0, "forecast": True}
+    short, long = Law(P=1, loss=1.03, variance=3.0, **common), Law(P=12, loss=1.0, variance=9.0, **common)
+    apart = dict.fromkeys([(12, 1), (1, 12), (1, 1), (12, 12)], 0.002)
+    (found,) = crossings([short, long], 1, 400, apart)
+    assert (found.P, found.over, found.N) == (12, 1, found.tokens / 12)
+    assert long.at(found.N) == pytest.approx(short.at(found.tokens), rel=1e-12)
+    assert long.at(found.N / 2) > short.at(found.tokens / 2)
+    assert 400 < found.low < found.tokens < found.high
+    assert crossings([short, long], 1, 2 * found.tokens, apart) == ()  # it has won already
+    assert crossings([short, long], 1, 400, dict.fromkeys(apart, 0.1)) == ()  # not known well enough
 
 
 def test_students_see_less(found):
