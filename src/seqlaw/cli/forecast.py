@@ -62,7 +62,7 @@ def forecast(
     plot: Plot = None,
     json: Json = False,
 ) -> None:
-    """Longer or more, on your own sequences: held-out loss, measured and forecast.
+    """Longer or more of your own sequences: the held-out loss.
 
     Example: seqlaw forecast states.npy --tokens 1e5 --plot forecast.png
     """
