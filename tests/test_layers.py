@@ -21,7 +21,7 @@ ALLOWED = {
     "planning": {"model", "rungs"},
     "spectrum": {"model", "rungs"},
     "fit": {"model"},
-    "sequences": {"model", "rungs", "planning"},
+    "sequences": {"model", "planning"},
     "runs": {"model"},
     "lab": {"model"},
     "files": {"model"},

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from seqlaw import PRESETS, InputError, Modes, Setting, Teacher, advise, held_out, measure, risk, save_teacher
+from seqlaw import PRESETS, InputError, Modes, Setting, Teacher, advise, forecast, measure, risk, save_teacher
 from seqlaw.answers.findings import what_fails
 from seqlaw.answers.style import new_figure
 from seqlaw.answers.words import sentence, sentences
@@ -404,45 +404,6 @@ def test_files_that_are_not_arrays_are_refused(tmp_path):
 # --- prediction, advice, command ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["regime1", "regime2"])
-def test_held_out_loss_is_as_predicted(name):
-    checked = held_out(states(name, D=32, N=1500, P=32), steps=500)
-    for row in checked.rows:
-        # 2 % of a loss that is mostly irreducible: test sequences known to 0.7 %, and the frozen filter.
-        assert row.measured == pytest.approx(row.predicted, rel=0.02)
-        assert row.N * row.P <= checked.tokens
-    assert checked.agreement > 0.9
-    measured, predicted = checked.best
-    assert (measured >= 16) == (predicted >= 16)
-
-
-def test_held_out_says_which_student_and_why_so_few_tokens(X):
-    checked = held_out(X[:80], lengths=[4, 8], steps=10)
-    words = " ".join(checked.words)
-    assert "Only 128 of the 1,984 training tokens" in words
-    assert "at P = 4 they take 32 sequences" in words
-    assert "no advice" in words
-
-
-def test_held_out_predicts_with_few_tokens(X):
-    """Fewer than eight tokens a dimension, where a frozen filter understates the loss beyond the noise."""
-    checked = held_out(X[:40], repetitions=8)
-    assert [flag.code for flag in checked.flags] == ["interpolation-peak"]  # 32 tokens of 32 features
-    excess = np.array([(row.measured, row.predicted) for row in checked.rows])
-    # The modes were measured on the same few sequences; the losses are mostly noise that cannot be learned.
-    assert excess[:, 1] == pytest.approx(excess[:, 0], rel=0.2)
-    assert any(row.cross > 0 for row in checked.rows)
-
-
-def test_held_out_needs_enough_sequences(X):
-    with pytest.raises(InputError, match="at least"):
-        held_out(X[:10])
-    with pytest.raises(InputError, match="held-out"):
-        held_out(x for x in X)
-    with pytest.raises(InputError, match="eval_length"):
-        held_out(X, eval_length=100)
-
-
 def test_advice_says_which_way_and_at_which_test_length(found):
     words = " ".join(advise(found, tokens=1e5, eval_length=512).words)
     assert "The data look like regime II (probability" in words
@@ -483,11 +444,12 @@ def test_advice_gives_the_whole_range_that_is_as_good():
 
 def test_unreliable_data_get_no_confident_advice():
     found = measure(rotating())
-    words = advise(found, tokens=1e5, eval_length=64).words
-    assert "does not cover" in words[0]
-    assert "The held-out check (held_out(X))" in words[0]
-    assert "The held-out check (--held-out)" in next(iter(advise(found).said("cli")))
-    assert not any("good to" in sentence or "to within" in sentence for sentence in words)
+    advice = advise(found, tokens=1e5, eval_length=64)
+    (words,) = advice.words
+    assert "No advice is given: the theory does not cover these data" in words
+    assert "`forecast(X)`" in words
+    assert "`seqlaw forecast FILE`" in next(iter(advise(found).said("cli")))
+    assert advice.tradeoff is None
 
 
 @pytest.mark.parametrize(
@@ -721,11 +683,11 @@ def test_the_command_prints_json_and_a_table(X, tmp_path, capsys):
     assert {"window", "r2", "band", "line"} == set(body["fit"])
     assert body["fit"]["line"]["alpha"]["exponent"] == body["alpha"]["value"]  # no projection here
     assert body["states"] == body["P"] == [32, 32]
-    assert {name: body["held_out"][name] for name in ("M", "L", "tokens", "available")} == {
+    assert {name: body["held_out"][name] for name in ("M", "L", "tokens", "pilot")} == {
         "M": 32,
         "L": 500,
-        "tokens": 640,  # half of 640 training sequences at P = 2
-        "available": 640 * 31,
+        "tokens": 640 * 31,
+        "pilot": 640,
     }
     with pytest.raises(SystemExit):
         main([*arguments, "-M", "16", "-L", "1e4", "--plot", str(tmp_path / "x.png")])
@@ -907,24 +869,13 @@ def test_advice_without_tokens_asks_for_them_in_the_readers_language(found):
         advice.plot()
 
 
-def test_a_held_out_check_shows_itself(X, tmp_path, capsys):
-    pytest.importorskip("pandas")
+def test_the_held_out_check_is_the_forecast(X, tmp_path, capsys):
     np.save(tmp_path / "x.npy", X[:40])
     page, body = command_pages(capsys, tmp_path / "x.npy", "--held-out")
-    checked = held_out(tmp_path / "x.npy")
-    assert str(checked) in page
+    checked = forecast(tmp_path / "x.npy")
+    assert str(checked).partition("! ")[0] in page
     told = checked.to_dict()
     assert body["held_out"] == {name: told[name] for name in body["held_out"]}
-    assert [record["code"] for record in told["flag_records"]] == ["interpolation-peak"]
-    assert told["inputs"]["lengths"] == [row.P for row in checked.rows]
-    frame = checked.to_frame()
-    assert frame["measured"].tolist() == [row.measured for row in checked.rows]
-    assert set(frame["tokens"]) == {checked.tokens}
-    axes = checked.plot()
-    (line,) = (line for line in axes.get_lines() if str(line.get_label()).startswith("predicted"))
-    assert line.get_ydata().tolist() == [row.predicted for row in checked.rows]
-    assert axes.containers[0].has_yerr
-    assert "<table>" in checked._repr_html_()
 
 
 # --- coverage ----------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from seqlaw.answers.advice import Advice, advise
 from seqlaw.answers.curve import Curve, curve
-from seqlaw.answers.held_out import HeldOut, held_out
+from seqlaw.answers.forecast import Forecast, forecast
 from seqlaw.answers.law import Law, fit_law
 from seqlaw.answers.measurement import Measurement, measure, save_law, save_teacher
 from seqlaw.answers.one_pass import OnePassPlan, plan_one_pass
@@ -39,7 +39,7 @@ __all__ = [
     "Curve",
     "EngineError",
     "Explicit",
-    "HeldOut",
+    "Forecast",
     "InputError",
     "LabError",
     "Law",
@@ -66,7 +66,7 @@ __all__ = [
     "export",
     "fit_law",
     "fit_power_law",
-    "held_out",
+    "forecast",
     "load",
     "load_teacher",
     "load_uncertain",

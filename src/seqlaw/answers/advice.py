@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from seqlaw.answers.answer import Answer, fields_of, record
 from seqlaw.answers.blocks import Block, Flagged, Sentence
 from seqlaw.answers.findings import what_would_help, why_void
-from seqlaw.answers.held_out import HeldOut
+from seqlaw.answers.forecast import Forecast
 from seqlaw.answers.measurement import Measurement
 from seqlaw.answers.plan import Plan, finite_notes
 from seqlaw.answers.tradeoff import Tradeoff
@@ -23,7 +23,7 @@ from seqlaw.model.teacher import Modes, Teacher, as_teacher
 from seqlaw.planning.tradeoff import OWN
 from seqlaw.sequences import advise as records
 from seqlaw.sequences.advise import WIDEST, Verdict
-from seqlaw.sequences.findings import HARMLESS, void
+from seqlaw.sequences.findings import outside, void
 from seqlaw.sequences.measure import Measurement as Measured
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Advice(Answer, records.Advice):
         """How far to trust it, which student, which split wins at each test, and the plan."""
         if self.measured is not None:
             yield _trust(self.measured, side)
-        if self.void:
+        if self.void or self.outside:
             return
         if self.student is None or self.tradeoff is None:
             how = "--tokens" if side == "cli" else "tokens=…"
@@ -177,13 +177,18 @@ def _trust(found: Measured, side: Side) -> str:
         if not regime.applies or regime.probability is None:
             return "The data do not tell the regime."
         return f"The data look like regime {regime.name} (probability {regime.probability:.2f})."
-    causes = sorted({flag.code for flag in found.flags} - set(HARMLESS))
-    why = "The theory does not cover these data" if causes != ["uncertain"] else "These data do not settle it"
-    check = "--held-out" if side == "cli" else "held_out(X)"
+    causes = outside(found.flags)
+    ask = "`seqlaw forecast FILE`" if side == "cli" else "`forecast(X)`"
+    if causes:
+        codes = ", ".join(sorted({flag.code for flag in causes}))
+        return (
+            f"No advice is given: the theory does not cover these data ({codes}). {ask} needs no theory of "
+            "them: it trains students on the data themselves, forecasts where they do not reach, and says "
+            "how well."
+        )
     return (
-        f"{why} ({', '.join(causes)}). What follows is computed from the measured spectra all the same, with "
-        f"no claim to accuracy. The held-out check ({check}) trains students on the data themselves and "
-        "says how well such a prediction does at few tokens."
+        "These data do not settle it (uncertain). What follows is computed from the measured spectra all the "
+        f"same, with no claim to accuracy; {ask} measures the loss of students on the data themselves."
     )
 
 
@@ -226,12 +231,12 @@ def advise(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Advised(Answer):
-    """All that `seqlaw measure` tells: a measurement, its advice, and a held-out check if asked for."""
+    """All that `seqlaw measure` tells: a measurement, its advice, and a forecast if asked for."""
 
     asked: Mapping[str, Any]
     measurement: Measurement
     advice: Advice
-    held_out: HeldOut | None = None
+    held_out: Forecast | None = None
     teacher_file: str | None = None
     law_file: str | None = None
     command: ClassVar[str] = "measure"

@@ -156,7 +156,7 @@ class Measurement(Answer, records.Measurement):
 
 
 def measure(X: Any, *, centre: bool = True, seed: int = 0) -> Measurement:
-    """The exponents of sequences: an array N × P × D, a .npy, .npz or .zarr file, or an iterable of P_i × D.
+    """The exponents of sequences: an array N × P × D, a .npy, .npz, .zarr or .mat file, ragged P_i × D.
 
     One pass, a few megabytes at a time; memory is a few D × D matrices for each of at most 32 groups of
     sequences, which the bootstrap resamples.

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from seqlaw.answers.advice import Advised, advise
-from seqlaw.answers.held_out import held_out
+from seqlaw.answers.forecast import forecast
 from seqlaw.answers.measurement import measure as measure_sequences
 from seqlaw.answers.measurement import save_law as write_law
 from seqlaw.answers.measurement import save_teacher as write_teacher
@@ -20,7 +20,9 @@ from seqlaw.sequences.saving import FIELD, LAW, check_teacher_path
 
 
 def measure(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="N x P x D sequences: .npy, .npz or .zarr.")],
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="N x P x D sequences: .npy, .npz, .zarr or .mat.")
+    ],
     tokens: Annotated[str | None, typer.Option(help="Tokens T to advise on.", metavar="T")] = None,
     compute: Annotated[str | None, typer.Option(help="Compute N·P·M²·L to advise on.", metavar="C")] = None,
     width: Annotated[
@@ -40,7 +42,7 @@ def measure(
         str | None, typer.Option(help="Length P' of the test sequences.", metavar="INT")
     ] = None,
     check: Annotated[
-        bool, typer.Option("--held-out", help="Train on subsets and compare the held-out loss.")
+        bool, typer.Option("--held-out", help="Add what `seqlaw forecast` says of the same file.")
     ] = False,
     centre: Annotated[bool, typer.Option(help="Take the mean state away first.")] = True,
     save_teacher: Annotated[
@@ -85,7 +87,7 @@ def measure(
             check_teacher_path(path, field=field)
     found = measure_sequences(file, centre=centre, seed=seed)
     advice = advise(found, M=M, schedule=WSD(gamma=GAMMA, L=L or STEPS), **budgets)
-    compared = held_out(file, seed=seed) if check else None
+    compared = forecast(file, seed=seed) if check else None
     saved: dict[str, str | None] = {}
     refusals = []
     for field, (path, write) in wanted.items():

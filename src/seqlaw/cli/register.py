@@ -10,7 +10,19 @@ from typing import Any, get_type_hints
 
 import typer
 
-from seqlaw.cli import explore, lab, law, measure, plan, rates, reproduce, risk, spectrum, tradeoff
+from seqlaw.cli import (
+    explore,
+    forecast,
+    lab,
+    law,
+    measure,
+    plan,
+    rates,
+    reproduce,
+    risk,
+    spectrum,
+    tradeoff,
+)
 
 COMMANDS: tuple[Callable[..., None], ...] = (
     risk.risk,
@@ -25,6 +37,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     lab.fit,
     law.law,
     measure.measure,
+    forecast.forecast,
     explore.explore,
 )
 

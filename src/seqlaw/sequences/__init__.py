@@ -1,1 +1,1 @@
-"""A user's sequences: source → tally → spectra → exponents → measurement; then advice, and a check of it."""
+"""A user's sequences: source → tally → spectra → exponents → advice; reading → pilot → law → forecast."""

@@ -12,7 +12,7 @@ from seqlaw.model.teacher import MODES, Modes, Teacher
 from seqlaw.planning.budget import Budget
 from seqlaw.planning.plan import Plan, plan
 from seqlaw.planning.tradeoff import OWN, Tradeoff, split_lengths, tradeoff
-from seqlaw.sequences.findings import void
+from seqlaw.sequences.findings import outside, void
 from seqlaw.sequences.measure import Measurement
 
 WIDEST = 128
@@ -48,7 +48,7 @@ class Advice:
     eval_length: int | None
     student: Setting | None = None
     """Its teacher, width, modes and schedule; N and P are what is compared. It and all that follows are
-    missing without tokens, and where nothing can be predicted."""
+    missing without tokens, and where nothing can be predicted or the theory does not apply."""
     chosen: str | None = None
     """Why this width: "asked", "plan", "quarter" (of the modes) or "widest" (the default's largest)."""
     tradeoff: Tradeoff | None = None
@@ -64,6 +64,11 @@ class Advice:
     def void(self) -> tuple[Flag, ...]:
         """Why nothing can be predicted."""
         return () if self.measured is None else void(self.measured.flags)
+
+    @property
+    def outside(self) -> tuple[Flag, ...]:
+        """Why the theory does not apply."""
+        return () if self.measured is None else outside(self.measured.flags)
 
     @property
     def covered(self) -> bool:
@@ -89,7 +94,7 @@ def advise(asked: Advice, M: int | None, schedule: Schedule | str, d: int | None
     if compute is not None and M is not None:
         raise InputError("M", "cannot be given together with compute, which chooses it", M)
     schedule = as_schedule("schedule", schedule)
-    if asked.void or tokens is None:
+    if asked.void or asked.outside or tokens is None:
         return asked
     teacher = source.modes if isinstance(source, Measurement) else source
     size = teacher.d if isinstance(teacher, Modes) else (MODES if d is None else whole("d", d))

@@ -60,6 +60,11 @@ def void(flags: Iterable[Flag]) -> tuple[Flag, ...]:
     return tuple(each for each in flags if each.code in VOID)
 
 
+def outside(flags: Iterable[Flag]) -> tuple[Flag, ...]:
+    """The flags for which the theory does not cover the data, however many there are."""
+    return tuple(each for each in flags if each.code not in (*HARMLESS, *VOID, "uncertain"))
+
+
 def failing(flags: Iterable[Flag]) -> tuple[Flag, ...]:
     """The flags of assumptions of the theorem that do not hold."""
     return tuple(each for each in flags if each.code in FAILS)

@@ -47,14 +47,13 @@ def open_source(source: Any) -> Any:
     Anything else that can be iterated is passed through as ragged sequences.
     """
     if isinstance(source, (str, Path)):
-        source = _open_file(Path(source))
+        source, _ = open_file(Path(source))
     if isinstance(source, (list, tuple)) and len({np.shape(x) for x in source}) == 1:
         source = np.asarray(source)
-    if hasattr(source, "shape") and hasattr(source, "dtype"):
+    if hasattr(source, "shape"):
+        source = as_array(source)
         if len(source.shape) != 3 or 0 in source.shape:
             raise InputError("X", "must be an array N x P x D", f"shape {tuple(source.shape)}")
-        if np.dtype(source.dtype).kind not in "fiu":
-            raise InputError("X", "must hold real numbers", str(source.dtype))
         if source.shape[1] < 2:
             raise InputError("X", "must have at least 2 positions a sequence", source.shape[1])
         return source
@@ -63,43 +62,92 @@ def open_source(source: Any) -> Any:
     raise InputError("X", "must be an array N x P x D, a file or an iterable of sequences", source)
 
 
-def _open_file(path: Path) -> Any:
+def as_array(source: Any) -> Any:
+    """An array of real numbers as it is; a tensor of torch, JAX or the like as NumPy sees it."""
+    foreign = hasattr(source, "__dlpack__") and not isinstance(source, np.ndarray)
+    if foreign or not isinstance(getattr(source, "dtype", None), np.dtype):
+        try:
+            source = _fetched(source)
+        except (TypeError, ValueError, RuntimeError) as error:
+            reason = str(error).splitlines()[0]
+            raise InputError("X", f"must be an array that NumPy can read ({reason})", type(source)) from None
+    if source.dtype.kind not in "fiu":
+        raise InputError("X", "must hold real numbers", str(source.dtype))
+    return source
+
+
+def _fetched(source: Any) -> Array:
+    """From an accelerator and out of a graph, where torch has it; bfloat16, which NumPy lacks, widens."""
+    for step in ("detach", "cpu"):
+        source = getattr(source, step)() if hasattr(source, step) else source
+    if "bfloat16" in str(getattr(source, "dtype", "")):
+        source = source.float() if hasattr(source, "float") else source.astype(np.float32)
+    return np.asarray(source)
+
+
+def open_file(path: Path, groups: str | None = None) -> tuple[Any, Any]:
+    """The array of a file, memory-mapped where that is possible, and the labels `groups` beside it."""
     if not path.exists():
         raise InputError("file", "must exist", str(path))
+    if path.suffix not in OPENERS:
+        raise InputError("file", f"must end in one of {', '.join(OPENERS)}", str(path))
     try:
-        if path.suffix == ".npy":
-            return np.load(path, mmap_mode="r", allow_pickle=False)
-        if path.suffix == ".npz":
-            with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-                return archive[_only(list(archive.files), path)]
-        if path.suffix == ".zarr":
-            return _open_zarr(path)
+        return OPENERS[path.suffix](path, groups)
     except InputError:
         raise
-    except (OSError, ValueError, EOFError, TypeError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError, EOFError, TypeError, NotImplementedError, zipfile.BadZipFile) as error:
         # NumPy takes what it does not know for a pickle, and would have people load it unsafely.
         reason = f" ({error.strerror})" if isinstance(error, OSError) and error.strerror else ""
         rule = f"must be a readable {path.suffix} file of numbers{reason}"
         raise InputError("file", rule, str(path)) from None
-    raise InputError("file", "must end in .npy, .npz or .zarr", str(path))
 
 
-def _open_zarr(path: Path) -> Any:
+def _open_npy(path: Path, groups: str | None) -> tuple[Any, Any]:
+    if groups is not None:
+        raise InputError("groups", "must be an array of an .npz file, or a column of a table", groups)
+    return np.load(path, mmap_mode="r", allow_pickle=False), None
+
+
+def _open_npz(path: Path, groups: str | None) -> tuple[Any, Any]:
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+        return _named(archive, list(archive.files), groups, path)
+
+
+def _open_zarr(path: Path, groups: str | None) -> tuple[Any, Any]:
     try:
         import zarr
     except ModuleNotFoundError:
         raise InputError("file", needs("zarr", "measure"), str(path)) from None
     found: Any = zarr.open(str(path), mode="r")
-    return found if hasattr(found, "dtype") else found[_only(list(found.array_keys()), path)]
+    return (found, None) if hasattr(found, "dtype") else _named(found, list(found.array_keys()), groups, path)
 
 
-def _only(names: Sequence[str], path: Path) -> str:
-    """The array to read: the only one, or the one named X."""
-    if len(names) == 1:
-        return names[0]
-    if "X" in names:
-        return "X"
-    raise InputError(path.name, "must hold one array, or one named X", sorted(names))
+def _open_mat(path: Path, groups: str | None) -> tuple[Any, Any]:
+    """MATLAB's files up to version 7; a cell array holds ragged sequences."""
+    from scipy.io import loadmat
+    from scipy.io.matlab import MatReadError
+
+    try:
+        held = {name: value for name, value in loadmat(path).items() if not name.startswith("__")}
+    except (MatReadError, NotImplementedError):
+        rule = "must be a MATLAB file up to version 7 (save it with -v7)"
+        raise InputError("file", rule, str(path)) from None
+    found, labels = _named(held, list(held), groups, path)
+    return (list(found.ravel()) if found.dtype == object else found), labels
+
+
+def _named(arrays: Any, names: Sequence[str], groups: str | None, path: Path) -> tuple[Any, Any]:
+    """The array to read, the only one or the one named X, and the labels."""
+    if groups is not None and groups not in names:
+        raise InputError("groups", f"must be an array of {path.name}, one of {', '.join(names)}", groups)
+    rest = [name for name in names if name != groups]
+    if len(rest) != 1 and "X" not in rest:
+        raise InputError(path.name, "must hold one array, or one named X", sorted(names))
+    labels = None if groups is None else np.asarray(arrays[groups])
+    return arrays[rest[0] if len(rest) == 1 else "X"], labels
+
+
+OPENERS = {".npy": _open_npy, ".npz": _open_npz, ".zarr": _open_zarr, ".mat": _open_mat}
 
 
 def batches(source: Any, *, first: int = 0, last: int | None = None) -> Iterator[Batch]:

@@ -1,0 +1,51 @@
+"""10^8 numbers forecast from a memory-mapped file: seconds and peak memory, at three shapes.
+
+Each shape runs in a process of its own, whose peak memory is its own. The alternative beside it is what
+anyone would do first: one student, trained step by step on all of the data (`descend`, 500 steps).
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import resource
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+from bench_measure import SHAPES, write
+from timing import report
+
+
+def run(path: str) -> tuple[float, float, float]:
+    from seqlaw import WSD, forecast
+    from seqlaw.model import descend
+
+    start = time.perf_counter()
+    answer = forecast(path)
+    seconds = time.perf_counter() - start
+    assert answer.rows, answer.flags
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    X = np.load(path)
+    start = time.perf_counter()
+    D = X.shape[2]
+    u, y = X[:, :-1].reshape(-1, D).astype(np.float64), X[:, 1:].reshape(-1, D).astype(np.float64)
+    descend(u.T @ u / len(u), y.T @ u / len(u), WSD(gamma=answer.schedule.gamma, L=500))
+    return seconds, peak, time.perf_counter() - start
+
+
+def main() -> None:
+    for shape in SHAPES:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "x.npy"
+            write(path, shape)
+            with multiprocessing.get_context("spawn").Pool(1) as pool:
+                seconds, peak, naive = pool.apply(run, (str(path),))
+        name = "x".join(map(str, shape))
+        report(f"forecast on {name} = {np.prod(shape):.3g} numbers: seconds", seconds, "< 120")
+        report(f"forecast on {name}: peak memory, GiB", peak, "< 2")
+        report(f"forecast on {name} over training one student step by step", seconds / naive, "-")
+
+
+if __name__ == "__main__":
+    main()

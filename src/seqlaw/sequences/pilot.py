@@ -1,0 +1,312 @@
+"""What a forecast needs of a pilot: moments at every length, students of its subsets, their held-out loss.
+
+Moments of the first P transitions are prefix sums, kept by block of whole groups of sequences: a subset is
+some blocks and a part of another. A student is a filter of its moments (`model.descent.Spectrum`), never a
+loop over steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from seqlaw.model.checks import Array, InputError
+from seqlaw.model.descent import Spectrum
+from seqlaw.model.randomness import generator
+from seqlaw.model.schedule import Schedule
+from seqlaw.model.sketch import gaussian_sketch
+from seqlaw.sequences.reading import Index, Sequences
+
+Progress = Callable[[int, int], None]
+_MEMORY = 3 * 2**28  # bytes for the moments of all blocks
+_MOST_BLOCKS, _LEAST_BLOCKS = 64, 8
+_RANK = 1e-10  # of the largest eigenvalue: what is less does not vary
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class View:
+    """What the student sees of a state: u = S ((x - mean)/scale)."""
+
+    mean: Array
+    scale: Array
+    S: Array | None
+    """M × D; None where it sees every feature."""
+
+    def __call__(self, x: Array) -> Array:
+        u = (x - self.mean) / self.scale
+        return u if self.S is None else np.asarray(u @ self.S.T)
+
+    @property
+    def M(self) -> int:
+        return int(self.mean.size if self.S is None else self.S.shape[0])
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Pilot:
+    """Sequences to learn from and sequences to be tested on, as the student sees them."""
+
+    data: Sequences
+    rows: Index
+    test: Index
+    longest: int
+    view: View
+    tick: Callable[[float], None]
+    """Told of the work that is done, in sequences read."""
+
+    @property
+    def n(self) -> int:
+        return int(self.rows.size)
+
+    def chunks(self, rows: Index, length: int) -> Iterator[tuple[Index, Array]]:
+        """Rows and what the student sees of their first states: b × (length + 1) × M."""
+        for part, x in self.data.chunks(rows, length + 1):
+            self.tick(part.size)
+            yield part, self.view(x)
+
+
+def look(
+    data: Sequences, rows: Index, longest: int, *, standardise: bool, student: str, M: int, seed: int
+) -> tuple[View, int]:
+    """Centred with the pilot's mean, and as many features as the student takes; how many are constant."""
+    total, square, count = np.zeros(data.D), np.zeros(data.D), 0
+    shift: Array | None = None
+    outer = np.zeros((data.D, data.D)) if student == "pca" else None
+    for _, x in data.chunks(rows, longest + 1):
+        x = x.reshape(-1, data.D)
+        shift = x.mean(axis=0) if shift is None else shift
+        x = x - shift
+        total += x.sum(axis=0)
+        square += np.einsum("ij,ij->j", x, x)
+        count += len(x)
+        if outer is not None:
+            outer += x.T @ x
+    assert shift is not None
+    mean = total / count
+    spread = np.sqrt(np.maximum(square / count - mean**2, 0.0))
+    constant = spread <= 1e-12 * np.maximum(np.abs(mean + shift), spread.max())
+    if constant.all():
+        raise InputError("X", "must vary: every feature is constant", f"variance {spread.max() ** 2:.3g}")
+    scale = np.where(constant, 1.0, spread) if standardise else np.ones(data.D)
+    S = None
+    if student == "sketch":
+        S = gaussian_sketch(M, data.D, seed=seed)
+    elif outer is not None:
+        covariance = (outer / count - np.outer(mean, mean)) / np.outer(scale, scale)
+        S = Spectrum.of(covariance).U[:, ::-1][:, :M].T
+    return View(mean=mean + shift, scale=scale, S=S), int(constant.sum())
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Moments:
+    """Sums over transitions by block and length: K × lengths × M × M."""
+
+    lengths: tuple[int, ...]
+    blocks: tuple[Index, ...]
+    """Rows of each block: whole groups."""
+    G: Array
+    C: Array
+    blind: tuple[Array, Array]
+    """G and C at the longest length that a random order of each sequence has on average."""
+
+
+def segments(x: Array, lengths: Sequence[int]) -> Iterator[tuple[int, Array, Array]]:
+    """Σ u uᵀ and Σ y uᵀ between one length and the next; their running sums are the moments."""
+    M, start = x.shape[2], 0
+    for k, stop in enumerate(lengths):
+        u, y = x[:, start:stop].reshape(-1, M), x[:, start + 1 : stop + 1].reshape(-1, M)
+        yield k, u.T @ u, y.T @ u
+        start = stop
+
+
+def block_count(M: int, lengths: int, groups: int) -> int:
+    """As many as fit in memory, from 8 to 64; no more than there are groups."""
+    fit = _MEMORY // (16 * lengths * M * M)
+    return int(min(groups, max(_LEAST_BLOCKS, min(_MOST_BLOCKS, fit // 8 * 8))))
+
+
+def block_moments(pilot: Pilot, lengths: tuple[int, ...], seed: int) -> Moments:
+    """One pass over the pilot."""
+    M = pilot.view.M
+    names = np.unique(pilot.data.groups[pilot.rows])
+    K = block_count(M, len(lengths), names.size)
+    block_of = np.zeros(int(pilot.data.groups.max()) + 1, dtype=np.int64)
+    block_of[generator(seed, "forecast", "blocks").permutation(names)] = np.arange(names.size) % K
+    label = block_of[pilot.data.groups]
+    G, C = np.zeros((K, len(lengths), M, M)), np.zeros((K, len(lengths), M, M))
+    square, pairs = np.zeros((M, M)), np.zeros((M, M))
+    for part, x in pilot.chunks(pilot.rows, lengths[-1]):
+        for b in np.unique(label[part]):
+            for k, g, c in segments(x[label[part] == b], lengths):
+                G[b, k] += g
+                C[b, k] += c
+        sums, flat = x.sum(axis=1), x.reshape(-1, M)
+        square += flat.T @ flat
+        pairs += sums.T @ sums
+    np.cumsum(G, axis=1, out=G)
+    np.cumsum(C, axis=1, out=C)
+    # A random order of P + 1 states: each is an input P times in P + 1, each pair follows once in P + 1.
+    blind = square * lengths[-1] / (lengths[-1] + 1), (pairs - square) / (lengths[-1] + 1)
+    rows = tuple(pilot.rows[label[pilot.rows] == b] for b in range(K))
+    return Moments(lengths=lengths, blocks=rows, G=G, C=C, blind=blind)
+
+
+def subset(pilot: Pilot, moments: Moments, k: int, N: int, order: Index, rng: Any) -> tuple[Array, Array]:
+    """Ĝ and Ĉ of N sequences of length number k: blocks in this order, the last one in part."""
+    P, taken, whole = moments.lengths[k], 0, []
+    for b in order.tolist():
+        if taken + moments.blocks[b].size > N:
+            break
+        whole.append(b)
+        taken += moments.blocks[b].size
+    G, C = moments.G[whole, k].sum(axis=0), moments.C[whole, k].sum(axis=0)
+    if taken < N:
+        rows = moments.blocks[order[len(whole)]]
+        _, group = np.unique(pilot.data.groups[rows], return_inverse=True)
+        place = rng.permutation(int(group.max()) + 1)[group]  # whole groups, but for the last
+        chosen = np.sort(rows[np.lexsort((rng.random(rows.size), place))][: N - taken])
+        for _, x in pilot.chunks(chosen, P):
+            ((_, g, c),) = segments(x, (P,))
+            G, C = G + g, C + c
+    return G / (N * P), C / (N * P)
+
+
+def train(G: Array, C: Array, schedule: Schedule) -> Array:
+    """B_L of safeguarded gradient descent."""
+    spectrum = Spectrum.of(G)
+    return spectrum.response(C, spectrum.safeguard(schedule)) if spectrum.mu[-1] > 0 else np.zeros_like(C)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Student:
+    """That of the whole pilot at one length."""
+
+    P: int
+    B: Array
+    best: Array
+    """B* = Ĉ Ĝ^+."""
+    g: Array
+    """g(Ĝ), M × M."""
+    learned: float
+    """Σ (1 - ψ(μ)): the learned dimensions."""
+
+    @classmethod
+    def of(cls, G: Array, C: Array, P: int, schedule: Schedule) -> Student:
+        s = Spectrum.of(G)
+        response = schedule.response(s.mu)
+        varies = s.mu > _RANK * s.mu[-1]
+        inverse = np.where(varies, 1 / np.where(varies, s.mu, 1.0), 0.0)
+        return cls(
+            P=P,
+            B=((C @ s.U) * response) @ s.U.T,
+            best=((C @ s.U) * inverse) @ s.U.T,
+            g=(s.U * response) @ s.U.T,
+            learned=float(np.sum(s.mu * response)),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class HeldOut:
+    """The moments of the test sequences at their length."""
+
+    G: Array
+    C: Array
+    energy: float
+
+    def loss(self, B: Array) -> float:
+        """½ E‖y - B u‖²."""
+        return float((self.energy - 2 * np.sum(B * self.C) + np.sum((B @ self.G) * B)) / 2)
+
+
+def held_out_moments(pilot: Pilot, length: int) -> HeldOut:
+    M = pilot.view.M
+    G, C, energy = np.zeros((M, M)), np.zeros((M, M)), 0.0
+    for _, x in pilot.chunks(pilot.test, length):
+        ((_, g, c),) = segments(x, (length,))
+        G, C, energy = G + g, C + c, energy + float(np.sum(x[:, 1:] ** 2))
+    count = pilot.test.size * length
+    return HeldOut(G=G / count, C=C / count, energy=energy / count)
+
+
+def losses_by_group(pilot: Pilot, length: int, students: Sequence[Array]) -> tuple[Array, Array]:
+    """Each student's loss summed over the test sequences of each group (students × groups), their number."""
+    group = pilot.data.groups
+    count = np.bincount(group[pilot.test]).astype(np.float64)
+    sums = np.zeros((len(students), count.size))
+    for part, x in pilot.chunks(pilot.test, length):
+        u, y = x[:, :-1], x[:, 1:]
+        for k, B in enumerate(students):
+            miss = y - u @ B.T
+            np.add.at(sums[k], group[part], np.einsum("bpm,bpm->b", miss, miss) / (2 * length))
+    tested = np.flatnonzero(count)
+    return sums[:, tested], count[tested]
+
+
+def mean_error(sums: Array, count: Array) -> float:
+    """Standard error over groups of a mean over sequences."""
+    K = count.size
+    rest = sums - count * (sums.sum() / count.sum())
+    return float(np.sqrt(K / (K - 1) * np.sum(rest**2)) / count.sum())
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Scores:
+    """Second moments of the scores at every length, and how the first state differs from the later ones."""
+
+    theta: Array
+    """(1/n) Σ_g T_gᵀT_g, lengths × M × M, with T_g = Σ (y - B* u) uᵀ over the sequences of a group."""
+    start_ratio: float
+    """Variance of the first states over that of all inputs, features added up."""
+    start_z: float
+    """The largest difference along a feature, in standard errors over groups."""
+
+
+def scores(pilot: Pilot, students: Sequence[Student]) -> Scores:
+    """One more pass over the pilot, in the order of its groups."""
+    M, lengths, grouped = pilot.view.M, [student.P for student in students], pilot.data.grouped
+    theta, T = np.zeros((len(students), M, M)), np.zeros((len(students), M, M))
+    label, current = pilot.data.groups, -1
+    shift = np.zeros((int(label.max()) + 1, M))  # first² less the mean square, by group
+    energy = 0.0
+    for part, x in pilot.chunks(pilot.rows, lengths[-1]):
+        inputs = np.mean(x[:, :-1] ** 2, axis=1)
+        energy += float(inputs.sum())
+        np.add.at(shift, label[part], x[:, 0] ** 2 - inputs)
+        if not grouped:
+            for k, student in enumerate(students):
+                theta[k] += _score_squares(x[:, : student.P + 1], student.best)
+            continue
+        for rows in np.split(np.arange(part.size), np.flatnonzero(np.diff(label[part])) + 1):
+            if label[part[rows[0]]] != current:
+                theta += T.transpose(0, 2, 1) @ T
+                T[:], current = 0.0, label[part[rows[0]]]
+            for k, student in enumerate(students):
+                u, miss = _misses(x[rows, : student.P + 1], student.best)
+                T[k] += miss.reshape(-1, M).T @ u.reshape(-1, M)
+    theta += T.transpose(0, 2, 1) @ T
+    shift = shift[np.unique(label[pilot.rows])]
+    error = shift.std(axis=0, ddof=1) * np.sqrt(len(shift))
+    z = np.abs(shift.sum(axis=0)) / np.where(error > 0, error, np.inf)
+    ratio = 1 + float(shift.sum()) / energy
+    return Scores(theta=theta / pilot.n, start_ratio=ratio, start_z=float(z.max()))
+
+
+def _misses(x: Array, B: Array) -> tuple[Array, Array]:
+    u = x[:, :-1]
+    return u, x[:, 1:] - u @ B.T
+
+
+def _score_squares(x: Array, B: Array) -> Array:
+    """Σ_i T_iᵀT_i, T_i = Σ_p (y - B u) uᵀ, by whichever of its two forms is cheaper."""
+    u, miss = _misses(x, B)
+    P, M = u.shape[1:]
+    if P < M:  # Uᵀ (E Eᵀ) U
+        inner = (miss @ miss.transpose(0, 2, 1)) @ u
+        return np.asarray(u.reshape(-1, M).T @ inner.reshape(-1, M))
+    step, total = max(1, 2**22 // (M * M)), np.zeros((M, M))
+    for k in range(0, len(u), step):
+        T = (miss[k : k + step].transpose(0, 2, 1) @ u[k : k + step]).reshape(-1, M)
+        total += T.T @ T
+    return total
