@@ -168,8 +168,8 @@ def copy_tradeoff(body: TradeoffBody, lengths: list[int]) -> dict[str, str]:
     }
 
 
-def copy_plan(body: PlanBody) -> dict[str, str]:
-    """The allocation of a budget."""
+def copy_plan(body: PlanBody, *, one_pass: bool = False) -> dict[str, str]:
+    """The allocation of a budget, all data in every step or once."""
     budget, schedule = body.budget, body.schedule.build()
     options = ["--compute", _number(budget.compute), "--tokens", _number(budget.tokens)]
     bounds = {
@@ -186,15 +186,21 @@ def copy_plan(body: PlanBody) -> dict[str, str]:
     spent = "Budget(" + ", ".join(f"{name}={value!r}" for name, value in given.items()) + ")"
     tested = "" if body.eval_length is None else f", eval_length={_number(body.eval_length)}"
     d = "math.inf" if body.d == math.inf else _number(body.d)
+    options += [*["--one-pass"] * one_pass, *_schedule_options(schedule, steps=False, tune=one_pass)]
+    call = "plan_one_pass" if one_pass else "plan"
+    shown = (
+        ["print(answer.sentence)"]
+        if one_pass
+        else ["print(answer.finite.best)", 'print("\\n".join(answer.notes))']
+    )
     return {
-        "command": _command("plan", *options, *_schedule_options(schedule, steps=False)),
+        "command": _command("plan", *options),
         "python": _script(
-            [f"from seqlaw import Budget, {type(schedule).__name__}, Teacher, plan"],
+            [f"from seqlaw import Budget, {type(schedule).__name__}, Teacher, {call}"],
             [
-                f"answer = plan(\n    {body.teacher!r},\n    {spent},\n"
+                f"answer = {call}(\n    {body.teacher!r},\n    {spent},\n"
                 f"    schedule={schedule!r}, d={d}{tested},\n)",
-                "print(answer.finite.best)",
-                'print("\\n".join(answer.notes))',
+                *shown,
             ],
         ),
     }

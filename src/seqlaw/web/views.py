@@ -12,12 +12,11 @@ from typing import Any
 
 from seqlaw.answers.curve import MARK, SAMPLED_RUNG, Curve
 from seqlaw.answers.curve import curve as sample_curve
+from seqlaw.answers.one_pass import plan_one_pass
 from seqlaw.answers.plan import plan
-from seqlaw.answers.rates import rates
 from seqlaw.answers.risk import DEARER, answered, two_digits
 from seqlaw.answers.spectrum import NO_NUMBER, averaged_spectrum
 from seqlaw.answers.tradeoff import tradeoff
-from seqlaw.answers.words import REMARKS, sentence, words_alone
 from seqlaw.files import plain
 from seqlaw.model.amount import amount
 from seqlaw.model.assumptions import setting_flags
@@ -31,17 +30,11 @@ from seqlaw.rungs.equivalent import equivalent_risks
 from seqlaw.rungs.one_pass.tuning import critical_tokens, tuned, with_tokens
 from seqlaw.rungs.rates import approx_guide, bias_guide, guide_cutoff
 from seqlaw.rungs.rung import SHORT, Draws, Progress
+from seqlaw.web.badge import Answer, badge, told, words
 from seqlaw.web.copying import copy_curve, copy_plan, copy_spectrum, copy_tradeoff
 from seqlaw.web.panels import panels
 from seqlaw.web.schema import ONE_PASS, SAMPLED, CurveBody, PlanBody, Question, SampledBody, TradeoffBody
 
-Answer = dict[str, Any]
-_SENTENCES = {
-    "I": "θ ≥ α: innovations rule the spectrum. To leading order only the number of tokens counts, "
-    "not how they are cut.",
-    "II": "α − 2r ≤ θ < α: the initialization has the heavier tail. Longer sequences wash it out.",
-}
-_ONCE = "The theorem trains on the full batch, one pass on fresh sequences in every step."
 _SPECTRUM_POINTS = 240
 _SAMPLED_SECONDS = 120.0
 _LESS = {True: "d, N", False: "d, b, the steps"}
@@ -62,34 +55,6 @@ def _counted(lost: list[Flag]) -> list[str]:
     kinds = Counter(one.code for one in lost)
     first = {one.code: one for one in reversed(lost)}
     return [words(first[kind]) + (f" (and {n - 1} more)" if n > 1 else "") for kind, n in kinds.items()]
-
-
-def words(flag: Flag) -> str:
-    """A flag as a reader of the page is told it, who has the commands to copy."""
-    return sentence(flag, "cli")
-
-
-def badge(setting: Setting) -> Answer:
-    """The regime, each condition of the theorem with its value, and the assumptions that are broken."""
-    teacher, flags = setting.teacher, setting_flags(setting)
-    assert isinstance(teacher, Teacher)
-    answer: Answer = {
-        "regime": teacher.regime,
-        "covered": not flags,
-        "sentence": _broken(flags) if flags else _SENTENCES[teacher.regime],
-        "theta": teacher.theta,
-        "alpha": teacher.alpha,
-        "edge": teacher.alpha - 2 * teacher.r,
-        "conditions": [],
-        "exponents": {},
-        "flags": [words(flag) for flag in flags],
-    }
-    if setting.batch is not None:
-        return answer | {"sentence": f"{answer['sentence']} {_ONCE}"}
-    with suppress(*NO_NUMBER):  # no exponents there: the flags say which assumption breaks
-        law = rates(setting)
-        answer |= {"conditions": law.conditions, "exponents": law.exponents}
-    return answer
 
 
 def spectrum(body: Question, progress: Progress) -> Answer:
@@ -119,7 +84,7 @@ def spectrum(body: Question, progress: Progress) -> Answer:
             ),
         ],
         "copy": copy_spectrum(setting, points=_SPECTRUM_POINTS, last=int(found.j[-1]), orders=bool(orders)),
-        **_flags(point.flags),
+        **told(point.flags),
     }  # fmt: skip
 
 
@@ -147,6 +112,7 @@ def curve(body: CurveBody, progress: Progress) -> Answer:
         "guides": {}
         if tested_apart or setting.batch is not None
         else _guides(settings[: len(risks)], found.points),
+        "tokens": body.tokens,
         "point": None if point is None else point.point,
         "accuracy": risks[0].accuracy if point is None else point.accuracy,
         "slopes": found.slopes,
@@ -162,9 +128,11 @@ def _marked(found: Curve, body: CurveBody) -> Answer:
     if found.along == "batch" and body.tokens is not None and not body.quick:
         critical = critical_tokens(found.setting)
         if math.isfinite(critical):
-            at, text = critical / found.setting.P, "critical batch"
-            notes = [f"With {amount(body.tokens)} tokens: beyond about {two_digits(critical)} a step, "
-                     f"a batch of {two_digits(at)}, bias + variance are {DEARER}."]  # fmt: skip
+            batch = critical / found.setting.P
+            at, text = batch if body.tune else None, "critical batch"
+            notes = [f"With {amount(body.tokens)} tokens and the best step for each batch: beyond about "
+                     f"{two_digits(critical)} tokens a step, a batch of {two_digits(batch)}, bias + variance "
+                     f"are {DEARER}."]  # fmt: skip
     seen = at is not None and body.start <= at <= body.stop
     return {"mark": {"at": at, "words": text} if seen else None, "notes": notes}
 
@@ -197,15 +165,7 @@ def sampled(body: SampledBody, progress: Progress) -> Answer:
 
 def _shown(found: Curve) -> Answer:
     rows = [_known(row) for row in found.points]
-    return {"along": found.along, "rung": found.rung, "rows": rows, **_flags(found.flagged())}
-
-
-def _flags(flags: Sequence[Flag]) -> Answer:
-    """Warnings, and apart from them what is true of a rung everywhere."""
-    return {
-        "flags": [words(flag) for flag in flags if flag.code not in REMARKS],
-        "remarks": [words(flag) for flag in flags if flag.code in REMARKS],
-    }
+    return {"along": found.along, "rung": found.rung, "rows": rows, **told(found.flagged())}
 
 
 def _check_sampled(body: SampledBody, settings: Sequence[Setting]) -> None:
@@ -242,7 +202,7 @@ def longer_or_more(body: TradeoffBody, progress: Progress) -> Answer:
         **found.fields(),
         "accuracy": f"relative error about 1/M = {1 / setting.M:.2g}{rough}",
         "copy": copy_tradeoff(body, lengths),
-        **_flags(found.flagged()),
+        **told(found.flagged()),
     }
 
 
@@ -258,7 +218,23 @@ def planner(body: PlanBody, progress: Progress) -> Answer:
         "budget": {"compute": body.budget.compute, "tokens": body.budget.tokens},
         "tested": "own" if tested is None else tested,
         "copy": copy_plan(body),
-        **_flags(found.flagged()),
+        **told(found.flagged()),
+    }
+
+
+def plan_once(body: PlanBody, progress: Progress) -> Answer:
+    """The best single pass, and the risk at other tokens a step, lengths and widths."""
+    tested = None if body.eval_length is None else int(body.eval_length)
+    schedule = body.schedule.build()
+    found = plan_one_pass(body.teacher, body.budget, schedule=schedule, d=body.d, eval_length=tested)
+    return {
+        "badge": badge(found.setting),
+        **found.fields(),
+        "notes": [found.sentence],
+        "budget": {"compute": body.budget.compute, "tokens": body.budget.tokens},
+        "tested": "own" if tested is None else tested,
+        "copy": copy_plan(body, one_pass=True),
+        **told(found.flagged()),
     }
 
 
@@ -273,6 +249,7 @@ VIEWS: dict[str, Callable[[Any, Progress], Answer]] = {
     "sampled": sampled,
     "tradeoff": longer_or_more,
     "plan": planner,
+    "plan-once": plan_once,
     "panels": six_panels,
 }
 
@@ -284,12 +261,6 @@ def _known(row: Answer) -> Answer:
 
 def _number(name: str, meaning: str, value: float | None, accuracy: str) -> Answer:
     return {"name": name, "meaning": meaning, "value": value, "accuracy": accuracy}
-
-
-def _broken(flags: Sequence[Flag]) -> str:
-    """The sentence of a badge outside the theorem: what it needs and what it got."""
-    needs = "; ".join(words_alone(flag, "cli") for flag in flags)
-    return f"{needs[0].upper()}{needs[1:]}. Computed all the same."
 
 
 def _guides(settings: Sequence[Setting], rows: Sequence[Answer]) -> Answer:
