@@ -248,6 +248,17 @@ def test_a_run_does_not_depend_on_those_beside_it():
     assert len({row["loss"] for row in together}) == 3
 
 
+def test_tests_of_one_training_share_it_and_nothing_else():
+    """As if each was asked alone, to rounding: of what is shared only the test length may differ."""
+    schedule = BlockDecay(gamma=0.1, L=2000)
+    one = Setting(teacher="regime2", M=16, P=8, d=64, batch=2, schedule=schedule)
+    changes = [{}, {"eval_length": 64}, {"batch": 8}, {"P": 4, "eval_length": 8}, {"M": 8}]
+    asked = [replace(one, **change) for change in changes]
+    asked += [replace(asked[1], schedule=schedule.scaled(0.05))]
+    for together, setting in zip(one_pass_equivalent(asked), asked, strict=True):
+        assert together.variance == pytest.approx(one_pass_equivalent([setting])[0].variance, rel=1e-10)
+
+
 def test_epochs_are_sampled_only():
     setting = Setting(
         teacher="regime1", M=6, P=3, d=24, batch=2, schedule=Constant(gamma=1.0, L=41), epochs=4
