@@ -285,6 +285,7 @@ def run(capsys, command):
     return capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_panels_of_a_reproduce_folder_are_its_own_and_so_is_the_copied_run(tmp_path, capsys):
     pytest.importorskip("pyarrow")
     folder = str(tmp_path / "a folder")
