@@ -25,7 +25,7 @@ from seqlaw.rungs.rung import BLOCK, Cost, Draws, Progress, Rung
 from seqlaw.rungs.spectral_sum import sum_rule
 from seqlaw.rungs.terms import Risk
 
-LARGEST_ON_CONTOURS = 0.6
+LARGEST_ON_CONTOURS = 0.55
 """γ‖G‖ up to which the bias comes from a contour; without the safeguard it may be more."""
 
 
