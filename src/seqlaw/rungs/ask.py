@@ -97,6 +97,8 @@ def along(
     axis = SHORT.get(axis, axis)
     if axis not in AXES:
         raise InputError("along", f"must be one of {', '.join(AXES)}", axis)
+    if axis == "P" and setting.lengths is not None:
+        raise InputError("along", "must not be P with several lengths", axis)
     if axis == "N" and setting.batch is not None:
         raise InputError("along", "must not be N in one pass, where it is batch · L (take R or b)", axis)
     if axis == "batch" and setting.batch is None:

@@ -18,6 +18,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from seqlaw.model.checks import Array
+from seqlaw.model.lengths import Length, Lengths
 from seqlaw.model.sketch import Problem
 from seqlaw.model.teacher import Modes
 
@@ -42,17 +43,25 @@ class _Single(NamedTuple):
     one: Array
 
 
-def lag_sums(modes: Modes, P: int, rows: slice = slice(None)) -> tuple[Array, Array]:
-    """K/P and J/P (rows × d each) for the modes j in `rows` against all modes l."""
+def lag_sums(modes: Modes, P: Length, rows: slice = slice(None)) -> tuple[Array, Array]:
+    """K/P and J/P (rows × d each) for the modes j in `rows` against all modes l; of a mixture Σ_k w_k of them."""
     return next(lag_sums_at(modes, [P], rows))
 
 
 def lag_sums_at(
-    modes: Modes, lengths: Iterable[int], rows: slice = slice(None)
+    modes: Modes, lengths: Iterable[Length], rows: slice = slice(None)
 ) -> Iterator[tuple[Array, Array]]:
     """`lag_sums` at many lengths: those that outlast the memory of the start share their first part."""
     memory, shared = _memory(modes), None
     for P in lengths:
+        if isinstance(P, Lengths):  # each token counts alike: N_k Cov(T_k) over T² is w_k/T of Cov(T_k)/P_k
+            each = lag_sums_at(modes, P.lengths, rows)
+            K, J = (
+                sum(share * x for share, x in zip(P.shares, part, strict=True))
+                for part in zip(*each, strict=True)
+            )
+            yield np.asarray(K), np.asarray(J)
+            continue
         if P < memory:
             K, J = _doubled(modes, P, rows)
         else:

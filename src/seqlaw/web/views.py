@@ -260,7 +260,7 @@ def _guides(settings: Sequence[Setting], rows: Sequence[Answer]) -> Answer:
 
 
 def _shape(setting: Setting) -> dict[str, float]:
-    teacher, M, R, P = setting.teacher, setting.M, setting.schedule.horizon, setting.P
+    teacher, M, R, P = setting.teacher, setting.M, setting.schedule.horizon, setting.one_length
     assert isinstance(teacher, Teacher)
     return {
         "approx": approx_guide(teacher, M, P),

@@ -1,6 +1,7 @@
 """What a student has in each direction that it learns, given a sketch (docs/one-pass.md, §2).
 
-In the eigenbasis G = U diag(μ) Uᵀ, s = UᵀS, with the lag sums K and J of the score divided by P²:
+In the eigenbasis G = U diag(μ) Uᵀ, s = UᵀS, with the lag sums K and J of the score divided by P² (of a mixture
+by w_k/P_k and the mean length):
     N[X] = Σ_c tr(XΓ_c) Γ_c + Γ_c X Γ_c,  Γ_c = S diag(φ_c) Sᵀ,  K = Σ_c φ_c φ_cᵀ   the noise of a step at X,
     R_ik = Σ_c f_ci f_ck,  f_ci = (UᵀΓ_cU)_ii,  Q_ik = Σ_c (UᵀΓ_cU)_ik².
 """
@@ -13,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from seqlaw.model.checks import Array
+from seqlaw.model.lengths import Length, averaged, longest, mean_length
 from seqlaw.model.sketch import Problem
 from seqlaw.model.teacher import Modes
 from seqlaw.rungs.score import lag_sums, score
@@ -68,18 +70,18 @@ class Nodes:
         return np.asarray(np.diag(self.R) / self.mu**2)
 
 
-def channels(modes: Modes, P: int) -> Array:
+def channels(modes: Modes, P: Length) -> Array:
     """φ with K/P² = φᵀφ (channels × d): pivoted Cholesky of K scaled to a unit diagonal.
 
     Scaled, since a channel that is nothing next to the largest entry is all that the tail has.
     """
-    blocks = [slice(first, first + 32) for first in range(0, modes.d, 32)]
-    diagonal = np.concatenate([np.diag(lag_sums(_some(modes, block), P)[0]) for block in blocks]) / P
+    blocks, each = [slice(first, first + 32) for first in range(0, modes.d, 32)], mean_length(P)
+    diagonal = np.concatenate([np.diag(lag_sums(_some(modes, block), P)[0]) for block in blocks]) / each
     scale = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
     left, found = (diagonal > 0).astype(np.float64), np.zeros((0, modes.d))
     while left.max() > _CLOSE and len(found) < modes.d:
         j = int(np.argmax(left))
-        row = lag_sums(modes, P, slice(j, j + 1))[0][0] / P / (scale[j] * scale)
+        row = lag_sums(modes, P, slice(j, j + 1))[0][0] / each / (scale[j] * scale)
         new = (row - found[:, j] @ found) / np.sqrt(left[j])
         found = np.vstack([found, new])
         left = np.maximum(left - new**2, 0.0)
@@ -91,21 +93,21 @@ def _some(modes: Modes, at: slice) -> Modes:
     return Modes(a=modes.a[at], sigma_xi=modes.sigma_xi[at], sigma_0=modes.sigma_0[at])
 
 
-def innovation_lags(modes: Modes, P: int) -> tuple[Array, Array]:
+def innovation_lags(modes: Modes, P: Length) -> tuple[Array, Array]:
     """(X, Y) with J/P² = XᵀY, few rows each: the range of the scaled J from random directions.
 
     J_jl = σ_ξ,l a_j h_j times a smooth function of a_j and a_l.
     """
-    d = modes.d
-    if P == 1:
+    d, each = modes.d, mean_length(P)
+    if longest(P) == 1:
         return np.zeros((0, d)), np.zeros((0, d))
-    height, breadth = (np.where(x > 0, x, 1.0) for x in (modes.averaged(P) * np.abs(modes.a), modes.sigma_xi))
+    height, breadth = (np.where(x > 0, x, 1.0) for x in (averaged(modes, P) * np.abs(modes.a), modes.sigma_xi))
     probes = np.random.default_rng(0).standard_normal((d, min(d, _PROBES)))
     step = max(1, _TILE // d)
     tiles = [slice(first, first + step) for first in range(0, d, step)]
 
     def scaled(rows: slice) -> Array:
-        return np.asarray(lag_sums(modes, P, rows)[1] / P / height[rows, None] / breadth)
+        return np.asarray(lag_sums(modes, P, rows)[1] / each / height[rows, None] / breadth)
 
     image = np.vstack([scaled(rows) @ probes for rows in tiles])
     U, size, _ = np.linalg.svd(image, full_matrices=False)
@@ -131,7 +133,7 @@ def given_sketch(problem: Problem) -> Nodes:
         ell += ((s * one) @ missed) * product
     for x, y in zip(X, Y, strict=True):
         ell += ((s * x) @ s.T) * ((s * y) @ carried)
-    noise = score(problem).covariance / P
+    noise = score(problem).covariance / mean_length(P)
     return Nodes(
         mu=mu,
         w=np.ones(mu.size),

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from seqlaw.model.checks import InputError
 from seqlaw.model.flags import Flag, flag
+from seqlaw.model.lengths import Length, mean_length
 from seqlaw.model.schedule import Schedule
 from seqlaw.model.setting import Setting
 from seqlaw.rungs.one_pass.law import require_steady
@@ -45,8 +46,8 @@ class Step(NamedTuple):
             return [flag("mean-not-median", gamma=gamma, gamma_max=largest)]
         return []
 
-    def diagnostics(self, nodes: Nodes, P: int) -> dict[str, float]:
-        inflation = P * nodes.inflation
+    def diagnostics(self, nodes: Nodes, P: Length) -> dict[str, float]:
+        inflation = mean_length(P) * nodes.inflation
         return {
             "gamma_max": self.largest,
             "gamma": self.schedule.gamma,
