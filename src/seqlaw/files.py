@@ -161,7 +161,7 @@ def load_lengths(text: str, window: int | None = None) -> Lengths:
     The file has one length a line, or `length,count`; a header is skipped. `window` cuts what is longer.
     """
     path = Path(text)
-    if not path.suffix and ":" in text:
+    if ":" in text and not path.is_file():
         if window is not None:
             raise InputError("window", "goes with a file of lengths", window)
         return parse(text)
