@@ -153,8 +153,8 @@ _WORDS: dict[str, Callable[[Flag, Side], str]] = {
     ),
     "frozen-filter": lambda f, s: (
         f"{f['tokens']:.3g} effective tokens per learned dimension, below {FEWEST_TOKENS:g}, and the law at "
-        "any amount of data does not reach here (too long a memory, or large steps or momentum in a short "
-        "schedule): this may understate the risk by 20 % to many times (check with the sampled rung)"
+        "any amount of data does not reach here (phases, too long a memory, or large steps or momentum in "
+        "a short schedule): this may understate the risk by 20 % to many times (check with the sampled rung)"
     ),
     "not-sampled": lambda f, s: f"left out of the sampled points: {f['of']} {f['rule']}",
     "standard-error": lambda f, s: "a single row has none; take more sketches or repetitions",

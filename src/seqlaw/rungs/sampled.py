@@ -138,8 +138,10 @@ class Sampled(Rung):
 
     def refuses(self, setting: Setting) -> InputError | None:
         """One data set of more than a day is a mistake, not a request."""
-        if (refusal := super().refuses(setting)) is not None:
-            return refusal
+        return super().refuses(setting) or self.too_much(setting)
+
+    def too_much(self, setting: Setting) -> InputError | None:
+        """The refusal of what takes too long."""
         d = setting.modes.d
         hours = sum(P * _position_cost(N, d, setting.M) for N, P in _data_sets(setting)) / 3.6e12
         if hours <= 24:

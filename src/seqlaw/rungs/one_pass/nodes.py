@@ -116,13 +116,32 @@ def innovation_lags(modes: Modes, P: Length) -> tuple[Array, Array]:
     return U.T * height, Y * breadth
 
 
-def given_sketch(problem: Problem) -> Nodes:
-    """The nodes of one sketch: one a direction (8), (9)."""
-    modes, P, U, mu = problem.modes, problem.P, problem.eigenvectors, problem.eigenvalues
-    s = U.T @ problem.S
-    b = problem.B_star @ U  # columns b_k = B* u_k
+class Ground(NamedTuple):
+    """What the noise of a step has on one sketch, wherever the student stands."""
+
+    s: Array
+    """UᵀS."""
+    phi: Array
+    """The channels of K."""
+    lags: tuple[Array, Array]
+    """J as a product."""
+    A: Array
+    """UᵀAU, the noise at B*, M×M."""
+
+
+def ground(problem: Problem) -> Ground:
+    """The channels, and the noise at B*."""
+    modes, P, U = problem.modes, problem.P, problem.eigenvectors
+    noise = score(problem).covariance / mean_length(P)
+    return Ground(U.T @ problem.S, channels(modes, P), innovation_lags(modes, P), U.T @ noise @ U)
+
+
+def given_sketch(problem: Problem, known: Ground | None = None, start: Array | None = None) -> Nodes:
+    """The nodes of one sketch: one a direction (8), (9). The student starts at 0 unless told."""
+    U, mu = problem.eigenvectors, problem.eigenvalues
+    s, phi, (X, Y), noise = ground(problem) if known is None else known
+    b = (problem.B_star if start is None else problem.B_star - start) @ U  # columns b_k = B* u_k
     missed, carried = problem.D.T @ b, problem.S.T @ b  # (Dᵀb_k)_j, (Sᵀb_k)_j: d×M
-    phi, (X, Y) = channels(modes, P), innovation_lags(modes, P)
     seen, weighted = s**2, missed * s.T
     Q, f = np.zeros((mu.size, mu.size)), seen @ phi.T
     # The trace part: 2 Σ_l s_il² Σ_j [K_lj (Dᵀb_k)_j + J_lj (Sᵀb_k)_j] s_kj.
@@ -133,13 +152,12 @@ def given_sketch(problem: Problem) -> Nodes:
         ell += ((s * one) @ missed) * product
     for x, y in zip(X, Y, strict=True):
         ell += ((s * x) @ s.T) * ((s * y) @ carried)
-    noise = score(problem).covariance / mean_length(P)
     return Nodes(
         mu=mu,
         w=np.ones(mu.size),
         R=f @ f.T,
         Q=Q,
-        A=np.einsum("ji,jk,ki->i", U, noise, U, optimize=True),
+        A=np.diag(noise).copy(),
         beta=np.sum(b**2, axis=0),
         ell=2 * ell,
     )

@@ -87,8 +87,10 @@ class OnePassSampled(Rung):
 
     def refuses(self, setting: Setting) -> InputError | None:
         """What memory cannot hold, and a run of more than a day."""
-        if (refusal := super().refuses(setting)) is not None:
-            return refusal
+        return super().refuses(setting) or self.too_much(setting)
+
+    def too_much(self, setting: Setting) -> InputError | None:
+        """The refusal of what takes too much memory or time."""
         if _held(setting) > _LARGEST:
             field = "batch" if setting.epochs == 1 else "N"
             rule = "times P times M must be at most 2^27 here: the trajectories are held in memory"
@@ -140,11 +142,11 @@ def _trained(setting: Setting, sketch: int, repetitions: list[int], seed: int) -
     shared = columns(setting) | step.diagnostics(nodes, setting.P)
     rows = []
     for repetition, B in zip(repetitions, students, strict=True):
-        rows.append({"repetition": repetition} | shared | _split(B, left, test))
+        rows.append({"repetition": repetition} | shared | split_risk(B, left, test))
     return rows
 
 
-def _split(B: Array, left: Array, test: Problem) -> Row:
+def split_risk(B: Array, left: Array, test: Problem) -> Row:
     """B_L - B*' = left + noise, left that of the mean: half the squared norms in G' and their product."""
     noise = B - test.B_star - left
     finite = bool(np.all(np.isfinite(B)))

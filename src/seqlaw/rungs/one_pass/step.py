@@ -12,7 +12,7 @@ from seqlaw.model.setting import Setting
 from seqlaw.rungs.one_pass.law import require_steady
 from seqlaw.rungs.one_pass.nodes import Nodes
 
-_HAIR = 1.005
+HAIR = 1.005
 DIAGNOSTICS = (
     "additive",
     "multiplicative",
@@ -69,7 +69,7 @@ def stepped(setting: Setting, nodes: Nodes) -> Step:
     if setting.safeguard:
         most = limit(nodes, setting.batch)
         # A step that was tuned on coarser nodes may lie a hair above: cut down, and not worth a word.
-        clipped = schedule.gamma > most * _HAIR
+        clipped = schedule.gamma > most * HAIR
         return Step(schedule.scaled(most) if schedule.gamma > most else schedule, largest, clipped)
     require_steady(schedule, nodes.norm)
     return Step(schedule, largest, False)
