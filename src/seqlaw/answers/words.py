@@ -199,7 +199,8 @@ def sizes_words(setting: Setting, without: Sequence[str] = ()) -> str:
     names = "MNPd" if setting.batch is None else ("M", "P", "d", "batch")
     sizes = {name: getattr(setting, name) for name in names if name not in without}
     text = " ".join(
-        f"{name}={value.words if isinstance(value, Lengths) else amount(value)}" for name, value in sizes.items()
+        f"{name}={value.words if isinstance(value, Lengths) else amount(value)}"
+        for name, value in sizes.items()
     )
     if setting.epochs > 1:
         text += f", {setting.epochs} epochs"

@@ -265,7 +265,9 @@ class SizeOptions:
         if self.window is not None and self.lengths is None:
             raise InputError("window", "goes with a file of lengths", self.window)
         if self.lengths is not None:
-            return load_lengths(self.lengths, None if self.window is None else int(size("window", self.window)))
+            return load_lengths(
+                self.lengths, None if self.window is None else int(size("window", self.window))
+            )
         if self.phases is not None:
             return parse(self.phases, phases=True)
         return int(size("P", self.length or "64"))

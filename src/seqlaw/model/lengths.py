@@ -42,7 +42,9 @@ class Lengths:
             raise InputError(field, "must have one share a length", f"{len(lengths)}, {len(shares)}")
         for P, share in zip(lengths, shares, strict=True):
             if share <= 0:
-                rule = f"must have steps in every phase, the share of {P}" if self.phases else "must be positive"
+                rule = (
+                    f"must have steps in every phase, the share of {P}" if self.phases else "must be positive"
+                )
                 raise InputError(field, rule, share)
         total = math.fsum(shares)
         if abs(total - 1) > _WHOLE:
@@ -113,7 +115,9 @@ class Lengths:
         ends = [round(L * share) for share in np.cumsum(self.shares).tolist()]
         found = tuple(end - start for start, end in zip([0, *ends[:-1]], [*ends[:-1], L], strict=True))
         if min(found) < 1:
-            raise InputError("phases", f"must have steps in every phase, L = {L} leaves one without", self.words)
+            raise InputError(
+                "phases", f"must have steps in every phase, L = {L} leaves one without", self.words
+            )
         return found
 
 
@@ -238,7 +242,9 @@ def histogram(rows: Iterable[Sequence[float]]) -> dict[int, int]:
     found: dict[int, int] = {}
     for row in rows:
         if len(row) not in (1, 2) or any(math.isnan(number) for number in row):
-            raise InputError("lengths", "must have a length, or a length and a count, in every line", list(row))
+            raise InputError(
+                "lengths", "must have a length, or a length and a count, in every line", list(row)
+            )
         P = whole("lengths", row[0], most=LONGEST)
         found[P] = found.get(P, 0) + (_count(row[1]) if len(row) == 2 else 1)
     return found

@@ -171,7 +171,9 @@ def _conditions(setting: Setting, teacher: Teacher, heavy: bool) -> tuple[Condit
     innovation, initial = _power(M, -alpha), _power(M, -theta) / P
     limit = 1 / (innovation + initial) if innovation + initial > 0 else math.inf
     load = R * (teacher.c_xi * innovation + teacher.c_0 * initial)  # R over the limit, with the scales
-    top = float(teacher.at([1.0]).averaged(setting.one_length)[0])  # h_1, the order of ‖G‖: R and γ come with it
+    top = float(
+        teacher.at([1.0]).averaged(setting.one_length)[0]
+    )  # h_1, the order of ‖G‖: R and γ come with it
     learned = R * top * M  # RM with the scales
     samples = teacher.C_rho * R * M
     lines: list[tuple[str, str, str, float, float, bool | None, float | None]] = [

@@ -121,7 +121,9 @@ class Rung(ABC):
             )
         if setting.lengths is not None and not (self.phases if setting.lengths.phases else self.mixtures):
             what = "phases" if setting.lengths.phases else "lengths"
-            takes = "exact and sampled take" if setting.lengths.phases else "sampled, exact and equivalent take"
+            takes = (
+                "exact and sampled take" if setting.lengths.phases else "sampled, exact and equivalent take"
+            )
             rule = f"must be left out on this rung ({takes} them)"
             return InputError(what, rule, str(setting.lengths))
         if setting.d == math.inf and not self.infinite:

@@ -264,7 +264,9 @@ def _data_sets(setting: Setting) -> list[tuple[int, int]]:
     """(N, P) of what is drawn."""
     P = setting.P
     return (
-        list(zip(P.counts, P.lengths, strict=True)) if isinstance(P, Counted) else [(setting.N, setting.one_length)]
+        list(zip(P.counts, P.lengths, strict=True))
+        if isinstance(P, Counted)
+        else [(setting.N, setting.one_length)]
     )
 
 

@@ -217,7 +217,9 @@ def _solve(
     groups: dict[tuple[tuple[int, ...], bool], list[int]] = {}
     for k in sorted(wanted, key=lambda k: questions[k].tokens / questions[k].M):
         asked = questions[k]
-        seen = tuple(sorted({min(P, most_dense + 1) for P, _ in parts(asked.P)}))  # longer ones share their cells
+        seen = tuple(
+            sorted({min(P, most_dense + 1) for P, _ in parts(asked.P)})
+        )  # longer ones share their cells
         groups.setdefault((seen, is_long(asked.schedule, _STEPS)), []).append(k)
     for (lengths, long), group in groups.items():
         place = positions(modes, lengths, level.tol, LONGEST_BLOCK)

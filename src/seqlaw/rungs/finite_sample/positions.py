@@ -115,7 +115,9 @@ def positions(modes: Modes, lengths: Sequence[int], tol: float, most: int) -> Po
     f, matrices = _compressed(f, matrices, scale, tol / 10)
     full, bulk = matrices[:, : full[0].size].reshape(-1, size + 1, size + 1), matrices[:, full[0].size :]
 
-    def cells(down: int, across: int, frequencies: Array) -> Array:  # a shorter block is a corner of the longest
+    def cells(
+        down: int, across: int, frequencies: Array
+    ) -> Array:  # a shorter block is a corner of the longest
         blocks = [full[:, down : down + p, across : across + p].reshape(len(full), -1) for p in sizes]
         return np.concatenate([*blocks, frequencies], axis=1)
 

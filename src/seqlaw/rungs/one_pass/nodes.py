@@ -101,7 +101,9 @@ def innovation_lags(modes: Modes, P: Length) -> tuple[Array, Array]:
     d, each = modes.d, mean_length(P)
     if longest(P) == 1:
         return np.zeros((0, d)), np.zeros((0, d))
-    height, breadth = (np.where(x > 0, x, 1.0) for x in (averaged(modes, P) * np.abs(modes.a), modes.sigma_xi))
+    height, breadth = (
+        np.where(x > 0, x, 1.0) for x in (averaged(modes, P) * np.abs(modes.a), modes.sigma_xi)
+    )
     probes = np.random.default_rng(0).standard_normal((d, min(d, _PROBES)))
     step = max(1, _TILE // d)
     tiles = [slice(first, first + step) for first in range(0, d, step)]
@@ -131,9 +133,14 @@ class Ground(NamedTuple):
 
 def ground(problem: Problem) -> Ground:
     """The channels, and the noise at B*."""
-    modes, P, U = problem.modes, problem.P, problem.eigenvectors
-    noise = score(problem).covariance / mean_length(P)
-    return Ground(U.T @ problem.S, channels(modes, P), innovation_lags(modes, P), U.T @ noise @ U)
+    modes, P = problem.modes, problem.P
+    return grounded(problem, channels(modes, P), innovation_lags(modes, P), score(problem).covariance)
+
+
+def grounded(problem: Problem, phi: Array, lags: tuple[Array, Array], covariance: Array) -> Ground:
+    """The same from channels that are known, and the covariance of the score."""
+    U = problem.eigenvectors
+    return Ground(U.T @ problem.S, phi, lags, U.T @ (covariance / mean_length(problem.P)) @ U)
 
 
 def given_sketch(problem: Problem, known: Ground | None = None, start: Array | None = None) -> Nodes:

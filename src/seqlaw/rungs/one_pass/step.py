@@ -57,7 +57,7 @@ class Step(NamedTuple):
         }
 
 
-def limit(nodes: Nodes, batch: int) -> float:
+def limit(nodes: Nodes, batch: float) -> float:
     """min(1/(2‖G‖), γ_max/2): the paper's limit alone does not keep one pass from diverging."""
     return min(1 / (2 * nodes.norm), nodes.largest_step(batch) / 2)
 

@@ -14,10 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from seqlaw.model.checks import Array
-from seqlaw.model.pieces import Pieces, filters, is_cut, stretches
-from seqlaw.model.schedule import Schedule
+from seqlaw.model.pieces import Pieces, filters
 from seqlaw.model.sketch import Problem, weighted_square
-from seqlaw.rungs.one_pass.law import FINE, between, left, spread
+from seqlaw.rungs.one_pass.law import between, left, spread
 from seqlaw.rungs.one_pass.nodes import Ground, given_sketch
 
 FULL_RATIO = 1.05
@@ -83,12 +82,10 @@ def norm_of(problems: Sequence[Problem]) -> float:
 def full_batch_ladder(
     problems: Sequence[Problem],
     noises: Sequence[Array | None],
-    schedule: Schedule,
-    steps: Sequence[int],
+    runs: Sequence[Pieces],
 ) -> State:
-    """From zero through all phases, a problem and E[QᵀQ] a phase."""
+    """From zero through all phases, a problem, E[QᵀQ] and runs a phase."""
     state = at_rest(problems[0].M)
-    runs = stretches(schedule, steps, FULL_RATIO, norm_of(problems))
     for problem, noise, run in zip(problems, noises, runs, strict=True):
         state = full_batch(state, problem, noise, run)
     return state
@@ -97,24 +94,16 @@ def full_batch_ladder(
 def one_pass_ladder(
     problems: Sequence[Problem],
     known: Sequence[Ground],
-    batches: Sequence[int],
-    schedule: Schedule,
-    steps: Sequence[int],
-    *,
-    ratio: float = FINE,
+    batches: Sequence[float],
+    runs: Sequence[Pieces],
 ) -> State:
-    """The same in one pass, smooth schedules with a Richardson step."""
+    """The same in one pass."""
+    state = at_rest(problems[0].M)
+    for problem, one, batch, run in zip(problems, known, batches, runs, strict=True):
+        state = one_pass(state, problem, one, batch, run)
+    return state
 
-    def through(ratio: float) -> State:
-        state = at_rest(problems[0].M)
-        for problem, one, batch, run in zip(
-            problems, known, batches, stretches(schedule, steps, ratio, norm_of(problems)), strict=True
-        ):
-            state = one_pass(state, problem, one, float(batch), run)
-        return state
 
-    first = through(ratio)
-    if not is_cut(schedule):
-        return first
-    second = through(ratio**0.5)
-    return State(*((4 * fine - coarse) / 3 for fine, coarse in zip(second, first, strict=True)))
+def refined(coarse: State, fine: State) -> State:
+    """One Richardson step, for smooth schedules cut at two ratios."""
+    return State(*((4 * second - first) / 3 for first, second in zip(coarse, fine, strict=True)))

@@ -12,13 +12,13 @@ from seqlaw.model.assumptions import setting_flags
 from seqlaw.model.checks import Array
 from seqlaw.model.flags import flag
 from seqlaw.model.lengths import Counted, Length
-from seqlaw.model.pieces import filters, stretches
+from seqlaw.model.pieces import filters, is_cut, stretches
 from seqlaw.model.schedule import Schedule
 from seqlaw.model.setting import Setting
 from seqlaw.model.sketch import Problem, gaussian_sketch, sketched_problem
 from seqlaw.model.threads import one_thread
 from seqlaw.rungs.finite_sample.norm import Rise, rises
-from seqlaw.rungs.one_pass.law import require_steady
+from seqlaw.rungs.one_pass.law import FINE, require_steady
 from seqlaw.rungs.one_pass.nodes import Ground, Nodes, given_sketch, ground
 from seqlaw.rungs.one_pass.step import HAIR, limit
 from seqlaw.rungs.phases.chain import (
@@ -29,6 +29,7 @@ from seqlaw.rungs.phases.chain import (
     moved,
     norm_of,
     one_pass_ladder,
+    refined,
 )
 from seqlaw.rungs.rows import Row, columns, families, indices, summarise, with_sums
 from seqlaw.rungs.rung import Cost, Draws, Progress, Rung, sketch_memory
@@ -101,9 +102,17 @@ class Ladders:
         P = phased(setting)
         problems, steps = [self.problem(length) for length in P.lengths], P.steps(setting.schedule.L)
         if setting.batch is None:
-            return full_batch_ladder(problems, self.noises(P), schedule, steps)
+            return full_batch_ladder(
+                problems, self.noises(P), stretches(schedule, steps, FULL_RATIO, norm_of(problems))
+            )
         known = [self.ground(length)[0] for length in P.lengths]
-        return one_pass_ladder(problems, known, P.counts, schedule, steps)
+
+        def cut(ratio: float) -> State:
+            return one_pass_ladder(
+                problems, known, P.counts, stretches(schedule, steps, ratio, norm_of(problems))
+            )
+
+        return refined(cut(FINE), cut(FINE**0.5)) if is_cut(schedule) else cut(FINE)
 
     def mean(self, setting: Setting, schedule: Schedule) -> Array:
         """The mean of the student alone: without the noise of data or mini-batches."""

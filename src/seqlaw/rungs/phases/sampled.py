@@ -57,7 +57,10 @@ class PhasedSampled(Rung):
             k, sketch, group = task
             trained = _full_batch if settings[k].batch is None else _one_pass
             found = trained(settings[k], Ladders(settings[k], sketch, draws.seed), sketch, group, draws.seed)
-            return [{"rung": "sampled", "point": k, "sketch": sketch, **columns(settings[k])} | row for row in found]
+            return [
+                {"rung": "sampled", "point": k, "sketch": sketch, **columns(settings[k])} | row
+                for row in found
+            ]
 
         rows: list[Row] = []
         with one_thread():
