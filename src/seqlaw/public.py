@@ -3,6 +3,7 @@
 from seqlaw.answers.advice import Advice, advise
 from seqlaw.answers.curve import Curve, curve
 from seqlaw.answers.held_out import HeldOut, held_out
+from seqlaw.answers.ladder import Ladder, LadderMap, ladder, ladder_map
 from seqlaw.answers.measurement import Measurement, measure, save_law, save_teacher
 from seqlaw.answers.one_pass import OnePassPlan, plan_one_pass
 from seqlaw.answers.plan import Plan, plan
@@ -15,6 +16,7 @@ from seqlaw.files import load_teacher, load_uncertain
 from seqlaw.fit import PowerFit, fit_power_law
 from seqlaw.lab.errors import EngineError, LabError, StoreError
 from seqlaw.model.checks import InputError, MissingLibrary
+from seqlaw.model.lengths import Lengths
 from seqlaw.model.schedule import WSD, BlockDecay, Constant, Cosine, Explicit, Schedule
 from seqlaw.model.setting import Setting
 from seqlaw.model.sketch import SingularProblem
@@ -41,6 +43,9 @@ __all__ = [
     "HeldOut",
     "InputError",
     "LabError",
+    "Ladder",
+    "LadderMap",
+    "Lengths",
     "Measurement",
     "MissingLibrary",
     "Modes",
@@ -64,6 +69,8 @@ __all__ = [
     "export",
     "fit_power_law",
     "held_out",
+    "ladder",
+    "ladder_map",
     "load",
     "load_teacher",
     "load_uncertain",

@@ -10,7 +10,7 @@ from typing import Any, get_type_hints
 
 import typer
 
-from seqlaw.cli import explore, lab, measure, plan, rates, reproduce, risk, spectrum, tradeoff
+from seqlaw.cli import explore, lab, ladder, measure, plan, rates, reproduce, risk, spectrum, tradeoff
 
 COMMANDS: tuple[Callable[..., None], ...] = (
     risk.risk,
@@ -19,6 +19,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     rates.rates,
     plan.plan,
     tradeoff.tradeoff,
+    ladder.ladder,
     reproduce.reproduce,
     lab.sweep,
     lab.export,

@@ -71,9 +71,10 @@ class Lengths:
 
     @property
     def words(self) -> str:
-        """The same for people, shares to three digits."""
-        pairs = [f"{P:,}:{share:.3g}" for P, share in self]
-        return (_THEN if self.phases else " + ").join(pairs)
+        """The same for people, shares to three digits: `2:0.9 → 4,096:0.1`, `2 + 16 equally`."""
+        even = len(set(self.shares)) == 1
+        pairs = [f"{P:,}" if even else f"{P:,}:{share:.3g}" for P, share in self]
+        return (" → " if self.phases else " + ").join(pairs) + " equally" * even
 
     @property
     def longest(self) -> int:
@@ -92,14 +93,15 @@ class Lengths:
         left = N - sum(counts)
         if left < 0 or min(wanted) < 0.5:
             least = math.ceil(0.5 * N / min(wanted)) if min(wanted) < 0.5 else len(counts)
-            rule = f"must be at least {max(least, len(counts))} to hold a sequence of each length of {self.words}"
+            least = max(least, len(counts))
+            rule = f"must be at least {least} to hold a sequence of each length of {self.words}"
             raise InputError(field, rule, N)
         for k in order[:left]:
             counts[k] += 1
         return self._with(counts)
 
     def batched(self, batch: int) -> Counted:
-        """Sequences a step: of a mixture `batch` in all; in phases `batch` of the longest and the same tokens."""
+        """Sequences a step: of a mixture `batch` in all, in phases of the longest, with the same tokens."""
         if not self.phases:
             return self.counted(batch, field="batch")
         return self._with([max(1, round(batch * self.longest / P)) for P in self.lengths])

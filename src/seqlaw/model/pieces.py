@@ -52,10 +52,8 @@ def stretches(schedule: Schedule, steps: Sequence[int], ratio: float, norm: floa
     if (runs := schedule.runs()) is not None:
         last = np.cumsum(runs[0])
         cuts = np.unique(np.concatenate([last, ends]))
-        parts = [
-            (n, float(size))
-            for n, size in zip(np.diff(cuts, prepend=0.0), runs[1][np.searchsorted(last, cuts)])
-        ]
+        sizes_at = runs[1][np.searchsorted(last, cuts)]
+        parts = [(n, float(size)) for n, size in zip(np.diff(cuts, prepend=0.0), sizes_at, strict=True)]
     else:
         cuts, parts, places = np.unique([*schedule.corners(), *ends]), [], []
         for first, last_step in zip([1, *(cuts[:-1] + 1).tolist()], cuts.tolist(), strict=True):

@@ -1,7 +1,7 @@
 """The best length, the best mixture of lengths and the best ladder (lengths in phases) for so many tokens.
 
 Shares are chosen on some sketches, and what is chosen is compared on others: a gain is not the best of many
-draws. All students have the same tokens, steps and schedule; the full batch is taken to leading order in the data.
+draws. All students have the same tokens, steps and schedule; the full batch is to leading order in the data.
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ class _Search:
         self._quick: dict[Length, float] = {}
 
     def _terms(self, bench: Bench, lengths: Length, *, quick: bool) -> dict[str, float]:
-        return bench.terms(lengths, self.trial, self.test, self.runs, quick=quick)
+        return bench.trained(lengths, self.trial, self.runs, quick=quick).terms(bench.problem(self.test))
 
     def quick(self, lengths: Length) -> float:
         """The reducible risk on the sketches that choose."""
@@ -206,7 +206,7 @@ class _Search:
         return self._quick[lengths]
 
     def best(self, candidates: Sequence[int], most: int, *, phases: bool, beside: int) -> Length:
-        """The best mixture or ladder of at most so many lengths; `beside`, a single one, where none is better."""
+        """The best mixture or ladder of at most so many lengths; one alone, `beside`, where none beats it."""
         best: Length = beside
         pairs = permutations(candidates, 2) if phases else combinations(candidates, 2)
         tried = [Lengths(pair, (0.5, 0.5), phases) for pair in pairs] if most > 1 else []

@@ -44,7 +44,7 @@ class _Single(NamedTuple):
 
 
 def lag_sums(modes: Modes, P: Length, rows: slice = slice(None)) -> tuple[Array, Array]:
-    """K/P and J/P (rows × d each) for the modes j in `rows` against all modes l; of a mixture Σ_k w_k of them."""
+    """K/P and J/P (rows × d each) for the modes j in `rows` against all l; of a mixture Σ_k w_k of them."""
     return next(lag_sums_at(modes, [P], rows))
 
 

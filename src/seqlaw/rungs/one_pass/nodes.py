@@ -1,7 +1,7 @@
 """What a student has in each direction that it learns, given a sketch (docs/one-pass.md, §2).
 
-In the eigenbasis G = U diag(μ) Uᵀ, s = UᵀS, with the lag sums K and J of the score divided by P² (of a mixture
-by w_k/P_k and the mean length):
+In the eigenbasis G = U diag(μ) Uᵀ, s = UᵀS, with the lag sums K and J of the score divided by P² (of a
+mixture w_k/P_k over the mean length):
     N[X] = Σ_c tr(XΓ_c) Γ_c + Γ_c X Γ_c,  Γ_c = S diag(φ_c) Sᵀ,  K = Σ_c φ_c φ_cᵀ   the noise of a step at X,
     R_ik = Σ_c f_ci f_ck,  f_ci = (UᵀΓ_cU)_ii,  Q_ik = Σ_c (UᵀΓ_cU)_ik².
 """

@@ -180,7 +180,7 @@ def descended(setting: Setting, schedule: Schedule, S: Array, keys: Sequence[tup
 
 
 def _batches(setting: Setting, S: Array, keys: Sequence[tuple[int, int, int]]) -> Iterator[list[Array]]:
-    """The mini-batches of some steps at a time, what the student sees: keys × steps × b × (P+1) × M a length."""
+    """Mini-batches of some steps at a time, what the student sees: keys × steps × b × (P+1) × M a length."""
     if setting.epochs == 1:
         start = 0
         for parts, L in _stretches(setting):

@@ -106,17 +106,12 @@ class Bench:
             self._grounds[problem.P] = found
         return found
 
-    def terms(
-        self, lengths: Length, trial: Trial, test: int, runs: Runs, *, quick: bool = False
-    ) -> dict[str, float]:
-        """The five terms of a student trained so, at a test length."""
+    def trained(self, lengths: Length, trial: Trial, runs: Runs, *, quick: bool = False) -> State:
+        """The student trained so: the mean and the covariance of its iterate."""
         plan = stages(lengths)
         problems = [self.problem(P) for P, _ in plan]
-        if trial.step_tokens is None:
-            state = self._full_batch(problems, plan, trial, runs, quick=quick)
-        else:
-            state = self._one_pass(problems, plan, trial, runs, quick=quick)
-        return state.terms(self.problem(test))
+        train = self._full_batch if trial.step_tokens is None else self._one_pass
+        return train(problems, plan, trial, runs, quick=quick)
 
     def _full_batch(
         self,

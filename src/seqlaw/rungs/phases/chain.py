@@ -20,8 +20,8 @@ from seqlaw.rungs.one_pass.law import between, left, spread
 from seqlaw.rungs.one_pass.nodes import Ground, given_sketch
 
 FULL_RATIO = 1.05
-"""Of the levels at which a smooth schedule is cut for the full batch: Σγ and Σγ² of each piece are its own, so
-the filter errs in the third order of γs only."""
+"""Of the levels at which a smooth schedule is cut for the full batch: a piece keeps its Σγ and Σγ², so the
+filter errs in the third order of γs only."""
 
 
 class State(NamedTuple):

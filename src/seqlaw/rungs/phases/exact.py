@@ -1,4 +1,4 @@
-"""Phases given sketches: the expected risk, full batch to leading order in the data, one pass in closed form."""
+"""Phases given sketches: the expected risk, full batch to leading order in the data, one pass closed."""
 
 from __future__ import annotations
 
@@ -144,7 +144,8 @@ class Ladders:
 
 def phased(setting: Setting) -> Counted:
     """The phases of a setting, counted."""
-    assert isinstance(setting.P, Counted) and setting.P.phases
+    assert isinstance(setting.P, Counted)
+    assert setting.P.phases
     return setting.P
 
 

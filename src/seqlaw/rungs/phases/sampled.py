@@ -86,7 +86,7 @@ def _alike(setting: Setting) -> Sampled | OnePassSampled:
 def _full_batch(
     setting: Setting, ladders: Ladders, sketch: int, repetitions: Sequence[int], seed: int
 ) -> list[Row]:
-    """B_L - B*' = [bias path] + [noise path], each phase with its own Ĝ: the paper's split, phase by phase."""
+    """B_L - B*' = [bias path] + [noise path], each phase with its own Ĝ: the paper's split, in phases."""
     P, test = phased(setting), ladders.problem(setting.test_length)
     problems = [ladders.problem(length) for length in P.lengths]
     rows = []
