@@ -54,9 +54,14 @@ def ladder(
     options: LadderOptions,
     tokens: Annotated[str, typer.Option(help="Tokens to train on.", metavar="NUMBER")] = "16777216",
     test: Annotated[
-        str,
-        typer.Option("--test", "--eval-length", help="Length of the test sequences.", metavar="INT"),
-    ] = "4096",
+        list[str] | None,
+        typer.Option(
+            "--test",
+            "--eval-length",
+            help="Length of the test sequences; with --map may be repeated.  [default: 4096]",
+            metavar="INT",
+        ),
+    ] = None,
     candidates: Annotated[str, typer.Option(help="Lengths to choose from.", metavar="P,P,…")] = ",".join(
         map(str, CANDIDATES)
     ),
@@ -78,14 +83,16 @@ def ladder(
 ) -> None:
     """Lengths that change: the best single length, mixture and ladder (short first, long last, say).
 
-    All have the same tokens, steps and schedule, and one test. With --map the phase diagram, tested at 16,
-    128 and 4096; its picture has the other preset beside a preset.
+    All have the same tokens, steps and schedule, and one test. With --map the phase diagram, by default
+    tested at 16, 128 and 4096; its picture has the other preset beside a preset.
 
     Example: seqlaw ladder --tokens 1e8 --eval-length 1024 --candidates 2,32,1024
     """
     if options.tune:
         raise InputError("gamma", "must be a number here: one step serves all lengths", options.gamma)
-    teacher = options.build_teacher()
+    teacher, tests = options.build_teacher(), [int(size("test", text)) for text in test or ()]
+    if len(tests) > 1 and not diagram:
+        raise InputError("test", "can be repeated with --map only", len(tests))
     setting = Setting(
         teacher=teacher,
         M=int(size("M", options.width)) if options.width else _width(teacher),
@@ -94,7 +101,7 @@ def ladder(
         batch=None if options.batch is None else int(size("batch", options.batch)),
         P=2,
         schedule=options.build_schedule(),
-        eval_length=int(size("test", test)),
+        eval_length=tests[0] if tests else 4096,
     )
     budget = whole("tokens", positive("tokens", tokens), least=2)
     lengths = _listed("candidates", candidates)
@@ -105,7 +112,7 @@ def ladder(
             budget,
             candidates=lengths,
             horizons=steps,
-            tests=TESTS if test == "4096" else [int(size("test", test))],
+            tests=tests or TESTS,
             sketches=4 if sketches is None else sketches,
             seed=seed,
         )
