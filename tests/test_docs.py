@@ -59,7 +59,7 @@ def check_output(shown, printed):
     assert not left or shown.rstrip().endswith("…"), f"printed too: {left}"
 
 
-LONG = {"lengths", "measure", "plan"}  # half a minute each
+LONG = {"lengths", "measure", "one-pass", "plan"}  # half a minute each
 
 
 @pytest.mark.parametrize(

@@ -152,7 +152,7 @@ PLANS = {
 
 
 @pytest.mark.slow
-@settings(quiet, max_examples=100)
+@settings(quiet, max_examples=60)
 @given(command_lines(PLANS))
-def test_a_hundred_plans(line):
+def test_many_plans(line):
     check([*line, "--no-confirm"])

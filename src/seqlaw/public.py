@@ -3,7 +3,7 @@
 from seqlaw.answers.advice import Advice, advise
 from seqlaw.answers.curve import Curve, curve
 from seqlaw.answers.held_out import HeldOut, held_out
-from seqlaw.answers.ladder import Ladder, LadderMap, ladder, ladder_map
+from seqlaw.answers.ladder import ladder, ladder_map
 from seqlaw.answers.measurement import Measurement, measure, save_law, save_teacher
 from seqlaw.answers.one_pass import OnePassPlan, plan_one_pass
 from seqlaw.answers.plan import Plan, plan
@@ -43,8 +43,6 @@ __all__ = [
     "HeldOut",
     "InputError",
     "LabError",
-    "Ladder",
-    "LadderMap",
     "Lengths",
     "Measurement",
     "MissingLibrary",

@@ -85,7 +85,9 @@ class Interpolated(Landscape):
             np.clip(coordinate(axis, x, wide), *self._ends[axis])
             for axis, x in zip(_AXES, (M, P, L), strict=True)
         ]
-        fixed, variance = np.moveaxis(np.exp(self.spline(np.stack(where, axis=-1))), -1, 0)
+        # Between a term of 1e-300 and its neighbours a spline may swing anywhere: large is enough to say.
+        logs = np.minimum(self.spline(np.stack(where, axis=-1)), 300.0)
+        fixed, variance = np.moveaxis(np.exp(logs), -1, 0)
         known = N >= 1
         for axis, x in zip(_AXES, (M, P, L), strict=True):
             known &= (x >= self.nodes[axis][0]) & (x <= self.nodes[axis][-1])
