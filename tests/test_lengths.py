@@ -17,10 +17,14 @@ from seqlaw.model.setting import Setting
 from seqlaw.model.sketch import gaussian_sketch, sketched_problem
 from seqlaw.planning.ladder import presets
 from seqlaw.rungs.ask import RUNGS
+from seqlaw.rungs.equivalent import equivalent_risk
+from seqlaw.rungs.exact import exact_risk
+from seqlaw.rungs.one_pass.tuning import best_step
 from seqlaw.rungs.phases.bench import Bench, Runs, Sums, Trial
 from seqlaw.rungs.phases.chain import full_batch_ladder
 from seqlaw.rungs.phases.exact import Ladders
 from seqlaw.rungs.rung import Draws
+from seqlaw.rungs.sampled import sampled_risk
 from seqlaw.rungs.score import lag_sums, score
 from seqlaw.sweeping.codec import setting_of, task_of
 
@@ -302,6 +306,14 @@ def test_the_order_matters():
 def test_one_pass_in_phases_against_400_runs():
     one = setting("2:0.5 then 32:0.5", batch=2, schedule=WSD(gamma=0.3, L=400), eval_length=32)
     agree(one, 400)
+
+
+def test_phases_are_no_mixture_by_any_door():
+    for call in (exact_risk, sampled_risk, equivalent_risk):
+        with pytest.raises(seqlaw.InputError, match="phases must be left out"):
+            call(setting("2:0.5 then 8:0.5"))
+    with pytest.raises(seqlaw.InputError, match="gamma must be a number with phases"):
+        best_step(setting("2:0.5 then 8:0.5", batch=2))
 
 
 def test_sampled_phases_add_up():

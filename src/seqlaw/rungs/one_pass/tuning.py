@@ -64,6 +64,8 @@ def best_step(setting: Setting, learners: Learners | None = None, *, near: float
     """
     if setting.batch is None:
         raise InputError("gamma", "can be best only in one pass (give a batch)", "best")
+    if setting.lengths is not None and setting.lengths.phases:
+        raise InputError("gamma", "must be a number with phases", "best")
     if (refusal := no_law(setting)) is not None:
         raise refusal
     learners = Learners(setting, quick=True) if learners is None else learners
