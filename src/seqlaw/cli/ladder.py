@@ -75,16 +75,17 @@ def ladder(
     ] = False,
     horizons: Annotated[
         str | None,
-        typer.Option(help=f"Map: numbers of steps.  [default: {','.join(map('{:g}'.format, HORIZONS))}]"),
+        typer.Option(help="Map: numbers of steps.  [default: seven from 1e3 to 1e7]", metavar="L,L,…"),
     ] = None,
     seed: Seed = 0,
     json: Json = False,
     plot: Plot = None,
 ) -> None:
-    """Lengths that change: the best single length, mixture and ladder (short first, long last, say).
+    """Lengths that change: the best length, mixture and ladder.
 
-    All have the same tokens, steps and schedule, and one test. With --map the phase diagram, by default
-    tested at 16, 128 and 4096; its picture has the other preset beside a preset.
+    A ladder is lengths in phases: short first and long last, say. All have the same tokens, steps and
+    schedule, and one test. With --map the phase diagram, by default tested at 16, 128 and 4096; its picture
+    has the other preset beside a preset.
 
     Example: seqlaw ladder --tokens 1e8 --eval-length 1024 --candidates 2,32,1024
     """
