@@ -90,6 +90,23 @@ def test_a_window_cuts_documents():
     assert averaged(MODES, binned) == pytest.approx(h, rel=1e-3)
 
 
+def test_counts_add_up_whatever_the_shares():
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        P = tuple(int(length) for length in np.unique(rng.integers(1, 100, 9)))
+        shares = rng.random(len(P)) ** 3
+        asked, N = Lengths(P, tuple((shares / shares.sum()).tolist())), int(rng.integers(9, 200))
+        try:
+            found = asked.counted(N)
+        except seqlaw.InputError as error:
+            assert "to hold a sequence of each length" in error.rule  # noqa: PT017
+            continue
+        assert sum(found.counts) == N
+        assert min(found.counts) >= 1
+        lost = 1 - sum(share for length, share in asked if length in found.lengths)
+        assert lost < 0.01
+
+
 def test_a_file_of_lengths(tmp_path):
     path = tmp_path / "lengths.csv"
     path.write_text("length,count\n100,3\n5000,2\n7,1\n")

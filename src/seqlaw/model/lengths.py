@@ -20,6 +20,9 @@ MOST = 64
 """Different lengths of a mixture; a histogram of more is binned."""
 _WHOLE = 1e-6
 """What shares may miss of 1."""
+_RARE = 0.01
+"""The share of the tokens that lengths too rare for one sequence may have."""
+_SHOWN = 6
 _THEN = " then "
 
 
@@ -72,6 +75,9 @@ class Lengths:
     @property
     def words(self) -> str:
         """The same for people, shares to three digits: `2:0.9 → 4,096:0.1`, `2 + 16 equally`."""
+        if len(self.lengths) > _SHOWN:
+            low, high = min(self.lengths), max(self.lengths)
+            return f"{len(self.lengths)} lengths, {low:,} to {high:,}, {self.mean:,.0f} on average"
         even = len(set(self.shares)) == 1
         pairs = [f"{P:,}" if even else f"{P:,}:{share:.3g}" for P, share in self]
         return (" → " if self.phases else " + ").join(pairs) + " equally" * even
@@ -86,18 +92,26 @@ class Lengths:
         return 1 / math.fsum(share / P for P, share in self)
 
     def counted(self, N: int, *, field: str = "N") -> Counted:
-        """N sequences in whole numbers of each length, and the shares that they then have."""
+        """N sequences in whole numbers of each length, and the shares that they then have.
+
+        Of many lengths, as a histogram has, those too rare for one sequence are left out while they hold less
+        than 1 % of the tokens; else they are refused.
+        """
         wanted = [N * self.mean * share / P for P, share in self]
-        counts = [max(math.floor(each), 1) for each in wanted]
-        order = sorted(range(len(counts)), key=lambda k: counts[k] - wanted[k])
-        left = N - sum(counts)
-        if left < 0 or min(wanted) < 0.5:
-            least = math.ceil(0.5 * N / min(wanted)) if min(wanted) < 0.5 else len(counts)
-            least = max(least, len(counts))
+        kept = [pair for pair, each in zip(self, wanted, strict=True) if each >= 0.5]
+        total = math.fsum(share for _, share in kept)
+        if len(kept) < len(wanted) and len(wanted) > _SHOWN and total > 1 - _RARE:
+            lengths, shares = zip(*((P, share / total) for P, share in kept), strict=True)
+            return Lengths(lengths, shares).counted(N, field=field)
+        least = max(math.ceil(0.5 * N / min(wanted)), len(wanted))
+        if N < least:
             rule = f"must be at least {least} to hold a sequence of each length of {self.words}"
             raise InputError(field, rule, N)
-        for k in order[:left]:
-            counts[k] += 1
+        counts = [max(math.floor(each), 1) for each in wanted]
+        while (left := N - sum(counts)) != 0:  # a few at most
+            gaps = [each - n for each, n in zip(wanted, counts, strict=True)]
+            k = gaps.index(max(gaps)) if left > 0 else counts.index(max(counts))
+            counts[k] += 1 if left > 0 else -1
         return self._with(counts)
 
     def batched(self, batch: int) -> Counted:
