@@ -3,7 +3,8 @@
 from seqlaw.answers.advice import Advice, advise
 from seqlaw.answers.curve import Curve, curve
 from seqlaw.answers.held_out import HeldOut, held_out
-from seqlaw.answers.ladder import ladder, ladder_map
+from seqlaw.answers.ladder import ladder
+from seqlaw.answers.ladder_map import ladder_map
 from seqlaw.answers.measurement import Measurement, measure, save_law, save_teacher
 from seqlaw.answers.one_pass import OnePassPlan, plan_one_pass
 from seqlaw.answers.plan import Plan, plan

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from seqlaw.answers.ladder import ladder as best_ladder
-from seqlaw.answers.ladder import ladder_map
+from seqlaw.answers.ladder_map import ladder_map
 from seqlaw.cli.options import (
     Json,
     Plot,

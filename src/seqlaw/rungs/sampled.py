@@ -14,20 +14,25 @@ import numpy as np
 from scipy.linalg import eigh
 
 from seqlaw.model.assumptions import setting_flags
-from seqlaw.model.checks import Array, InputError, whole
+from seqlaw.model.checks import InputError, whole
 from seqlaw.model.descent import Moments, Spectrum
 from seqlaw.model.flags import flag
 from seqlaw.model.lengths import Counted, Length, longest
 from seqlaw.model.schedule import Schedule, as_schedule
 from seqlaw.model.setting import Setting
 from seqlaw.model.sketch import Problem, gaussian_sketch, sketched_problem, weighted_square
-from seqlaw.model.teacher import Modes
 from seqlaw.model.threads import in_order, one_thread
-from seqlaw.rungs.moments import Method, cheaper_method, direct_cost, gram_cost, nested_moments
+from seqlaw.rungs.moments import (
+    Method,
+    cheaper_method,
+    direct_cost,
+    gram_cost,
+    mixed_moments,
+    nested_moments,
+)
 from seqlaw.rungs.rows import Row, columns, families, indices, summarise, with_sums
 from seqlaw.rungs.rung import Cost, Draws, Progress, Rung, sketch_memory
 from seqlaw.rungs.terms import TERMS, Risk
-from seqlaw.rungs.trajectories import Key
 
 DIAGNOSTICS = ("clipped", "covariance_event")
 
@@ -239,25 +244,6 @@ def _repetition(
             | {"clipped": float(terms.clipped), "covariance_event": events[point]}
         )
     return rows
-
-
-def mixed_moments(
-    modes: Modes,
-    S: Array,
-    mixture: Counted,
-    *,
-    seed: int = 0,
-    key: Key = (),
-    method: Method = "auto",
-    workers: int = 1,
-) -> Moments:
-    """Ĝ and Ĉ of a mixture, all tokens alike: each length has sequences of its own."""
-    G, C, energy = np.zeros((len(S), len(S))), np.zeros((len(S), len(S))), 0.0
-    for N, (P, share) in zip(mixture.counts, mixture, strict=True):
-        own = (*key, "length", P)
-        part = nested_moments(modes, S, [(N, P)], seed=seed, key=own, method=method, workers=workers)[N, P]
-        G, C, energy = G + share * part.G, C + share * part.C, energy + share * part.energy
-    return Moments(G=G, C=C, energy=energy)
 
 
 def _data_sets(setting: Setting) -> list[tuple[int, int]]:
