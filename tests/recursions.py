@@ -42,14 +42,23 @@ def score_covariance(problem, D):
 
 def moment_recursion(problem, batch, steps):
     """V_L of (3): the covariance of the iterate, the whole matrix."""
-    M, G = problem.M, problem.G
-    _, seen = pair_covariances(problem)
-    V, m, one = np.zeros((M, M)), -problem.B_star, np.eye(M)
-    for gamma in steps:
-        noise = score_covariance(problem, problem.D - m @ problem.S) + _feedback(seen, V)
-        V = (one - gamma * G) @ V @ (one - gamma * G) + gamma**2 / batch * noise
-        m = m @ (one - gamma * G)
-    return V
+    return ladder_recursion([(problem, batch, steps)])[1]
+
+
+def ladder_recursion(phases):
+    """Mean and covariance of the iterate through phases (problem, batch, steps), step by step."""
+    M = phases[0][0].M
+    B, V, one = np.zeros((M, M)), np.zeros((M, M)), np.eye(M)
+    for problem, batch, steps in phases:
+        G = problem.G
+        _, seen = pair_covariances(problem)
+        m = B - problem.B_star
+        for gamma in steps:
+            noise = score_covariance(problem, problem.D - m @ problem.S) + _feedback(seen, V)
+            V = (one - gamma * G) @ V @ (one - gamma * G) + gamma**2 / batch * noise
+            m = m @ (one - gamma * G)
+        B = problem.B_star + m
+    return B, V
 
 
 def _feedback(seen, X):

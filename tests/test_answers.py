@@ -69,6 +69,20 @@ ANSWERS = {
             ],
         ),
     ),
+    "ladder": (
+        lambda: seqlaw.ladder(SETTING, 1e5, candidates=[2, 32], sketches=2),
+        (
+            *("ladder", "--tokens", "1e5", "--candidates", "2,32", "--sketches", "2"),
+            *("--test", "32", "-M", "16", "-d", "64", "-L", "500"),
+        ),
+    ),
+    "ladder map": (
+        lambda: seqlaw.ladder_map(SETTING, 1e5, candidates=[2, 32], horizons=[500, 5000], tests=[32]),
+        (
+            *("ladder", "--map", "--tokens", "1e5", "--candidates", "2,32", "--horizons", "500,5000"),
+            *("--test", "32", "-M", "16", "-d", "64", "-L", "500"),
+        ),
+    ),
     "plan": (lambda: seqlaw.plan("regime2", BUDGET, d=64), ("plan", *BOUND)),
     "uncertain": (
         lambda: seqlaw.plan(UNCERTAIN, BUDGET, eval_length=16, draws=3),
@@ -157,7 +171,7 @@ def test_an_answer_shows_itself(name, answers):
 
 
 @pytest.mark.parametrize(
-    "name", ["risk", "curve", "overlaid", "tradeoff", "plan", "uncertain", "rates", "spectrum"]
+    "name", ["risk", "curve", "overlaid", "tradeoff", "ladder", "plan", "uncertain", "rates", "spectrum"]
 )
 def test_frames_have_every_parameter(name, answers):
     frame = answers[name].to_frame()

@@ -15,6 +15,7 @@ import numpy as np
 from seqlaw.model.checks import InputError, library
 from seqlaw.model.filters import speaking_of
 from seqlaw.model.flags import Flag, flag
+from seqlaw.model.lengths import Lengths, documents, histogram, parse
 from seqlaw.model.momentum import Momentum
 from seqlaw.model.schedule import Constant, Schedule, build_schedule, kind_name, schedule_kind
 from seqlaw.model.teacher import PRESETS, Modes, Teacher
@@ -154,6 +155,33 @@ def _modes(data: Mapping[str, Any], path: Path) -> Modes:
     return Modes(**data, name=path.name)
 
 
+def load_lengths(text: str, window: int | None = None) -> Lengths:
+    """Lengths and their shares of the tokens, `16:0.7,1024:0.3`, or of a file of documents.
+
+    The file has one length a line, or `length,count`; a header is skipped. `window` cuts what is longer.
+    """
+    path = Path(text)
+    if ":" in text and not path.is_file():
+        if window is not None:
+            raise InputError("window", "goes with a file of lengths", window)
+        return parse(text)
+    try:
+        lines = [line.strip() for line in path.read_text().splitlines() if line.strip()]
+    except (OSError, UnicodeDecodeError):
+        raise InputError("lengths", "must be 16:0.7,1024:0.3 or a file of lengths", text) from None
+    if lines and not lines[0][0].isdigit() and lines[0][0] != "-":
+        lines = lines[1:]
+    return documents(histogram(map(_numbers, lines)), window)
+
+
+def _numbers(line: str) -> list[float]:
+    try:
+        return [float(part) for part in line.replace(";", ",").split(",")]
+    except ValueError:
+        rule = "must have a length, or a length and a count, in every line"
+        raise InputError("lengths", rule, line) from None
+
+
 def read_table(source: Any, *, field: str = "file") -> Any:
     """Rows as a DataFrame: a .csv or .parquet file, or a DataFrame as it is."""
     pd = library("pandas")
@@ -180,6 +208,8 @@ def plain(value: Any, name: str, lost: list[Flag]) -> Any:
 
     JSON has no infinity: it becomes null, and `lost` gains a flag that says where.
     """
+    if isinstance(value, Lengths):
+        return str(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         kind = {"kind": kind_name(value)} if isinstance(value, Schedule) else {}
         value = kind | {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}

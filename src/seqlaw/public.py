@@ -3,6 +3,8 @@
 from seqlaw.answers.advice import Advice, advise
 from seqlaw.answers.curve import Curve, curve
 from seqlaw.answers.forecast import Forecast, forecast
+from seqlaw.answers.ladder import ladder
+from seqlaw.answers.ladder_map import ladder_map
 from seqlaw.answers.law import Law, fit_law
 from seqlaw.answers.measurement import Measurement, measure, save_law, save_teacher
 from seqlaw.answers.one_pass import OnePassPlan, plan_one_pass
@@ -16,6 +18,7 @@ from seqlaw.files import load_teacher, load_uncertain
 from seqlaw.fit import PowerFit, fit_power_law
 from seqlaw.lab.errors import EngineError, LabError, StoreError
 from seqlaw.model.checks import InputError, MissingLibrary
+from seqlaw.model.lengths import Lengths
 from seqlaw.model.schedule import WSD, BlockDecay, Constant, Cosine, Explicit, Schedule
 from seqlaw.model.setting import Setting
 from seqlaw.model.sketch import SingularProblem
@@ -43,6 +46,7 @@ __all__ = [
     "InputError",
     "LabError",
     "Law",
+    "Lengths",
     "Measurement",
     "MissingLibrary",
     "Modes",
@@ -67,6 +71,8 @@ __all__ = [
     "fit_law",
     "fit_power_law",
     "forecast",
+    "ladder",
+    "ladder_map",
     "load",
     "load_teacher",
     "load_uncertain",

@@ -42,7 +42,7 @@ def averaged_spectrum(setting: Setting, *, points: int = 24, last: int | None = 
     `last` is by default 30 times as far as M, the crossing and κ lie, within d.
     """
     as_setting("setting", setting)
-    teacher, P = setting.teacher, setting.P
+    teacher, P = setting.teacher, setting.one_length
     assert setting.d is not None  # Setting fills it in
     d = int(min(setting.d, FARTHEST))
     crossing = kappa = None

@@ -11,6 +11,7 @@ from seqlaw.answers.answer import Answer, fields_of
 from seqlaw.answers.blocks import Block, Note, Sentence, Table
 from seqlaw.answers.words import Side, describe_teacher, regime_words, sizes_words
 from seqlaw.model.amount import amount
+from seqlaw.model.lengths import words
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import NUMBERS
 from seqlaw.rungs import ask, terms
@@ -45,10 +46,10 @@ class Risk(Answer, terms.Risk):
             rows=[(name, getattr(self, name), self.uncertainty(name)) for name in (*TERMS, *SUMS)],
             header=("term", "value", "uncertainty"),
             title=f"{regime_words(self.setting)}, rung {self.rung}: {sizes_words(self.setting)}, "
-            f"tested at length {amount(self.eval_length)}",
+            f"tested at length {words(self.eval_length)}",
         )
         if (critical := self.diagnostics.get("critical_tokens", math.inf)) < math.inf:
-            here = self.setting.P * (self.setting.batch or 0)
+            here = self.setting.step_tokens
             yield Note(
                 f"{amount(here)} tokens a step; with {amount(self.setting.tokens)} in all, beyond about "
                 f"{two_digits(critical)} a step bias + variance are {DEARER}"
@@ -136,7 +137,7 @@ def risk(
     """The risk of one setting on a rung, as `risks` has it."""
     draws = Draws(sketches=sketches, repetitions=repetitions, seed=seed, workers=workers)
     found = drawn([setting], rung, draws, progress)[0]
-    if setting.batch is None or setting.epochs > 1:
+    if setting.batch is None or setting.epochs > 1 or setting.lengths is not None:
         return found
     more = {"critical_tokens": critical_tokens(setting)}
     return replace(found, diagnostics={**found.diagnostics, **more})

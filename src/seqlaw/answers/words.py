@@ -12,6 +12,7 @@ from typing import Literal
 from seqlaw.model.amount import amount
 from seqlaw.model.assumptions import setting_flags
 from seqlaw.model.flags import ASSUMPTIONS, Flag, Where
+from seqlaw.model.lengths import Length, Lengths, words
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import PRESETS, Modes, Teacher
 from seqlaw.rungs.terms import FEWEST_TOKENS
@@ -152,8 +153,8 @@ _WORDS: dict[str, Callable[[Flag, Side], str]] = {
     ),
     "frozen-filter": lambda f, s: (
         f"{f['tokens']:.3g} effective tokens per learned dimension, below {FEWEST_TOKENS:g}, and the law at "
-        "any amount of data does not reach here (too long a memory, or large steps or momentum in a short "
-        "schedule): this may understate the risk by 20 % to many times (check with the sampled rung)"
+        "any amount of data does not reach here (phases, too long a memory, or large steps or momentum in "
+        "a short schedule): this may understate the risk by 20 % to many times (check with the sampled rung)"
     ),
     "not-sampled": lambda f, s: f"left out of the sampled points: {f['of']} {f['rule']}",
     "standard-error": lambda f, s: "a single row has none; take more sketches or repetitions",
@@ -196,13 +197,17 @@ def regime_words(setting: Setting) -> str:
 def sizes_words(setting: Setting, without: Sequence[str] = ()) -> str:
     """The sizes that are not varied."""
     names = "MNPd" if setting.batch is None else ("M", "P", "d", "batch")
-    text = " ".join(f"{name}={amount(getattr(setting, name))}" for name in names if name not in without)
+    sizes = {name: getattr(setting, name) for name in names if name not in without}
+    text = " ".join(
+        f"{name}={value.words if isinstance(value, Lengths) else amount(value)}"
+        for name, value in sizes.items()
+    )
     if setting.epochs > 1:
         text += f", {setting.epochs} epochs"
     L, R = amount(setting.schedule.L), amount(setting.schedule.horizon, 5)
     return text if {"R", "L"} & set(without) else f"{text}, {L} steps (R={R})"
 
 
-def tested_words(eval_length: int | None) -> str:
+def tested_words(eval_length: Length | None) -> str:
     """Where students are tested."""
-    return "its own length" if eval_length is None else f"length {amount(eval_length)}"
+    return "its own length" if eval_length is None else f"length {words(eval_length)}"

@@ -12,8 +12,9 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from seqlaw.answers.style import check_path
-from seqlaw.files import load_uncertain, make_schedule
+from seqlaw.files import load_lengths, load_uncertain, make_schedule
 from seqlaw.model.checks import InputError, real, whole
+from seqlaw.model.lengths import Length, parse
 from seqlaw.model.schedule import GAMMA, STEPS, Schedule
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import MODES, NUMBERS, Modes, Teacher
@@ -230,12 +231,46 @@ class SizeOptions:
             metavar="INT",
         ),
     ] = None
-    length: Annotated[str, typer.Option("--length", "-P", help="Trajectory length P.", metavar="INT")] = "64"
+    length: Annotated[
+        str | None, typer.Option("--length", "-P", help="Trajectory length P.  [default: 64]", metavar="INT")
+    ] = None
+    lengths: Annotated[
+        str | None,
+        typer.Option(
+            help="A mixture instead: `16:0.7,1024:0.3`, shares of the tokens, or a file of lengths.",
+            metavar="P:SHARE,…|FILE",
+        ),
+    ] = None
+    window: Annotated[
+        str | None, typer.Option(help="Context window that cuts the documents of the file.", metavar="INT")
+    ] = None
+    phases: Annotated[
+        str | None,
+        typer.Option(
+            help="Lengths that change instead: `2:0.9,4096:0.1`, shares of the steps.", metavar="P:SHARE,…"
+        ),
+    ] = None
     modes: ModeCount = None
     eval_length: Annotated[
         str | None,
         typer.Option(help="Length P' of the test sequences.  [default: P, as in the paper]", metavar="INT"),
     ] = None
+
+    def build_length(self) -> Length:
+        """P, a mixture, or phases."""
+        given = {name: getattr(self, name) for name in ("length", "lengths", "phases")}
+        named = [name for name, text in given.items() if text is not None]
+        if len(named) > 1:
+            raise InputError(named[1], f"cannot be given together with --{named[0]}", given[named[1]])
+        if self.window is not None and self.lengths is None:
+            raise InputError("window", "goes with a file of lengths", self.window)
+        if self.lengths is not None:
+            return load_lengths(
+                self.lengths, None if self.window is None else int(size("window", self.window))
+            )
+        if self.phases is not None:
+            return parse(self.phases, phases=True)
+        return int(size("P", self.length or "64"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -275,7 +310,7 @@ class SettingOptions(SizeOptions, BatchOptions, ScheduleOptions, TeacherOptions)
             teacher=teacher,
             M=width_or_default(self.width, teacher),
             N=None if given is None else int(size("N", given)),
-            P=int(size("P", self.length)),
+            P=self.build_length(),
             d=modes_or_default(self.modes, teacher),
             schedule=self.build_schedule(),
             eval_length=None if self.eval_length is None else int(size("eval_length", self.eval_length)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from seqlaw.model.flags import Flag, flag
+from seqlaw.model.lengths import longest
 from seqlaw.model.setting import Setting, as_setting
 from seqlaw.model.teacher import Modes, Teacher, as_teacher
 
@@ -35,7 +36,7 @@ def teacher_flags(teacher: Teacher | Modes | str) -> tuple[Flag, ...]:
 def setting_flags(setting: Setting) -> tuple[Flag, ...]:
     """All assumptions of the theorem that the setting breaks; computed all the same."""
     flags = list(teacher_flags(as_setting("setting", setting).teacher))
-    if setting.P < 2:
+    if longest(setting.P) < 2:
         flags.append(flag("length"))
     if setting.d is not None and setting.d < 2 * setting.M:
         flags.append(flag("ambient", d=setting.d, M=setting.M))

@@ -9,7 +9,7 @@ over the two takes it off. Cutting in log γ matters: cosine ends like (L - t)²
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -44,6 +44,32 @@ def pieces(schedule: Schedule, ratio: float, norm: float) -> Pieces:
         found += _phase(schedule, first, last, math.log(ratio), norm)
         first = last + 1
     return Pieces(np.array([n for n, _ in found]), np.array([size for _, size in found]))
+
+
+def stretches(schedule: Schedule, steps: Sequence[int], ratio: float, norm: float) -> list[Pieces]:
+    """`pieces` of each of the schedule's parts, which have so many steps."""
+    ends = np.cumsum(steps)
+    if (runs := schedule.runs()) is not None:
+        last = np.cumsum(runs[0])
+        cuts = np.unique(np.concatenate([last, ends]))
+        sizes_at = runs[1][np.searchsorted(last, cuts)]
+        parts = [(n, float(size)) for n, size in zip(np.diff(cuts, prepend=0.0), sizes_at, strict=True)]
+    else:
+        cuts, parts, places = np.unique([*schedule.corners(), *ends]), [], []
+        for first, last_step in zip([1, *(cuts[:-1] + 1).tolist()], cuts.tolist(), strict=True):
+            new = _phase(schedule, first, last_step, math.log(ratio), norm)
+            parts += new
+            places += [last_step] * len(new)
+        cuts = np.array(places)
+    counts, sizes = (np.array(column, dtype=np.float64) for column in zip(*parts, strict=True))
+    of = np.searchsorted(ends, cuts)
+    return [Pieces(counts[of == k], sizes[of == k]) for k in range(len(steps))]
+
+
+def filters(runs: Pieces, s: Array) -> tuple[Array, Array]:
+    """ψ(s) and g(s) of the runs, for γs below 1 and s above 0."""
+    log_psi = runs.counts @ np.log1p(-np.outer(runs.sizes, s))
+    return np.exp(log_psi), -np.expm1(log_psi) / s
 
 
 def _phase(schedule: Schedule, first: int, last: int, fold: float, norm: float) -> list[tuple[float, float]]:

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from seqlaw.model.checks import InputError, whole
+from seqlaw.model.lengths import Counted, Length, Lengths, one_or_many, parse
 from seqlaw.model.schedule import Schedule, as_schedule
 from seqlaw.model.teacher import LONGEST, Modes, Teacher, as_teacher
 
@@ -29,12 +30,15 @@ class Setting:
 
     With a `batch` training is one pass: each step takes so many fresh trajectories, and N = batch·L. With
     `epochs` the steps go round so often over N = batch·⌈L/epochs⌉ of them.
+
+    P may be a mixture of lengths, whose N are whole numbers of each, or phases, each with data of its own
+    (`Lengths`): `lengths` keeps them as they were given, P has the numbers of sequences too.
     """
 
     teacher: Teacher | Modes
     M: int
     N: int
-    P: int
+    P: Length
     schedule: Schedule
     d: float | None = None
     eval_length: int | None = None
@@ -44,8 +48,8 @@ class Setting:
     """How often the mini-batches come round: beyond one no law is known."""
     safeguard: bool = True
     """Whether a step that is too large is cut down; False, in one pass only, takes it as given."""
-    lengths: None = None
-    """Mixtures and phases of lengths; none yet."""
+    lengths: Lengths | None = None
+    """A mixture or phases as given; None for one length."""
 
     # Written out since it takes more than it keeps: a name becomes what it names.
     def __init__(
@@ -54,17 +58,23 @@ class Setting:
         teacher: Teacher | Modes | str,
         M: int,
         N: int | None = None,
-        P: int,
+        P: Length | str | None = None,
         schedule: Schedule | str,
         d: float | None = None,
         eval_length: int | None = None,
         batch: int | None = None,
         epochs: int = 1,
         safeguard: bool = True,
-        lengths: None = None,
+        lengths: Lengths | str | None = None,
     ) -> None:
         teacher = as_teacher("Setting.teacher", teacher)
-        M, P = whole("M", M, most=WIDEST), whole("P", P, most=LONGEST)
+        M = whole("M", M, most=WIDEST)
+        # P as it was given; `dataclasses.replace` hands back the counted one, which is made anew.
+        given = lengths if P is None or isinstance(P, Counted) else P
+        if given is None:
+            raise InputError("P", "must be given", None)
+        P = one_or_many(parse(given) if isinstance(given, str) else given)
+        lengths = P if isinstance(P, Lengths) else None
         schedule = as_schedule("Setting.schedule", schedule)
         if batch is not None:
             batch = whole("batch", batch, most=LARGEST)
@@ -75,10 +85,22 @@ class Setting:
                 raise InputError("N", "must be left out with a batch: it is batch · L", N)
             epochs = whole("epochs", epochs, most=schedule.L)
             N = _Derived(whole("batch", batch, most=LARGEST // schedule.L) * -(-schedule.L // epochs))
+            if lengths is not None:
+                if epochs > 1:
+                    raise InputError("epochs", "must be 1 with several lengths", epochs)
+                P = lengths.batched(batch)
+                if P.phases:
+                    N = _Derived(sum(b * n for b, n in zip(P.counts, P.steps(schedule.L), strict=True)))
         elif N is None or isinstance(N, _Derived):
             raise InputError("N", "must be given without a batch", None)
         else:
             N = whole("N", N, most=LARGEST)
+            if lengths is not None:
+                P = lengths.counted(N)
+        if lengths is not None and lengths.phases:
+            lengths.steps(schedule.L)
+            if schedule.memory:
+                raise InputError("momentum", "must be left out with phases", getattr(schedule, "beta", None))
         if not isinstance(safeguard, bool):
             raise InputError("safeguard", "must be true or false", safeguard)
         if epochs != 1 and batch is None:
@@ -99,21 +121,43 @@ class Setting:
             raise InputError("M", f"must be at most d = {d}", M)
         if eval_length is not None:
             eval_length = whole("eval_length", eval_length, most=LONGEST)
-        if lengths is not None:
-            raise InputError("lengths", "must be None in this version", lengths)
         # Past the frozen __setattr__, once.
         vars(self).update(teacher=teacher, M=M, N=N, P=P, schedule=schedule, d=d, eval_length=eval_length)
         vars(self).update(batch=batch, epochs=epochs, safeguard=safeguard, lengths=lengths)
 
     @property
-    def test_length(self) -> int:
-        """The length P' of the test sequences."""
-        return self.P if self.eval_length is None else self.eval_length
+    def test_length(self) -> Length:
+        """The length P' of the test sequences: if not chosen, as in training, of phases as in the last."""
+        if self.eval_length is not None:
+            return self.eval_length
+        return self.P.lengths[-1] if isinstance(self.P, Lengths) and self.P.phases else self.P
 
     @property
     def tokens(self) -> int:
         """N·P transitions that differ: in one pass batch·P·L."""
-        return self.N * self.P
+        if not isinstance(self.P, Counted):
+            return self.N * self.one_length
+        if self.batch is None:
+            return self.P.tokens
+        if not self.P.phases:
+            return self.P.tokens * self.schedule.L
+        steps = self.P.steps(self.schedule.L)
+        return sum(b * n * P for b, n, P in zip(self.P.counts, steps, self.P.lengths, strict=True))
+
+    @property
+    def step_tokens(self) -> int:
+        """Tokens of a step in one pass; of phases in the last."""
+        batch = self.batch or 0
+        if not isinstance(self.P, Counted):
+            return batch * self.one_length
+        return self.P.counts[-1] * self.P.lengths[-1] if self.P.phases else self.P.tokens
+
+    @property
+    def one_length(self) -> int:
+        """P where it is one number; else an error."""
+        if isinstance(self.P, Lengths):
+            raise InputError("P", "must be one length here", self.P.words)
+        return self.P
 
     @property
     def regime(self) -> str:

@@ -13,6 +13,7 @@ from scipy.linalg import eigh
 
 from seqlaw.model.arrays import namespace
 from seqlaw.model.checks import Array, InputError, matrix, whole
+from seqlaw.model.lengths import Length, Lengths, averaged, words
 from seqlaw.model.randomness import generator
 from seqlaw.model.teacher import Modes
 
@@ -38,12 +39,12 @@ def gaussian_sketch(M: int, d: int, *, seed: int = 0, index: int = 0) -> Array:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Problem:
-    """Population quantities of one sketch at one trajectory length P."""
+    """Population quantities of one sketch at one trajectory length P, or a mixture of lengths."""
 
     modes: Modes
     S: Array
     """The sketch, M×d."""
-    P: int
+    P: Length
     h: Array
     """The averaged covariance H_P, its d diagonal entries."""
     G: Array
@@ -86,8 +87,8 @@ class Problem:
         return (self.S * self.modes.sigma_xi) @ self.S.T + (self.D * self.h) @ self.D.T
 
 
-def sketched_problem(modes: Modes, S: ArrayLike, P: int) -> Problem:
-    """Solve the population problem for one sketch and one length.
+def sketched_problem(modes: Modes, S: ArrayLike, P: Length) -> Problem:
+    """Solve the population problem for one sketch and one length, or a mixture.
 
     The approximation is taken from the residual D and not as a difference of traces, which
     cancels when it is small; an error δ in B* enters it only as ‖δ‖²_G.
@@ -100,8 +101,8 @@ def sketched_problem(modes: Modes, S: ArrayLike, P: int) -> Problem:
         raise InputError("M", f"must lie between 1 and d = {d}", M)
     if not np.all(np.isfinite(S)):
         raise InputError("S", "must be finite", float(S[~np.isfinite(S)][0]))
-    P = whole("P", P)
-    h = modes.averaged(P)
+    P = P if isinstance(P, Lengths) else whole("P", P)
+    h = averaged(modes, P)
     root = S * np.sqrt(h)
     G = root @ root.T
     C = (root * modes.a) @ root.T
@@ -110,7 +111,7 @@ def sketched_problem(modes: Modes, S: ArrayLike, P: int) -> Problem:
     if mu[0] <= M * np.finfo(float).eps * mu[-1]:
         condition = mu[-1] / mu[0] if mu[0] > 0 else np.inf
         raise SingularProblem(
-            f"G is singular to working precision at M = {M}, P = {P}: condition {condition:.3g}"
+            f"G is singular to working precision at M = {M}, P = {words(P)}: condition {condition:.3g}"
         )
     B_star = ((C @ U) / mu) @ U.T
     D = S * modes.a - B_star @ S

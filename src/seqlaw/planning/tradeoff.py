@@ -13,6 +13,7 @@ import numpy as np
 
 from seqlaw.model.checks import InputError, positive, whole
 from seqlaw.model.flags import Flag
+from seqlaw.model.lengths import longest
 from seqlaw.model.setting import Setting, as_setting
 from seqlaw.planning.budget import PAPER_COST, Budget
 from seqlaw.rungs import ask
@@ -111,7 +112,7 @@ def tradeoff(
             L=one.schedule.L,
             gamma=one.schedule.gamma,
             tested=name,
-            eval_length=risk.eval_length,
+            eval_length=longest(risk.eval_length),
             compute=spent.formula(M=setting.M, N=one.batch or one.N, P=P, L=one.schedule.L),
             approx=risk.approx,
             bias=risk.bias,

@@ -19,16 +19,18 @@ from seqlaw.rungs.one_pass.equivalent import OnePassEquivalent
 from seqlaw.rungs.one_pass.exact import OnePassExact
 from seqlaw.rungs.one_pass.sampled import OnePassSampled
 from seqlaw.rungs.one_pass.tuning import with_tokens
+from seqlaw.rungs.phases.exact import PhasedExact
+from seqlaw.rungs.phases.sampled import PhasedSampled
 from seqlaw.rungs.rung import AXES, SHORT, Draws, Progress, Rung
 from seqlaw.rungs.sampled import Sampled
 from seqlaw.rungs.terms import Risk
 
 RUNGS: dict[str, Rung] = {
-    full.name: Both(full, one_pass)
-    for full, one_pass in (
-        (Sampled(), OnePassSampled()),
-        (Exact(), OnePassExact()),
-        (Equivalent(), OnePassEquivalent()),
+    full.name: Both(full, one_pass, phased)
+    for full, one_pass, phased in (
+        (Sampled(), OnePassSampled(), PhasedSampled()),
+        (Exact(), OnePassExact(), PhasedExact()),
+        (Equivalent(), OnePassEquivalent(), None),
     )
 }
 
@@ -97,6 +99,8 @@ def along(
     axis = SHORT.get(axis, axis)
     if axis not in AXES:
         raise InputError("along", f"must be one of {', '.join(AXES)}", axis)
+    if axis == "P" and setting.lengths is not None:
+        raise InputError("along", "must not be P with several lengths", axis)
     if axis == "N" and setting.batch is not None:
         raise InputError("along", "must not be N in one pass, where it is batch · L (take R or b)", axis)
     if axis == "batch" and setting.batch is None:

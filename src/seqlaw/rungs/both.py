@@ -1,4 +1,4 @@
-"""A rung and its one-pass counterpart under one name: each setting goes to the one that it is for."""
+"""A rung, its one-pass counterpart and the one for phases under one name: each setting goes to its own."""
 
 from __future__ import annotations
 
@@ -13,18 +13,23 @@ from seqlaw.rungs.terms import Risk
 
 
 class Both(Rung):
-    """`full` answers settings without a batch, `one_pass` those with one."""
+    """`full` answers settings without a batch, `one_pass` those with one, `phased` those with phases."""
 
-    def __init__(self, full: Rung, one_pass: Rung) -> None:
-        self.full, self.batched = full, one_pass
+    def __init__(self, full: Rung, one_pass: Rung, phased: Rung | None = None) -> None:
+        self.full, self.batched, self.phased = full, one_pass, phased
         names = ("name", "draws", "varies", "infinite", "population", "expectation")
         vars(self).update({name: getattr(full, name) for name in names})
 
     def _parts(self, settings: Sequence[Setting]) -> Iterator[tuple[Rung, list[int]]]:
-        for rung, batched in ((self.full, False), (self.batched, True)):
-            part = [k for k, one in enumerate(settings) if (one.batch is not None) == batched]
-            if part:
-                yield rung, part
+        parts: dict[Rung, list[int]] = {}
+        for k, one in enumerate(settings):
+            parts.setdefault(self._for(one), []).append(k)
+        yield from parts.items()
+
+    def _for(self, setting: Setting) -> Rung:
+        if self.phased is not None and setting.lengths is not None and setting.lengths.phases:
+            return self.phased
+        return self.full if setting.batch is None else self.batched
 
     def risks(
         self, settings: Sequence[Setting], draws: Draws, *, progress: Progress | None = None
@@ -54,4 +59,4 @@ class Both(Rung):
         return Cost(seconds=sum(one.seconds for one in costs), memory=max(one.memory for one in costs))
 
     def refuses(self, setting: Setting) -> InputError | None:
-        return (self.full if setting.batch is None else self.batched).refuses(setting)
+        return self._for(setting).refuses(setting)

@@ -80,6 +80,7 @@ class Equivalent(Rung):
     """The expectation over the sketch too: no random number, O(1) in d, N, P and L."""
 
     name: ClassVar[str] = "equivalent"
+    mixtures: ClassVar[bool] = True
     infinite: ClassVar[bool] = True
 
     def risks(
@@ -141,7 +142,7 @@ def _shifts(
             schedule=one.schedule,
             share=one.row["effective_share"],
             learned=one.row["learned_dimensions"],
-            edge=rise[setting.P].edge(one.row["edge"], setting.N * setting.P),
+            edge=rise[setting.P].edge(one.row["edge"], setting.tokens),
             boundary=boundary_error(rule.modes, setting.P),
         )
         for setting, one in zip(settings, found, strict=True)
@@ -194,7 +195,7 @@ def _risk(setting: Setting, frozen: Frozen, shift: Shift | None) -> Risk:
     if schedule is not setting.schedule:
         flags.append(flag("safeguard", gamma=schedule.gamma))
     learned = max(row["learned_dimensions"], math.ulp(0.0))
-    tokens = row["effective_share"] * setting.N * setting.P / learned
+    tokens = row["effective_share"] * setting.tokens / learned
     terms = _terms(setting, row, shift)
     trained = schedule.total * row["edge"]
     if trained < _LEAST_TRAINING:
@@ -212,7 +213,7 @@ def _risk(setting: Setting, frozen: Frozen, shift: Shift | None) -> Risk:
         error = math.inf if few else frozen_error(tokens)
     else:
         error = data_error(shift.question, saturation)
-        flags += data_flags(setting.M, setting.N * setting.P, saturation, error)
+        flags += data_flags(setting.M, setting.tokens, saturation, error)
         if not _split(setting, row):
             flags.append(flag("cross-rest"))
     accuracy, reducible_error = _accuracy(setting, row, terms, error, saturation)

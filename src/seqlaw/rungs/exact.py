@@ -18,6 +18,7 @@ from seqlaw.model.assumptions import setting_flags
 from seqlaw.model.checks import InputError
 from seqlaw.model.descent import Spectrum
 from seqlaw.model.flags import Flag, flag
+from seqlaw.model.lengths import Length, mean_length, parts
 from seqlaw.model.schedule import Schedule, as_schedule
 from seqlaw.model.setting import Setting
 from seqlaw.model.sketch import Problem, gaussian_sketch, sketched_problem, weighted_square
@@ -78,10 +79,11 @@ def exact_variance(
     xp = namespace(problem.eigenvectors)
     covariance = noise.leading if leading else noise.covariance
     filtered = problem.eigenvectors * schedule.response(problem.eigenvalues)
+    count = 2.0 * N * mean_length(problem.P)
     if test.P == problem.P:
-        return float(xp.sum((covariance @ filtered) * filtered * problem.eigenvalues)) / (2.0 * N * problem.P)
+        return float(xp.sum((covariance @ filtered) * filtered * problem.eigenvalues)) / count
     weight = problem.eigenvectors.T @ test.G @ problem.eigenvectors
-    return float(xp.sum((covariance @ filtered) * (filtered @ weight))) / (2.0 * N * problem.P)
+    return float(xp.sum((covariance @ filtered) * (filtered @ weight))) / count
 
 
 def finite_filter_variance(problem: Problem, N: int, schedule: Schedule | str, test: Problem) -> float:
@@ -96,7 +98,8 @@ def finite_filter_variance(problem: Problem, N: int, schedule: Schedule | str, t
         else xp.sum((test.G @ problem.eigenvectors) * problem.eigenvectors, axis=0)
     )
     filtered = float(xp.sum(problem.eigenvalues * g**2 * weight))
-    return float(xp.linalg.trace(problem.residual_covariance)) / (2.0 * N * problem.P) * filtered
+    noise = float(xp.linalg.trace(problem.residual_covariance))
+    return noise / (2.0 * N * mean_length(problem.P)) * filtered
 
 
 class FrozenGiven(NamedTuple):
@@ -113,7 +116,7 @@ def frozen_given(
     problem: Problem, test: Problem, N: int, schedule: Schedule, noise: Score, rise: Rise
 ) -> FrozenGiven:
     """The frozen filter on a sketch, after the safeguard that N sequences need on average."""
-    tokens, norm = N * problem.P, float(problem.eigenvalues[-1])
+    tokens, norm = N * mean_length(problem.P), float(problem.eigenvalues[-1])
     safe = schedule.safeguarded(rise.norm(norm, tokens))
     leading, full = (exact_variance(problem, N, safe, test, noise, leading=part) for part in (True, False))
     question = Question(
@@ -137,7 +140,7 @@ def learned_dimensions(problem: Problem, schedule: Schedule) -> float:
 
 def _solved(
     members: Sequence[Setting], sketches: int | Sequence[int], seed: int
-) -> Iterator[tuple[int, dict[int, Problem]]]:
+) -> Iterator[tuple[int, dict[Length, Problem]]]:
     """(sketch, its problems by length) for settings that share teacher and width."""
     modes, M = members[0].modes, members[0].M
     lengths = dict.fromkeys(P for member in members for P in (member.P, member.test_length))
@@ -150,6 +153,7 @@ class Exact(Rung):
     """The expectation over trajectories in closed form, given sketches: O(d² M + M³) for any N, P and L."""
 
     name: ClassVar[str] = "exact"
+    mixtures: ClassVar[bool] = True
     draws: ClassVar[tuple[str, ...]] = ("sketches",)
     population: ClassVar[bool] = True
     expectation: ClassVar[str] = "exact"
@@ -166,7 +170,7 @@ class Exact(Rung):
         seconds, memory = 0.0, 0.0
         for family in families(settings):
             M, d = settings[family[0]].M, float(settings[family[0]].d or 0)
-            lengths = {settings[index].P for index in family}
+            lengths = {P for index in family for P, _ in parts(settings[index].P)}
             passes = sum(0.003 + d**2 * (3e-8 * math.log2(2 * P) + 2e-10 * M) for P in lengths)
             seconds += draws.count("sketches") * (passes + 5e-4 * len(family))
             memory = max(memory, sketch_memory(M, d, len(family)))
@@ -230,7 +234,7 @@ def _rows(rung: str, settings: Sequence[Setting], sketches: int | Sequence[int],
     return sorted(rows, key=lambda row: (row["point"], row["sketch"]))
 
 
-def _population(settings: Sequence[Setting], problems: dict[int, Problem]) -> list[Row]:
+def _population(settings: Sequence[Setting], problems: dict[Length, Problem]) -> list[Row]:
     """Without data."""
     rows = []
     for setting in settings:
@@ -243,7 +247,7 @@ def _population(settings: Sequence[Setting], problems: dict[int, Problem]) -> li
 
 
 def _exact(
-    settings: Sequence[Setting], problems: dict[int, Problem], carried: Sequence[Shift | None]
+    settings: Sequence[Setting], problems: dict[Length, Problem], carried: Sequence[Shift | None]
 ) -> list[Row]:
     """The settings of one family on one sketch: the frozen filter, and what the data change.
 
@@ -289,7 +293,7 @@ def _exact(
 def _shifts(
     questions: Sequence[Question],
     rule: Rule,
-    problems: dict[int, Problem],
+    problems: dict[Length, Problem],
     carried: Sequence[Shift | None],
     leading: Sequence[float],
 ) -> dict[int, Terms]:
@@ -336,7 +340,7 @@ def _summary(setting: Setting, rows: Sequence[Row]) -> Risk:
         flags += [flag("cross"), *few]
     else:
         saturation = max(row["saturation"] for row in rows)
-        flags += data_flags(setting.M, setting.N * setting.P, saturation, error)
+        flags += data_flags(setting.M, setting.tokens, saturation, error)
         if setting.M > WIDEST_TOGETHER and (setting.test_length != setting.P or setting.M == setting.d):
             flags.append(flag("cross-rest"))
     share = np.mean([1 - row["approx"] / row["reducible"] for row in rows])

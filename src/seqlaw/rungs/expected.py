@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlaw.model.checks import Array, InputError
+from seqlaw.model.lengths import Length, averages, longest
 from seqlaw.rungs.resolvent import real_kappa
 from seqlaw.rungs.score import lag_sums_at
 from seqlaw.rungs.spectral_sum import Rule
@@ -58,11 +59,11 @@ def pick(own: Population, part: Any) -> Population:
     return Population(a=own.a, weights=own.weights, h=own.h[part], M=own.M[part], kappa=own.kappa[part])
 
 
-def population(rule: Rule, P: Sequence[int], M: Array) -> Population:
+def population(rule: Rule, P: Sequence[Length], M: Array) -> Population:
     """The population problem of each (P, M) on a rule's spectrum."""
-    h = rule.modes.averaged(np.array(P, dtype=np.float64))
+    h = averages(rule.modes, P)
     if np.any(h.max(axis=1) <= 0):
-        raise InputError("P", "must be long enough for the states to vary at all", min(P))
+        raise InputError("P", "must be long enough for the states to vary at all", min(map(longest, P)))
     live = (h > 0) @ rule.weights
     still = np.any(h == 0, axis=1)  # at P = 1, say, the modes that start at zero
     wide = (M > live * (1 + 1e-12)) | (still & (M >= live * (1 - 1e-12)))
@@ -76,7 +77,7 @@ def population(rule: Rule, P: Sequence[int], M: Array) -> Population:
 
 
 def score_diagonal(
-    own: Population, coarse: Rule, P: Sequence[int], noise: float
+    own: Population, coarse: Rule, P: Sequence[Length], noise: float
 ) -> tuple[Array, Array, Array]:
     """On the coarse nodes h_P and t_l/P, the diagonal of the score; and the effective share of a token.
 
@@ -86,8 +87,7 @@ def score_diagonal(
     of that (docs/equivalent.md); they are left out.
     """
     a, weights = coarse.modes.a, coarse.weights
-    lengths = np.array(P, dtype=np.float64)
-    h = coarse.modes.averaged(lengths)
+    h = averages(coarse.modes, P)
     mean, square = (x[:, None] for x in own.predictor_means)
     c = own.kappa[:, None] / (h + own.kappa[:, None])
     diagonal_DD, diagonal_DS = c**2 * (a**2 - 2 * a * mean + square), c * (a - mean)
@@ -96,11 +96,12 @@ def score_diagonal(
     inverse = weights * (unit[:, None] / (h + own.kappa[:, None]))
     score, spread = noise * h, np.zeros(len(P))
     distinct = list(dict.fromkeys(P))
+    which = np.array([distinct.index(length) for length in P])
     step = max(16, _TILE // weights.size)  # rows of K and J at a time
     for first in range(0, weights.size, step):
         rows = slice(first, first + step)
-        for length, (K, J) in zip(distinct, lag_sums_at(coarse.modes, distinct, rows), strict=True):
-            at = lengths == length
+        for place, (K, J) in enumerate(lag_sums_at(coarse.modes, distinct, rows)):
+            at = which == place
             score[at] += (weights * diagonal_DD[at])[:, rows] @ K
             score[at, rows] += 2 * (weights * diagonal_DS[at]) @ J.T
             spread[at] += np.sum((inverse[at, rows] @ K) * inverse[at], axis=1)

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlaw.model.checks import Array
+from seqlaw.model.lengths import Length, averaged
 from seqlaw.model.momentum import Momentum
 from seqlaw.model.schedule import Schedule
 from seqlaw.model.setting import Setting
@@ -60,7 +61,7 @@ def frozen_rows(
     def safe(setting: Setting, norm: float) -> Schedule:
         if as_given:
             return setting.schedule
-        seen = rise.get(setting.P, Rise(0.0, 0.0)).norm(norm, setting.N * setting.P)
+        seen = rise.get(setting.P, Rise(0.0, 0.0)).norm(norm, setting.tokens)
         return setting.schedule.safeguarded(seen)
 
     rest = _along_rays(settings, coarse, answers, safe)
@@ -142,7 +143,7 @@ def _along_rays(
             }
             for place, k in enumerate(part):
                 row = still | {name: values[place] for name, values in columns.items()}
-                tokens = settings[k].N * P
+                tokens = settings[k].tokens
                 row["variance"] /= tokens
                 row["finite_filter_variance"] = noise / (2 * tokens) * row["tested_dimension"]
                 answers[k] = Frozen(schedule=schedules[k], row=row, floor=RAY_FLOOR)
@@ -180,7 +181,7 @@ def _columns(
     learned, effective = traces(own.h)
     tested = traces(test.h)[1] if np.any(moved) else effective
     noise = float(fine.modes.sigma_xi @ own.weights)
-    count = np.array([2.0 * setting.N * setting.P for setting in settings])
+    count = np.array([2.0 * setting.tokens for setting in settings])
     finite = (noise + 2 * own.approx) / count * tested
     variance, share = _lagged_variance(settings, own, one, two, coarse, noise, moved)
     return {
@@ -262,9 +263,9 @@ def _lagged_variance(
     return np.asarray((score * W) @ coarse.weights), share
 
 
-def _moved_diagonal(own: Population, coarse: Rule, P_test: int, h: Array, path: Contours, k: int) -> Array:
+def _moved_diagonal(own: Population, coarse: Rule, P_test: Length, h: Array, path: Contours, k: int) -> Array:
     """[Sᵀ g(G) G' g(G) S]_ll = Σ_{12} D₁D₂ (h'_l + c₁₂), on the coarse nodes."""
-    h_test = coarse.modes.averaged(P_test)
+    h_test = averaged(coarse.modes, P_test)
     omega, kappa = _half_weights(path, k), path.kappa[k]
     D = 1 / (h + kappa[:, None])
     left = omega[:, None] * D

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from seqlaw.model.checks import Array, InputError, whole
 from seqlaw.model.descent import Moments
+from seqlaw.model.lengths import Counted
 from seqlaw.model.randomness import generator
 from seqlaw.model.teacher import Modes
 from seqlaw.model.threads import in_order, one_thread
@@ -111,6 +112,25 @@ def sample_moments(
 ) -> Moments:
     """Ĝ and Ĉ of N trajectories of length P."""
     return nested_moments(modes, S, [(N, P)], seed=seed, key=key, method=method)[whole("N", N), whole("P", P)]
+
+
+def mixed_moments(
+    modes: Modes,
+    S: Array,
+    mixture: Counted,
+    *,
+    seed: int = 0,
+    key: Key = (),
+    method: Method = "auto",
+    workers: int = 1,
+) -> Moments:
+    """Ĝ and Ĉ of a mixture, all tokens alike: each length has sequences of its own."""
+    G, C, energy = np.zeros((len(S), len(S))), np.zeros((len(S), len(S))), 0.0
+    for N, (P, share) in zip(mixture.counts, mixture, strict=True):
+        own = (*key, "length", P)
+        part = nested_moments(modes, S, [(N, P)], seed=seed, key=own, method=method, workers=workers)[N, P]
+        G, C, energy = G + share * part.G, C + share * part.C, energy + share * part.energy
+    return Moments(G=G, C=C, energy=energy)
 
 
 def _plan(points: list[tuple[int, int]], d: int, M: int, method: str) -> Iterator[_Block]:

@@ -98,7 +98,7 @@ def rates(setting: Setting) -> Rates:
     for name, exponent in (("alpha", alpha), ("theta", theta)):
         if exponent < 1e-3:
             raise InputError(name, "must be at least 0.001 for the theorem's exponents", exponent)
-    M, N, P, R = float(setting.M), float(setting.N), float(setting.P), setting.schedule.horizon
+    M, N, P, R = float(setting.M), float(setting.N), float(setting.one_length), setting.schedule.horizon
     heavy = theta < alpha  # the initialization has the heavier tail: Regime II or outside
     kappa = cutoff(alpha, theta, R, P)
     crossovers = {"kappa": kappa}
@@ -166,12 +166,14 @@ def _power(base: float, exponent: float) -> float:
 
 def _conditions(setting: Setting, teacher: Teacher, heavy: bool) -> tuple[Condition, ...]:
     alpha, theta, r = teacher.alpha, teacher.theta, teacher.r
-    M, N, P = float(setting.M), float(setting.N), float(setting.P)
+    M, N, P = float(setting.M), float(setting.N), float(setting.one_length)
     R, gamma, d = setting.schedule.horizon, setting.schedule.gamma, float(setting.d or 0)
     innovation, initial = _power(M, -alpha), _power(M, -theta) / P
     limit = 1 / (innovation + initial) if innovation + initial > 0 else math.inf
     load = R * (teacher.c_xi * innovation + teacher.c_0 * initial)  # R over the limit, with the scales
-    top = float(teacher.at([1.0]).averaged(setting.P)[0])  # h_1, the order of ‖G‖: R and γ come with it
+    top = float(
+        teacher.at([1.0]).averaged(setting.one_length)[0]
+    )  # h_1, the order of ‖G‖: R and γ come with it
     learned = R * top * M  # RM with the scales
     samples = teacher.C_rho * R * M
     lines: list[tuple[str, str, str, float, float, bool | None, float | None]] = [

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from seqlaw.model.checks import Array
 from seqlaw.model.filters import Schedule
+from seqlaw.model.lengths import Length
 from seqlaw.rungs.expected import Population, pick, population, score_diagonal
 from seqlaw.rungs.resolvent import contour_kappa, spectral_edge
 from seqlaw.rungs.spectral_sum import Rule
@@ -137,7 +138,7 @@ def solve(
     own: Population,
     peak: Array,
     path: Path,
-    P: Sequence[int],
+    P: Sequence[Length],
     eval_length: int | None,
     rule: Rule,
     scored: tuple[Array, Array, Array],

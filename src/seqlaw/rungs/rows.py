@@ -24,18 +24,18 @@ def columns(setting: Setting) -> Row:
         "regime": setting.regime,
         "M": setting.M,
         "N": setting.N,
-        "P": setting.P,
+        "P": None if setting.lengths else setting.P,
         "d": setting.d,
         "schedule": kind_name(schedule),
         "gamma": schedule.gamma,
         "L": schedule.L,
         "R": schedule.horizon,
         **({"beta": schedule.beta, "nesterov": schedule.nesterov} if isinstance(schedule, Momentum) else {}),
-        "eval_length": setting.test_length,
+        "eval_length": test if isinstance(test := setting.test_length, int) else None,
         "batch": setting.batch,
         "epochs": setting.epochs,
         "safeguard": setting.safeguard,
-        "lengths": setting.lengths,
+        "lengths": None if setting.lengths is None else str(setting.lengths),
     }
 
 

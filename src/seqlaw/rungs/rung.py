@@ -79,6 +79,10 @@ class Rung(ABC):
     """The sizes that its curves can run along."""
     one_pass: ClassVar[bool] = False
     """Whether it is for settings with a batch."""
+    mixtures: ClassVar[bool] = False
+    """Whether it takes a mixture of lengths."""
+    phases: ClassVar[bool] = False
+    """Whether it is for settings whose lengths change in phases."""
     infinite: ClassVar[bool] = False
     """Whether it takes d = inf."""
     population: ClassVar[bool] = False
@@ -115,6 +119,13 @@ class Rung(ABC):
             return InputError(
                 "batch", "must be left out on this rung, which knows the full batch only", setting.batch
             )
+        if setting.lengths is not None and not (self.phases if setting.lengths.phases else self.mixtures):
+            what = "phases" if setting.lengths.phases else "lengths"
+            takes = (
+                "exact and sampled take" if setting.lengths.phases else "sampled, exact and equivalent take"
+            )
+            rule = f"must be left out on this rung ({takes} them)"
+            return InputError(what, rule, str(setting.lengths))
         if setting.d == math.inf and not self.infinite:
             return finite_only("d")
         return None

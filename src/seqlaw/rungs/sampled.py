@@ -17,11 +17,19 @@ from seqlaw.model.assumptions import setting_flags
 from seqlaw.model.checks import InputError, whole
 from seqlaw.model.descent import Moments, Spectrum
 from seqlaw.model.flags import flag
+from seqlaw.model.lengths import Counted, Length, longest
 from seqlaw.model.schedule import Schedule, as_schedule
 from seqlaw.model.setting import Setting
 from seqlaw.model.sketch import Problem, gaussian_sketch, sketched_problem, weighted_square
 from seqlaw.model.threads import in_order, one_thread
-from seqlaw.rungs.moments import Method, cheaper_method, direct_cost, gram_cost, nested_moments
+from seqlaw.rungs.moments import (
+    Method,
+    cheaper_method,
+    direct_cost,
+    gram_cost,
+    mixed_moments,
+    nested_moments,
+)
 from seqlaw.rungs.rows import Row, columns, families, indices, summarise, with_sums
 from seqlaw.rungs.rung import Cost, Draws, Progress, Rung, sketch_memory
 from seqlaw.rungs.terms import TERMS, Risk
@@ -91,6 +99,7 @@ class Sampled(Rung):
     """Sketches and trajectories drawn, students trained on their moments: what a training run sees."""
 
     name: ClassVar[str] = "sampled"
+    mixtures: ClassVar[bool] = True
     draws: ClassVar[tuple[str, ...]] = ("sketches", "repetitions")
     population: ClassVar[bool] = True
     expectation: ClassVar[str] = "exact"
@@ -121,7 +130,7 @@ class Sampled(Rung):
         for family in families(settings):
             members = [settings[index] for index in family]
             M, d = members[0].M, int(members[0].d or 0)
-            N, P = max(one.N for one in members), max(one.P for one in members)
+            N, P = max(one.N for one in members), max(longest(one.P) for one in members)
             gram = cheaper_method(N, d, M) == "gram"
             # A chain of Gram matrices is drawn between any two neighbouring N.
             position = gram_cost(d) * len({one.N for one in members}) if gram else direct_cost(N, d, M)
@@ -134,17 +143,16 @@ class Sampled(Rung):
 
     def refuses(self, setting: Setting) -> InputError | None:
         """One data set of more than a day is a mistake, not a request."""
-        if (refusal := super().refuses(setting)) is not None:
-            return refusal
+        return super().refuses(setting) or self.too_much(setting)
+
+    def too_much(self, setting: Setting) -> InputError | None:
+        """The refusal of what takes too long."""
         d = setting.modes.d
-        cost = direct_cost(setting.N, d, setting.M)
-        if setting.N >= 2 * d:
-            cost = min(cost, gram_cost(d))
-        hours = setting.P * cost / 3.6e12
+        hours = sum(P * _position_cost(N, d, setting.M) for N, P in _data_sets(setting)) / 3.6e12
         if hours <= 24:
             return None
         rule = f"with N = {setting.N} and d = {d} would take about {hours:.2g} hours a data set (at most 24)"
-        return InputError("P", rule, setting.P)
+        return InputError("P", rule, str(setting.lengths) if setting.lengths else setting.P)
 
 
 def sampled_rows(
@@ -203,12 +211,20 @@ def _repetition(
     members = [settings[index] for index in family]
     modes, M = members[0].modes, members[0].M
     S = gaussian_sketch(M, modes.d, seed=seed, index=sketch)
-    lengths = {P for member in members for P in (member.P, member.test_length)}
-    problems = {P: sketched_problem(modes, S, P) for P in sorted(lengths)}
-    points = [(member.N, member.P) for member in members]
-    data = nested_moments(
-        modes, S, points, seed=seed, key=(sketch, repetition), method=method, workers=workers
-    )
+    lengths = dict.fromkeys(P for member in members for P in (member.P, member.test_length))
+    problems = {P: sketched_problem(modes, S, P) for P in lengths}
+    points: list[tuple[int, Length]] = [(member.N, member.P) for member in members]
+    data: dict[tuple[int, Length], Moments] = {}
+    if plain := [(N, P) for N, P in points if isinstance(P, int)]:
+        nested = nested_moments(
+            modes, S, plain, seed=seed, key=(sketch, repetition), method=method, workers=workers
+        )
+        data.update({(N, P): moments for (N, P), moments in nested.items()})
+    for N, mixture in points:
+        if isinstance(mixture, Counted):
+            data[N, mixture] = mixed_moments(
+                modes, S, mixture, seed=seed, key=(sketch, repetition), method=method, workers=workers
+            )
     spectra = {point: Spectrum.of(moments.G) for point, moments in data.items()}
     events = {point: covariance_event(problems[point[1]], moments) for point, moments in data.items()}
     rows = []
@@ -228,6 +244,21 @@ def _repetition(
             | {"clipped": float(terms.clipped), "covariance_event": events[point]}
         )
     return rows
+
+
+def _data_sets(setting: Setting) -> list[tuple[int, int]]:
+    """(N, P) of what is drawn."""
+    P = setting.P
+    return (
+        list(zip(P.counts, P.lengths, strict=True))
+        if isinstance(P, Counted)
+        else [(setting.N, setting.one_length)]
+    )
+
+
+def _position_cost(N: int, d: int, M: int) -> float:
+    """Nanoseconds a position, the cheaper way."""
+    return min(direct_cost(N, d, M), gram_cost(d)) if N >= 2 * d else direct_cost(N, d, M)
 
 
 def _loss(test: Problem, moments: Moments, schedule: Schedule, spectrum: Spectrum) -> float:

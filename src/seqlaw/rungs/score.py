@@ -18,6 +18,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from seqlaw.model.checks import Array
+from seqlaw.model.lengths import Length, Lengths
 from seqlaw.model.sketch import Problem
 from seqlaw.model.teacher import Modes
 
@@ -42,17 +43,25 @@ class _Single(NamedTuple):
     one: Array
 
 
-def lag_sums(modes: Modes, P: int, rows: slice = slice(None)) -> tuple[Array, Array]:
-    """K/P and J/P (rows × d each) for the modes j in `rows` against all modes l."""
+def lag_sums(modes: Modes, P: Length, rows: slice = slice(None)) -> tuple[Array, Array]:
+    """K/P and J/P (rows × d each) for the modes j in `rows` against all l; of a mixture Σ_k w_k of them."""
     return next(lag_sums_at(modes, [P], rows))
 
 
 def lag_sums_at(
-    modes: Modes, lengths: Iterable[int], rows: slice = slice(None)
+    modes: Modes, lengths: Iterable[Length], rows: slice = slice(None)
 ) -> Iterator[tuple[Array, Array]]:
     """`lag_sums` at many lengths: those that outlast the memory of the start share their first part."""
     memory, shared = _memory(modes), None
     for P in lengths:
+        if isinstance(P, Lengths):  # each token counts alike: N_k Cov(T_k) over T² is w_k/T of Cov(T_k)/P_k
+            each = lag_sums_at(modes, P.lengths, rows)
+            K, J = (
+                sum(share * x for share, x in zip(P.shares, part, strict=True))
+                for part in zip(*each, strict=True)
+            )
+            yield np.asarray(K), np.asarray(J)
+            continue
         if P < memory:
             K, J = _doubled(modes, P, rows)
         else:
@@ -178,8 +187,20 @@ class Score(NamedTuple):
     """
 
 
-def score(problem: Problem) -> Score:
-    """The covariance of the score, its bounds relative to G, and the effective share of the tokens."""
+def leading_score(problem: Problem, K: Array, J: Array) -> Array:
+    """`Score.leading` from the whole lag sums, d×d each: two products with a vector and one of matrices."""
+    S, D = problem.S, problem.D
+    diagonal = (
+        K @ np.sum(D * D, axis=0) + 2 * problem.irreducible * problem.h + 2 * (J @ np.sum(D * S, axis=0))
+    )
+    return np.asarray((S * diagonal) @ S.T)
+
+
+def score(problem: Problem, known: tuple[Array, Array] | None = None) -> Score:
+    """The covariance of the score, its bounds relative to G, and the effective share of the tokens.
+
+    The lag sums may be `known`, d×d each: they do not depend on the sketch.
+    """
     modes, S, D, M = problem.modes, problem.S, problem.D, problem.M
     diagonal_DD, diagonal_DS = np.sum(D * D, axis=0), np.sum(D * S, axis=0)
     white = problem.eigenvectors / np.sqrt(problem.eigenvalues)  # white · whiteᵀ = G^-1
@@ -189,7 +210,7 @@ def score(problem: Problem) -> Score:
     half, leading, spread = np.zeros((M, M)), np.zeros((M, M)), 0.0
     for first in range(0, modes.d, step):
         rows = slice(first, first + step)
-        K, J = lag_sums(modes, problem.P, rows)
+        K, J = lag_sums(modes, problem.P, rows) if known is None else (known[0][rows], known[1][rows])
         diagonal = K @ diagonal_DD + noise * problem.h[rows] + 2 * (J @ diagonal_DS)
         leading += (S[:, rows] * diagonal) @ S[:, rows].T
         # Half of the symmetric part: the transpose below adds the other half.

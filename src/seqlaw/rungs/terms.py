@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from seqlaw.model.flags import Flag, flag
+from seqlaw.model.lengths import Length
 
 TERMS = ("irreducible", "approx", "bias", "variance", "cross")
 SUMS = ("reducible", "total")
@@ -44,7 +45,7 @@ class Risk:
     cross: float
     steps: int
     horizon: float
-    eval_length: int
+    eval_length: Length
     standard_error: Mapping[str, float] = field(default_factory=dict)
     accuracy: Mapping[str, str] = field(default_factory=dict)
     diagnostics: Mapping[str, float] = field(default_factory=dict)

@@ -21,7 +21,7 @@ def task_of(setting: Setting) -> Task:
     """The parameters of a setting as one flat dict, which `setting_of` reads back."""
     if not isinstance(setting.teacher, Teacher):
         raise InputError("teacher", "must be a power law (a preset or six numbers)", setting.teacher)
-    sizes = {name: getattr(setting, name) for name in ("M", "d", "N", "P")}
+    sizes: Task = {name: getattr(setting, name) for name in ("M", "d", "N", "P")}
     return (
         asdict(setting.teacher)
         | sizes
@@ -29,7 +29,15 @@ def task_of(setting: Setting) -> Task:
         | {"eval_length": setting.test_length}
         | LATER
         | one_pass_columns(setting)
+        | length_columns(setting)
     )
+
+
+def length_columns(setting: Setting) -> Task:
+    """A mixture or phases as text; nothing for one length, whose keys stay."""
+    if setting.lengths is None:
+        return {}
+    return {"P": None, "lengths": str(setting.lengths), "eval_length": setting.eval_length}
 
 
 def one_pass_columns(setting: Setting) -> Task:

@@ -15,6 +15,7 @@ from seqlaw.files import load_teacher, load_toml, make_schedule, read
 from seqlaw.lab.grid import Task, axis, combine
 from seqlaw.model.checks import InputError, positive, real, whole
 from seqlaw.model.extension import IMPORT_PATH
+from seqlaw.model.lengths import one_or_many, parse
 from seqlaw.model.schedule import Schedule
 from seqlaw.model.teacher import LONGEST, PRESETS, Teacher
 from seqlaw.rungs.ask import rung_name, rung_of
@@ -29,7 +30,10 @@ OWN = "own"
 
 @dataclass(frozen=True, kw_only=True)
 class Sizes:
-    """M, N, P and d, each a number, a list, or a range {log = [a, b], n = k}; one pass has batch, not N."""
+    """M, N, P and d, each a number, a list, or a range {log = [a, b], n = k}; one pass has batch, not N.
+
+    A P may be a mixture or phases, as text: "16:0.7,1024:0.3", "2:0.9 then 4096:0.1".
+    """
 
     M: Any
     N: Any = None
@@ -152,9 +156,11 @@ class Sweep:
                 shape = tuple(point.values())
                 if shape not in built:
                     built[shape] = schedule_columns(family.build(**point))
-                lengths = [sizes["P"] if P == OWN else P for P in self.eval_lengths]
                 once = {"N": None, "epochs": 1, "safeguard": True} if "batch" in sizes else {}
-                points += [sizes | once | built[shape] | {"eval_length": P} for P in lengths]
+                many = {"P": None, "lengths": sizes["P"]} if isinstance(sizes["P"], str) else {}
+                own = None if many else sizes["P"]
+                lengths = [own if P == OWN else P for P in self.eval_lengths]
+                points += [sizes | once | many | built[shape] | {"eval_length": P} for P in lengths]
         return points
 
     @cached_property
@@ -186,7 +192,10 @@ class Sweep:
         ]
 
 
-def _size(name: str, value: Any, most: int | None) -> float:
+def _size(name: str, value: Any, most: int | None) -> float | str:
+    if name == "sizes.P" and isinstance(value, str):
+        P = one_or_many(parse(value))
+        return P if isinstance(P, int) else str(P)
     if name == "sizes.d" and isinstance(value, float) and value == math.inf:
         return math.inf
     return whole(name, value, most=most)

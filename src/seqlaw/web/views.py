@@ -22,6 +22,7 @@ from seqlaw.model.amount import amount
 from seqlaw.model.assumptions import setting_flags
 from seqlaw.model.checks import InputError
 from seqlaw.model.flags import Flag
+from seqlaw.model.lengths import mean_length
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import Teacher
 from seqlaw.planning.tradeoff import split_lengths
@@ -128,7 +129,7 @@ def _marked(found: Curve, body: CurveBody) -> Answer:
     if found.along == "batch" and body.tokens is not None and not body.quick:
         critical = critical_tokens(found.setting)
         if math.isfinite(critical):
-            batch = critical / found.setting.P
+            batch = critical / mean_length(found.setting.P)
             at, text = batch if body.tune else None, "critical batch"
             notes = [f"With {amount(body.tokens)} tokens and the best step for each batch: beyond about "
                      f"{two_digits(critical)} tokens a step, a batch of {two_digits(batch)}, bias + variance "
@@ -279,7 +280,7 @@ def _guides(settings: Sequence[Setting], rows: Sequence[Answer]) -> Answer:
 
 
 def _shape(setting: Setting) -> dict[str, float]:
-    teacher, M, R, P = setting.teacher, setting.M, setting.schedule.horizon, setting.P
+    teacher, M, R, P = setting.teacher, setting.M, setting.schedule.horizon, setting.one_length
     assert isinstance(teacher, Teacher)
     return {
         "approx": approx_guide(teacher, M, P),

@@ -28,8 +28,8 @@ POWERS: dict[tuple[str, str], Callable[[Teacher], float]] = {
 """Regime I's exponents (Theorem 1), before the active dimension meets the width."""
 
 TWO_SCALE: dict[str, Callable[[Setting], float]] = {
-    "approx": lambda s: approx_guide(TEACHERS["II"], s.M, s.P),
-    "bias": lambda s: bias_guide(TEACHERS["II"], s.schedule.horizon, s.P),
+    "approx": lambda s: approx_guide(TEACHERS["II"], s.M, s.one_length),
+    "bias": lambda s: bias_guide(TEACHERS["II"], s.schedule.horizon, s.one_length),
 }
 
 FORMULAS = {

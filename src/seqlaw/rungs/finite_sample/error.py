@@ -18,7 +18,8 @@ def data_error(asked: Question, saturation: float) -> float:
     learned dimensions scatter, and in saturated training real Gaussian least squares has M/(N-M-1) where the
     law has M/(N-M).
     """
-    effective, tokens = asked.share * asked.N * asked.P, asked.N * asked.P
+    tokens = asked.all_tokens
+    effective = asked.share * tokens
     scatter = 0.3 / math.sqrt(effective * max(asked.learned, 1.0))
     peak = 1.5 / (abs(tokens - asked.M) + 2) if saturation > 1 else 0.0
     return 0.004 + scatter + peak + asked.boundary

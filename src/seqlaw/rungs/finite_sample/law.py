@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from seqlaw.model.checks import Array
+from seqlaw.model.lengths import Length, averaged, longest, mean_length, parts
 from seqlaw.model.schedule import Schedule
 from seqlaw.model.sketch import Problem
 from seqlaw.model.teacher import Modes
@@ -58,8 +59,8 @@ class Question:
 
     M: float
     N: float
-    P: int
-    eval_length: int
+    P: Length
+    eval_length: Length
     schedule: Schedule
     share: float
     """Of a token, that is independent of the others."""
@@ -71,9 +72,14 @@ class Question:
     """The relative error that a dense block too short for the memory leaves."""
 
     @property
+    def all_tokens(self) -> float:
+        """NP."""
+        return self.N * mean_length(self.P)
+
+    @property
     def tokens_per_dimension(self) -> float:
         """Effective tokens a learned dimension."""
-        return self.share * self.N * self.P / max(self.learned, math.ulp(0.0))
+        return self.share * self.all_tokens / max(self.learned, math.ulp(0.0))
 
     @property
     def beyond(self) -> float:
@@ -83,7 +89,8 @@ class Question:
     @property
     def tokens(self) -> float:
         """The tokens of N, or those of the switch, to twelve digits: all N beyond share one answer."""
-        return self.N * self.P if self.beyond == 1 else float(f"{self.N * self.P / self.beyond:.12g}")
+        all_tokens = self.all_tokens
+        return all_tokens if self.beyond == 1 else float(f"{all_tokens / self.beyond:.12g}")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -105,19 +112,19 @@ def level_of(asked: Question, *, quick: bool = False) -> Level:
     return QUICK if quick or asked.tokens_per_dimension >= _AMPLE else FINE
 
 
-def boundary_error(modes: Modes, P: int) -> float:
+def boundary_error(modes: Modes, P: Length) -> float:
     """About what the excess errs by where the memory outlasts the dense block.
 
     Measured against P × P matrices, both presets with another ρ, P = 150 to 500, N = 1 to 20: at most 0.005 %
     at ρ = 0.97, 0.13 % at 0.99, 0.3 % at 0.995, 3.3 % at 0.999.
     """
     rho = float(np.abs(modes.a).max())
-    return 0.0 if P <= LONGEST_BLOCK else 0.035 * ((1 - SLOWEST) / (1 - rho)) ** 1.4
+    return 0.0 if longest(P) <= LONGEST_BLOCK else 0.035 * ((1 - SLOWEST) / (1 - rho)) ** 1.4
 
 
 def refuses(modes: Modes, asked: Question) -> str | None:
     """What keeps the law away: a memory too long for a dense block, or steps no ellipse takes."""
-    if asked.P > LONGEST_BLOCK and float(np.abs(modes.a).max()) > SLOWEST:
+    if longest(asked.P) > LONGEST_BLOCK and float(np.abs(modes.a).max()) > SLOWEST:
         return "memory"
     if is_long(asked.schedule, _STEPS):
         return None
@@ -148,7 +155,7 @@ def over_sketches(
     def at(solved: _Solved, nodes: Nodes, tokens: float) -> Terms:
         asked, one = solved.question, pick(own, [solved.k])
         same = asked.eval_length == asked.P
-        test = one.h[0] if same else modes.averaged(float(asked.eval_length))
+        test = one.h[0] if same else averaged(modes, asked.eval_length)
         split = math.isinf(asked.M) or (same and bool(one.kappa[0] > 0))
         return terms(one, solved.place, solved.cells, nodes, solved.filters, test, tokens, split=split)
 
@@ -159,7 +166,7 @@ def given_sketch(
     questions: Sequence[Question],
     own: Population,
     modes: Modes,
-    problems: dict[int, Problem],
+    problems: dict[Length, Problem],
     level: Level = FINE,
 ) -> list[Terms]:
     """The same for one sketch, whose problems are by length, and with the split at every test length."""
@@ -206,13 +213,16 @@ def _solve(
     questions: Sequence[Question], wanted: list[int], own: Population, modes: Modes, level: Level
 ) -> Iterator[_Solved]:
     """The fixed points, together where positions and contours are of one shape."""
-    longest = min(block_size(modes, level.tol), LONGEST_BLOCK)
-    groups: dict[tuple[int, bool], list[int]] = {}
+    most_dense = min(block_size(modes, level.tol), LONGEST_BLOCK)
+    groups: dict[tuple[tuple[int, ...], bool], list[int]] = {}
     for k in sorted(wanted, key=lambda k: questions[k].tokens / questions[k].M):
         asked = questions[k]
-        groups.setdefault((min(asked.P, longest + 1), is_long(asked.schedule, _STEPS)), []).append(k)
-    for (P, long), group in groups.items():
-        place = positions(modes, P, level.tol, LONGEST_BLOCK)
+        seen = tuple(
+            sorted({min(P, most_dense + 1) for P, _ in parts(asked.P)})
+        )  # longer ones share their cells
+        groups.setdefault((seen, is_long(asked.schedule, _STEPS)), []).append(k)
+    for (lengths, long), group in groups.items():
+        place = positions(modes, lengths, level.tol, LONGEST_BLOCK)
         most = max(questions[k].schedule.total * questions[k].edge for k in group)
         nodes = level.half if long else max(level.half, math.ceil(level.decay * math.sqrt(most / 12)))
         step = max(1, _BATCH // (nodes * place.f.shape[1] * place.here.shape[1]))
@@ -228,7 +238,7 @@ def _solve(
                 steps=_STEPS,
             )
             near = pick(own, part)
-            cells = place.weights(np.array([float(asked.P) for asked in asked_now]))
+            cells = np.stack([place.weights(asked.P) for asked in asked_now])
             tokens = np.array([asked.tokens for asked in asked_now])
             share = np.array([asked.share for asked in asked_now])
             dense = share * tokens / np.minimum(near.M, own.weights.sum())

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from seqlaw.model.lengths import Length, averages
 from seqlaw.rungs.score import lag_sums_at
 from seqlaw.rungs.spectral_sum import Rule
 
@@ -32,11 +33,11 @@ class Rise(NamedTuple):
         return 1.1 * self.norm(edge, tokens) * (1 + math.sqrt(self.width / tokens)) ** 2
 
 
-def rises(rule: Rule, lengths: Iterable[int]) -> dict[int, Rise]:
+def rises(rule: Rule, lengths: Iterable[Length]) -> dict[Length, Rise]:
     """The rise at each length."""
     lengths = list(dict.fromkeys(lengths))
     found = {}
-    h_at = rule.modes.averaged(np.array(lengths, dtype=np.float64))
+    h_at = averages(rule.modes, lengths)
     tops = {int(np.argmax(h)) for h in h_at}
     for top in tops:
         rows = slice(top, top + 1)

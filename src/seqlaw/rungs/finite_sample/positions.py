@@ -6,12 +6,13 @@ the teacher is a power law, makes it small: r ≈ 10 at ρ = 0.55 and 12 at 0.9.
 
 Positions, bulk and boundary: a dense block of the first p₀ positions carries both ends, the other P - p₀ are
 stationary and diagonal in frequency. Their functionals add (Szegő), so blocks and frequencies lie side by
-side in one list of cells, each with its weight in tr(·)/P.
+side in one list of cells, each with its weight in tr(·)/P. So do the blocks of the lengths of a mixture.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlaw.model.checks import Array
+from seqlaw.model.lengths import Length, parts
 from seqlaw.model.teacher import Modes
 
 Complex = NDArray[Any]
@@ -39,17 +41,19 @@ class Positions:
     both: Array
     """… and with both."""
     sizes: tuple[int, ...]
-    """p₀ of each dense block."""
+    """p₀ of each dense block, ascending."""
     waves: int
     """The number of frequencies; 0 where every position is in a block."""
 
-    def weights(self, P: Array) -> Array:
-        """What each cell counts in tr(·)/P, lengths × cells: a block once, the bulk P - p₀ times."""
-        blocks = [np.repeat(1 / P[:, None], size**2, axis=1) for size in self.sizes]
-        if self.waves:
-            rest = (P - sum(self.sizes)) / P / self.waves
-            blocks.append(np.repeat(rest[:, None], self.waves, axis=1))
-        return np.concatenate(blocks, axis=1)
+    def weights(self, P: Length) -> Array:
+        """What each cell counts in tr(·)/P: a block once, the bulk P - p₀ times; a mixture by its shares."""
+        once, rest = dict.fromkeys(self.sizes, 0.0), 0.0
+        for length, share in parts(P):
+            size = min(length, self.sizes[-1])
+            once[size] += share * (1 / length)
+            rest += share * ((length - size) / length / max(self.waves, 1))
+        blocks = [np.full(size**2, each) for size, each in once.items()]
+        return np.concatenate([*blocks, np.full(self.waves, rest)])
 
     @property
     def identity(self) -> Array:
@@ -91,13 +95,15 @@ def block_size(modes: Modes, tol: float) -> int:
     return math.ceil(0.35 * math.log(1 / tol) / math.log(1 / rho)) + 4 if rho > 0 else 4
 
 
-def positions(modes: Modes, P: int, tol: float, most: int | None = None) -> Positions:
-    """The cells of trajectories of length P, or of all lengths beyond p₀ (at most `most`), to `tol`."""
+def positions(modes: Modes, lengths: Sequence[int], tol: float, most: int) -> Positions:
+    """The cells of trajectories of these lengths, or of all beyond p₀ (at most `most`), to `tol`."""
     a = modes.a
     rho = max(float(np.abs(a).max()), 1e-3)
-    size = min(block_size(modes, tol), most or P)
-    waves = 0 if size >= P else 1 << math.ceil(math.log2(max(2 * math.log(1 / tol) / math.log(1 / rho), 4)))
-    size = min(size, P)
+    dense = min(block_size(modes, tol), most)
+    bulk_waves = 1 << math.ceil(math.log2(max(2 * math.log(1 / tol) / math.log(1 / rho), 4)))
+    waves = bulk_waves if max(lengths) > dense else 0
+    sizes = tuple(sorted({min(P, dense) for P in lengths}))
+    size = sizes[-1]
     nodes, share = _interpolation(a, tol / 10, most=math.inf if waves else 2 * size + 1)
     f = np.concatenate([modes.sigma_0[:, None] * share, modes.sigma_xi[:, None] * share], axis=1)
     full = np.concatenate(_covariances(nodes, size + 1))
@@ -109,16 +115,19 @@ def positions(modes: Modes, P: int, tol: float, most: int | None = None) -> Posi
     f, matrices = _compressed(f, matrices, scale, tol / 10)
     full, bulk = matrices[:, : full[0].size].reshape(-1, size + 1, size + 1), matrices[:, full[0].size :]
 
-    def cells(block: Array, frequencies: Array) -> Array:
-        return np.concatenate([block.reshape(len(block), -1), frequencies], axis=1)
+    def cells(
+        down: int, across: int, frequencies: Array
+    ) -> Array:  # a shorter block is a corner of the longest
+        blocks = [full[:, down : down + p, across : across + p].reshape(len(full), -1) for p in sizes]
+        return np.concatenate([*blocks, frequencies], axis=1)
 
     return Positions(
         f=f,
-        here=cells(full[:, :-1, :-1], bulk),
-        ahead=cells(full[:, 1:, :-1], bulk * np.cos(omega)),
-        behind=cells(full[:, :-1, 1:], bulk * np.cos(omega)),
-        both=cells(full[:, 1:, 1:], bulk),
-        sizes=(size,),
+        here=cells(0, 0, bulk),
+        ahead=cells(1, 0, bulk * np.cos(omega)),
+        behind=cells(0, 1, bulk * np.cos(omega)),
+        both=cells(1, 1, bulk),
+        sizes=sizes,
         waves=waves,
     )
 

@@ -12,6 +12,7 @@ import numpy as np
 from seqlaw.model.assumptions import setting_flags
 from seqlaw.model.checks import Array, InputError
 from seqlaw.model.flags import flag
+from seqlaw.model.lengths import Length, averaged
 from seqlaw.model.setting import Setting
 from seqlaw.model.threads import one_thread
 from seqlaw.rungs.expected import population
@@ -33,6 +34,7 @@ class OnePassEquivalent(Rung):
     """The expectation over mini-batches and sketches: O(1) in d, N, P, and ln L in L."""
 
     name: ClassVar[str] = "equivalent"
+    mixtures: ClassVar[bool] = True
     infinite: ClassVar[bool] = True
     one_pass: ClassVar[bool] = True
 
@@ -58,7 +60,7 @@ class Learners:
         self.crowd = COARSE if quick else FINE_CROWD
         levels = ("coarse", "rough") if quick else ("fine", "coarse")
         self.fine, self.rule = (sum_rule(setting, level) for level in levels)
-        self._solved: dict[tuple[int, int], tuple[Nodes, Array]] = {}
+        self._solved: dict[tuple[Length, int], tuple[Nodes, Array]] = {}
 
     def nodes(self, setting: Setting) -> Nodes:
         return self._at(setting)[0]
@@ -69,7 +71,7 @@ class Learners:
         if setting.test_length == setting.P:
             return nodes.w * nodes.mu
         return np.asarray(
-            nodes.w * (sigma @ (self.rule.weights * self.rule.modes.averaged(setting.test_length)))
+            nodes.w * (sigma @ (self.rule.weights * averaged(self.rule.modes, setting.test_length)))
         )
 
     def approx(self, setting: Setting) -> float:

@@ -12,6 +12,7 @@ from seqlaw.model.assumptions import setting_flags
 from seqlaw.model.checks import Array, InputError
 from seqlaw.model.filters import LARGEST_STEP, Schedule
 from seqlaw.model.flags import flag
+from seqlaw.model.lengths import parts
 from seqlaw.model.setting import Setting
 from seqlaw.model.sketch import Problem, gaussian_sketch, sketched_problem, weighted_square
 from seqlaw.model.threads import one_thread
@@ -34,6 +35,7 @@ class OnePassExact(Rung):
     """The expectation over fresh mini-batches, given sketches: any number of steps for the cost of ln L."""
 
     name: ClassVar[str] = "exact"
+    mixtures: ClassVar[bool] = True
     draws: ClassVar[tuple[str, ...]] = ("sketches",)
     one_pass: ClassVar[bool] = True
 
@@ -50,7 +52,7 @@ class OnePassExact(Rung):
         seconds, memory = 0.0, 0.0
         for family in families(settings):
             M, d = settings[family[0]].M, float(settings[family[0]].d or 0)
-            lengths = {settings[index].P for index in family}
+            lengths = {P for index in family for P, _ in parts(settings[index].P)}
             each = sum(0.02 + d**2 * (1e-7 * math.log2(2 * P) + 2e-10 * M) + 3e-8 * d * M**2 for P in lengths)
             seconds += draws.count("sketches") * (each + 0.2 * len(family))
             memory = max(memory, sketch_memory(M, d, len(family)))

@@ -54,8 +54,8 @@ def _power(p: Array, n: Array) -> Array:
     return np.asarray(np.where((p < 0) & (np.mod(n, 2) == 1), -size, size))
 
 
-def spread(nodes: Nodes, batch: Array, runs: Pieces, scale: Array) -> Spread:
-    """v after the runs, each size times `scale`: batch and scale (B,) → (B, n).
+def spread(nodes: Nodes, batch: Array, runs: Pieces, scale: Array, start: Array | None = None) -> Spread:
+    """v after the runs, each size times `scale`: batch and scale (B,) → (B, n); v(0) is `start`, or none.
 
     All are below γ_max, or the exponents are clipped and the numbers are only large.
     """
@@ -66,6 +66,8 @@ def spread(nodes: Nodes, batch: Array, runs: Pieces, scale: Array) -> Spread:
     squared = root[:, None] * (nodes.R * w + nodes.Q) * nodes.beta
     x = np.zeros((len(per_batch), mu.size))
     additive, psi = np.zeros_like(x), np.ones_like(x)
+    if start is not None:
+        x = x + root * start
     for n, size in zip(runs.counts, runs.sizes, strict=True):
         gamma = (size * scale)[:, None]
         p = 1 - gamma * mu
@@ -92,6 +94,17 @@ def spread(nodes: Nodes, batch: Array, runs: Pieces, scale: Array) -> Spread:
     return Spread(x / root, additive)
 
 
+def between(A: Array, V: Array, mu: Array, batch: float, runs: Pieces) -> Array:
+    """The covariance between directions after the runs, in the eigenbasis; without feedback.
+
+    V_ik ← (p_i p_k)ⁿ V_ik + (γ²/b) A_ik Γ_n(p_i p_k, 1). Its diagonal is `spread`'s and not this.
+    """
+    for n, gamma in zip(runs.counts, runs.sizes, strict=True):
+        both = np.outer(1 - gamma * mu, 1 - gamma * mu)
+        V = _power(both, n) * V + gamma**2 / batch * A * _signed(n, np.ones(1), np.zeros(1), both)
+    return V
+
+
 def variances(
     nodes: Nodes, schedule: Schedule, batch: Array, gammas: Array, *, ratio: float = FINE
 ) -> Spread:
@@ -111,8 +124,13 @@ def mean_filter(schedule: Schedule, mu: Array) -> Array:
     require_steady(schedule, float(mu.max()))
     runs = schedule.runs()
     assert runs is not None
+    return left(Pieces(*runs), mu)
+
+
+def left(runs: Pieces, mu: Array) -> Array:
+    """ψ(μ) of runs, γμ up to 2."""
     psi = np.ones_like(mu)
-    for n, size in zip(*runs, strict=True):
+    for n, size in zip(runs.counts, runs.sizes, strict=True):
         psi = psi * _power(1 - size * mu, n)
     return psi
 

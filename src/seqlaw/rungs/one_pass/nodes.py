@@ -1,6 +1,7 @@
 """What a student has in each direction that it learns, given a sketch (docs/one-pass.md, §2).
 
-In the eigenbasis G = U diag(μ) Uᵀ, s = UᵀS, with the lag sums K and J of the score divided by P²:
+In the eigenbasis G = U diag(μ) Uᵀ, s = UᵀS, with the lag sums K and J of the score divided by P² (of a
+mixture w_k/P_k over the mean length):
     N[X] = Σ_c tr(XΓ_c) Γ_c + Γ_c X Γ_c,  Γ_c = S diag(φ_c) Sᵀ,  K = Σ_c φ_c φ_cᵀ   the noise of a step at X,
     R_ik = Σ_c f_ci f_ck,  f_ci = (UᵀΓ_cU)_ii,  Q_ik = Σ_c (UᵀΓ_cU)_ik².
 """
@@ -13,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from seqlaw.model.checks import Array
+from seqlaw.model.lengths import Length, averaged, longest, mean_length
 from seqlaw.model.sketch import Problem
 from seqlaw.model.teacher import Modes
 from seqlaw.rungs.score import lag_sums, score
@@ -65,18 +67,18 @@ class Nodes:
         return np.asarray(np.diag(self.R) / self.mu**2)
 
 
-def channels(modes: Modes, P: int) -> Array:
+def channels(modes: Modes, P: Length) -> Array:
     """φ with K/P² = φᵀφ (channels × d): pivoted Cholesky of K scaled to a unit diagonal.
 
     Scaled, since a channel that is nothing next to the largest entry is all that the tail has.
     """
-    blocks = [slice(first, first + 32) for first in range(0, modes.d, 32)]
-    diagonal = np.concatenate([np.diag(lag_sums(_some(modes, block), P)[0]) for block in blocks]) / P
+    blocks, each = [slice(first, first + 32) for first in range(0, modes.d, 32)], mean_length(P)
+    diagonal = np.concatenate([np.diag(lag_sums(_some(modes, block), P)[0]) for block in blocks]) / each
     scale = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
     left, found = (diagonal > 0).astype(np.float64), np.zeros((0, modes.d))
     while left.max() > _CLOSE and len(found) < modes.d:
         j = int(np.argmax(left))
-        row = lag_sums(modes, P, slice(j, j + 1))[0][0] / P / (scale[j] * scale)
+        row = lag_sums(modes, P, slice(j, j + 1))[0][0] / each / (scale[j] * scale)
         new = (row - found[:, j] @ found) / np.sqrt(left[j])
         found = np.vstack([found, new])
         left = np.maximum(left - new**2, 0.0)
@@ -88,21 +90,23 @@ def _some(modes: Modes, at: slice) -> Modes:
     return Modes(a=modes.a[at], sigma_xi=modes.sigma_xi[at], sigma_0=modes.sigma_0[at])
 
 
-def innovation_lags(modes: Modes, P: int) -> tuple[Array, Array]:
+def innovation_lags(modes: Modes, P: Length) -> tuple[Array, Array]:
     """(X, Y) with J/P² = XᵀY, few rows each: the range of the scaled J from random directions.
 
     J_jl = σ_ξ,l a_j h_j times a smooth function of a_j and a_l.
     """
-    d = modes.d
-    if P == 1:
+    d, each = modes.d, mean_length(P)
+    if longest(P) == 1:
         return np.zeros((0, d)), np.zeros((0, d))
-    height, breadth = (np.where(x > 0, x, 1.0) for x in (modes.averaged(P) * np.abs(modes.a), modes.sigma_xi))
+    height, breadth = (
+        np.where(x > 0, x, 1.0) for x in (averaged(modes, P) * np.abs(modes.a), modes.sigma_xi)
+    )
     probes = np.random.default_rng(0).standard_normal((d, min(d, _PROBES)))
     step = max(1, _TILE // d)
     tiles = [slice(first, first + step) for first in range(0, d, step)]
 
     def scaled(rows: slice) -> Array:
-        return np.asarray(lag_sums(modes, P, rows)[1] / P / height[rows, None] / breadth)
+        return np.asarray(lag_sums(modes, P, rows)[1] / each / height[rows, None] / breadth)
 
     image = np.vstack([scaled(rows) @ probes for rows in tiles])
     U, size, _ = np.linalg.svd(image, full_matrices=False)
@@ -111,13 +115,37 @@ def innovation_lags(modes: Modes, P: int) -> tuple[Array, Array]:
     return U.T * height, Y * breadth
 
 
-def given_sketch(problem: Problem) -> Nodes:
-    """The nodes of one sketch: one a direction (8), (9)."""
-    modes, P, U, mu = problem.modes, problem.P, problem.eigenvectors, problem.eigenvalues
-    s = U.T @ problem.S
-    b = problem.B_star @ U  # columns b_k = B* u_k
+class Ground(NamedTuple):
+    """What the noise of a step has on one sketch, wherever the student stands."""
+
+    s: Array
+    """UᵀS."""
+    phi: Array
+    """The channels of K."""
+    lags: tuple[Array, Array]
+    """J as a product."""
+    A: Array
+    """UᵀAU, the noise at B*, M×M."""
+
+
+def ground(problem: Problem) -> Ground:
+    """The channels, and the noise at B*."""
+    modes, P = problem.modes, problem.P
+    return grounded(problem, channels(modes, P), innovation_lags(modes, P), score(problem).covariance)
+
+
+def grounded(problem: Problem, phi: Array, lags: tuple[Array, Array], covariance: Array) -> Ground:
+    """The same from channels that are known, and the covariance of the score."""
+    U = problem.eigenvectors
+    return Ground(U.T @ problem.S, phi, lags, U.T @ (covariance / mean_length(problem.P)) @ U)
+
+
+def given_sketch(problem: Problem, known: Ground | None = None, start: Array | None = None) -> Nodes:
+    """The nodes of one sketch: one a direction (8), (9). The student starts at 0 unless told."""
+    U, mu = problem.eigenvectors, problem.eigenvalues
+    s, phi, (X, Y), noise = ground(problem) if known is None else known
+    b = (problem.B_star if start is None else problem.B_star - start) @ U  # columns b_k = B* u_k
     missed, carried = problem.D.T @ b, problem.S.T @ b  # (Dᵀb_k)_j, (Sᵀb_k)_j: d×M
-    phi, (X, Y) = channels(modes, P), innovation_lags(modes, P)
     seen, weighted = s**2, missed * s.T
     Q, f = np.zeros((mu.size, mu.size)), seen @ phi.T
     # The trace part: 2 Σ_l s_il² Σ_j [K_lj (Dᵀb_k)_j + J_lj (Sᵀb_k)_j] s_kj.
@@ -128,13 +156,12 @@ def given_sketch(problem: Problem) -> Nodes:
         ell += ((s * one) @ missed) * product
     for x, y in zip(X, Y, strict=True):
         ell += ((s * x) @ s.T) * ((s * y) @ carried)
-    noise = score(problem).covariance / P
     return Nodes(
         mu=mu,
         w=np.ones(mu.size),
         R=f @ f.T,
         Q=Q,
-        A=np.einsum("ji,jk,ki->i", U, noise, U, optimize=True),
+        A=np.diag(noise).copy(),
         beta=np.sum(b**2, axis=0),
         ell=2 * ell,
         norm=float(mu[-1]),

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlaw.model.checks import Array
+from seqlaw.model.lengths import Length, mean_length
 from seqlaw.rungs.expected import population, score_diagonal
 from seqlaw.rungs.one_pass.nodes import FINE, Crowd, Nodes
 from seqlaw.rungs.resolvent import spectral_edge
@@ -102,7 +103,7 @@ def placed(
     return x, kappa, w
 
 
-def over_sketches(rule: Rule, P: int, M: int, crowd: Crowd = FINE) -> tuple[Nodes, Array]:
+def over_sketches(rule: Rule, P: Length, M: int, crowd: Crowd = FINE) -> tuple[Nodes, Array]:
     """The nodes of width M on a spectrum (18), and ς: the mean of s_l² at each, nodes × modes of the rule."""
     own = population(rule, [P], np.array([float(M)]))
     h, a, weights, kappa_0 = own.h[0], own.a, own.weights, float(own.kappa[0])
@@ -117,9 +118,9 @@ def over_sketches(rule: Rule, P: int, M: int, crowd: Crowd = FINE) -> tuple[Node
     Y = u_0 * u + D_0 * D * kappa_0 * kappa[:, None] * (tau / M - e_0 * e)
     sigma = D.imag / density  # ς_l, the mean of s_il²
     zeta, eta = u.imag / (density * x[:, None]), (a * u.imag - Y.imag) / (density * x[:, None])
-    K, J = (sums / P for sums in lag_sums(rule.modes, P))
+    K, J = (sums / mean_length(P) for sums in lag_sums(rule.modes, P))
     noise = float(rule.modes.sigma_xi @ weights)
-    score = score_diagonal(own, rule, [P], noise)[1][0] / P
+    score = score_diagonal(own, rule, [P], noise)[1][0] / mean_length(P)
     seen = sigma * weights
     R = seen @ K @ seen.T
     ell = 2 * seen @ (K @ (eta * weights).T + J @ (zeta * weights).T)

@@ -14,6 +14,7 @@ import numpy as np
 from seqlaw.model.assumptions import setting_flags
 from seqlaw.model.checks import Array, InputError
 from seqlaw.model.flags import flag
+from seqlaw.model.lengths import Counted, mean_length
 from seqlaw.model.randomness import generator
 from seqlaw.model.schedule import Schedule
 from seqlaw.model.setting import Setting
@@ -39,6 +40,7 @@ class OnePassSampled(Rung):
     """Mini-batch descent itself, on sketches and trajectories that are drawn."""
 
     name: ClassVar[str] = "sampled"
+    mixtures: ClassVar[bool] = True
     draws: ClassVar[tuple[str, ...]] = ("sketches", "repetitions")
     one_pass: ClassVar[bool] = True
 
@@ -85,8 +87,10 @@ class OnePassSampled(Rung):
 
     def refuses(self, setting: Setting) -> InputError | None:
         """What memory cannot hold, and a run of more than a day."""
-        if (refusal := super().refuses(setting)) is not None:
-            return refusal
+        return super().refuses(setting) or self.too_much(setting)
+
+    def too_much(self, setting: Setting) -> InputError | None:
+        """The refusal of what takes too much memory or time."""
         if _held(setting) > _LARGEST:
             field = "batch" if setting.epochs == 1 else "N"
             rule = "times P times M must be at most 2^27 here: the trajectories are held in memory"
@@ -100,15 +104,29 @@ class OnePassSampled(Rung):
 
 def _held(setting: Setting) -> float:
     """Numbers of the trajectories that must be there at once."""
-    count = setting.batch if setting.epochs == 1 else setting.N
-    return float(count or 0) * (setting.P + 1) * setting.M
+    if setting.epochs > 1:
+        return float(setting.N) * (setting.one_length + 1) * setting.M
+    return max(float(sum(b * (P + 1) for P, b in parts)) * setting.M for parts, _ in _stretches(setting))
 
 
 def _seconds(setting: Setting) -> float:
     """About what one run takes: drawing the trajectories, and two small products a step."""
-    tokens = float(setting.batch or 0) * setting.P * setting.schedule.L
-    drawing = setting.P * direct_cost(setting.N, int(setting.d or 0), setting.M) * 1e-9
+    tokens = float(setting.tokens) * setting.epochs
+    drawing = mean_length(setting.P) * direct_cost(setting.N, int(setting.d or 0), setting.M) * 1e-9
     return drawing + setting.schedule.L * 1e-5 + tokens * setting.M**2 * 4e-10
+
+
+Parts = tuple[tuple[int, int], ...]
+"""(P, sequences of that length in a step)."""
+
+
+def _stretches(setting: Setting) -> list[tuple[Parts, int]]:
+    """What a step draws, and for how many steps: one stretch, or one a phase."""
+    P, L = setting.P, setting.schedule.L
+    if not isinstance(P, Counted):
+        return [(((setting.one_length, setting.batch or 1),), L)]
+    pairs = tuple(zip(P.lengths, P.counts, strict=True))
+    return [((pair,), n) for pair, n in zip(pairs, P.steps(L), strict=True)] if P.phases else [(pairs, L)]
 
 
 def _trained(setting: Setting, sketch: int, repetitions: list[int], seed: int) -> list[Row]:
@@ -124,11 +142,11 @@ def _trained(setting: Setting, sketch: int, repetitions: list[int], seed: int) -
     shared = columns(setting) | step.diagnostics(nodes, setting.P)
     rows = []
     for repetition, B in zip(repetitions, students, strict=True):
-        rows.append({"repetition": repetition} | shared | _split(B, left, test))
+        rows.append({"repetition": repetition} | shared | split_risk(B, left, test))
     return rows
 
 
-def _split(B: Array, left: Array, test: Problem) -> Row:
+def split_risk(B: Array, left: Array, test: Problem) -> Row:
     """B_L - B*' = left + noise, left that of the mean: half the squared norms in G' and their product."""
     noise = B - test.B_star - left
     finite = bool(np.all(np.isfinite(B)))
@@ -145,48 +163,67 @@ def _split(B: Array, left: Array, test: Problem) -> Row:
 def descended(setting: Setting, schedule: Schedule, S: Array, keys: Sequence[tuple[int, int, int]]) -> Array:
     """B_L of each (seed, sketch, repetition), side by side: B ← B + γ_t/(bP) Σ (y - Bu) uᵀ."""
     B = np.zeros((len(keys), setting.M, setting.M))
-    share, t = float((setting.batch or 1) * setting.P), 0
+    count, M, t = len(keys), setting.M, 0
     with np.errstate(over="ignore", invalid="ignore"):  # without the safeguard a run may leave all bounds
-        for U in _batches(setting, S, keys):
-            sizes = schedule.at(np.arange(t + 1, t + U.shape[1] + 1)) / share
-            count, M = U.shape[0], setting.M
+        for seen in _batches(setting, S, keys):
+            steps, tokens = seen[0].shape[1], sum(U.shape[2] * (U.shape[3] - 1) for U in seen)
+            sizes = schedule.at(np.arange(t + 1, t + steps + 1)) / float(tokens)
             for k, size in enumerate(sizes.tolist()):
-                u, y = U[:, k, :, :-1].reshape(count, -1, M), U[:, k, :, 1:].reshape(count, -1, M)
-                missed = y - u @ np.swapaxes(B, 1, 2)
-                B = B + size * (np.swapaxes(missed, 1, 2) @ u)
-            t += U.shape[1]
+                slope = np.zeros_like(B)
+                for U in seen:
+                    u, y = U[:, k, :, :-1].reshape(count, -1, M), U[:, k, :, 1:].reshape(count, -1, M)
+                    missed = y - u @ np.swapaxes(B, 1, 2)
+                    slope += np.swapaxes(missed, 1, 2) @ u
+                B = B + size * slope
+            t += steps
     return B
 
 
-def _batches(setting: Setting, S: Array, keys: Sequence[tuple[int, int, int]]) -> Iterator[Array]:
-    """The mini-batches of some steps at a time, what the student sees: keys × steps × b × (P+1) × M."""
-    b, L = setting.batch or 1, setting.schedule.L
+def _batches(setting: Setting, S: Array, keys: Sequence[tuple[int, int, int]]) -> Iterator[list[Array]]:
+    """Mini-batches of some steps at a time, what the student sees: keys × steps × b × (P+1) × M a length."""
     if setting.epochs == 1:
-        steps = max(1, _BLOCK // (b * (setting.P + 1) * max(setting.M, setting.modes.d)))
-        for first in range(0, L, steps):
-            rows = min(steps, L - first) * b
-            seen = np.stack([_drawn(setting, S, key, first, rows) for key in keys])
-            yield seen.reshape(len(keys), -1, b, setting.P + 1, setting.M)
+        start = 0
+        for parts, L in _stretches(setting):
+            yield from _fresh(setting, S, keys, parts, start, L)
+            start += L
         return
+    b, L = setting.batch or 1, setting.schedule.L
     epoch = setting.N // b  # steps until the data come round, in another order
-    data = np.stack([_drawn(setting, S, key, 0, setting.N) for key in keys])
+    data = np.stack([_drawn(setting, S, key, setting.one_length, setting.N) for key in keys])
     for turn in range(setting.epochs):
         orders = [
             generator(seed, "one pass", *key, "order", turn).permutation(setting.N) for seed, *key in keys
         ]
         for k in range(min(epoch, L - turn * epoch)):
-            yield np.stack([one[order[k * b : k * b + b]] for one, order in zip(data, orders, strict=True)])[
-                :, None
-            ]
+            drawn = [one[order[k * b : k * b + b]] for one, order in zip(data, orders, strict=True)]
+            yield [np.stack(drawn)[:, None]]
 
 
-def _drawn(setting: Setting, S: Array, key: tuple[int, int, int], first: int, rows: int) -> Array:
-    """Fresh trajectories from step `first` on: rows × (P+1) × M, of a stream of their own."""
+def _fresh(
+    setting: Setting, S: Array, keys: Sequence[tuple[int, int, int]], parts: Parts, start: int, L: int
+) -> Iterator[list[Array]]:
+    """The mini-batches of L steps from number `start` on."""
+    a_step = sum(b * (P + 1) for P, b in parts)
+    steps = max(1, _BLOCK // (a_step * max(setting.M, setting.modes.d)))
+    for first in range(start, start + L, steps):
+        count = min(steps, start + L - first)
+        seen = []
+        for place, (P, b) in enumerate(parts):
+            name = (first, "length", place) if place else (first,)
+            drawn = [_drawn(setting, S, key, P, count * b, *name) for key in keys]
+            seen.append(np.stack(drawn).reshape(len(keys), -1, b, P + 1, setting.M))
+        yield seen
+
+
+def _drawn(
+    setting: Setting, S: Array, key: tuple[int, int, int], P: int, rows: int, *first: str | int
+) -> Array:
+    """Fresh trajectories: rows × (P+1) × M, of a stream of their own."""
     seed, *names = key
-    rng = generator(seed, "one pass", *names, first)
-    out = np.empty((rows, setting.P + 1, setting.M))
-    loops = kernel(float(setting.N) * (setting.P + 1) * setting.modes.d)
-    for p, X in enumerate(walk(rng, setting.modes, rows, setting.P, loops)):
+    rng = generator(seed, "one pass", *names, *(first or (0,)))
+    out = np.empty((rows, P + 1, setting.M))
+    loops = kernel(float(setting.N) * (P + 1) * setting.modes.d)
+    for p, X in enumerate(walk(rng, setting.modes, rows, P, loops)):
         out[:, p] = X @ S.T
     return out
 

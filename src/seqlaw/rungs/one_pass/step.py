@@ -6,12 +6,13 @@ from typing import NamedTuple
 
 from seqlaw.model.checks import InputError
 from seqlaw.model.flags import Flag, flag
+from seqlaw.model.lengths import Length, mean_length
 from seqlaw.model.schedule import Schedule
 from seqlaw.model.setting import Setting
 from seqlaw.rungs.one_pass.law import require_steady
 from seqlaw.rungs.one_pass.nodes import Nodes
 
-_HAIR = 1.005
+HAIR = 1.005
 DIAGNOSTICS = (
     "additive",
     "multiplicative",
@@ -45,8 +46,8 @@ class Step(NamedTuple):
             return [flag("mean-not-median", gamma=gamma, gamma_max=largest)]
         return []
 
-    def diagnostics(self, nodes: Nodes, P: int) -> dict[str, float]:
-        inflation = P * nodes.inflation
+    def diagnostics(self, nodes: Nodes, P: Length) -> dict[str, float]:
+        inflation = mean_length(P) * nodes.inflation
         return {
             "gamma_max": self.largest,
             "gamma": self.schedule.gamma,
@@ -56,7 +57,7 @@ class Step(NamedTuple):
         }
 
 
-def limit(nodes: Nodes, batch: int) -> float:
+def limit(nodes: Nodes, batch: float) -> float:
     """min(1/(2‖G‖), γ_max/2): the paper's limit alone does not keep one pass from diverging."""
     return min(1 / (2 * nodes.norm), nodes.largest_step(batch) / 2)
 
@@ -68,7 +69,7 @@ def stepped(setting: Setting, nodes: Nodes) -> Step:
     if setting.safeguard:
         most = limit(nodes, setting.batch)
         # A step that was tuned on coarser nodes may lie a hair above: cut down, and not worth a word.
-        clipped = schedule.gamma > most * _HAIR
+        clipped = schedule.gamma > most * HAIR
         return Step(schedule.scaled(most) if schedule.gamma > most else schedule, largest, clipped)
     require_steady(schedule, nodes.norm)
     return Step(schedule, largest, False)

@@ -34,11 +34,11 @@ def with_tokens(setting: Setting, tokens: float, batch: int | None = None) -> Se
     batch = setting.batch if batch is None else batch
     if batch is None:
         raise InputError("tokens", "set the steps in one pass only (give a batch)", tokens)
-    steps = int(whole("tokens", tokens) // (batch * setting.P))
+    many = setting.lengths is not None
+    each = replace(setting, batch=batch).step_tokens if many else batch * setting.one_length
+    steps = int(whole("tokens", tokens) // each)
     if steps < setting.schedule.least_steps():
-        rule = (
-            f"must be at least {setting.schedule.least_steps() * batch * setting.P} for this batch and length"
-        )
+        rule = f"must be at least {setting.schedule.least_steps() * each} for this batch and length"
         raise InputError("tokens", rule, tokens)
     return replace(setting, batch=batch, schedule=setting.schedule.with_steps(steps))
 
@@ -64,6 +64,8 @@ def best_step(setting: Setting, learners: Learners | None = None, *, near: float
     """
     if setting.batch is None:
         raise InputError("gamma", "can be best only in one pass (give a batch)", "best")
+    if setting.lengths is not None and setting.lengths.phases:
+        raise InputError("gamma", "must be a number with phases", "best")
     if (refusal := no_law(setting)) is not None:
         raise refusal
     learners = Learners(setting, quick=True) if learners is None else learners
@@ -114,7 +116,8 @@ def critical_tokens(setting: Setting, learners: Learners | None = None) -> float
             known[batch], near = found.excess, found.gamma
         return known[batch]
 
-    most = total // (setting.P * setting.schedule.least_steps())
+    P = setting.one_length
+    most = total // (P * setting.schedule.least_steps())
     low, high = 1, 1
     while excess(high) <= WASTED * min(known.values()):
         if high >= most:
@@ -126,7 +129,7 @@ def critical_tokens(setting: Setting, learners: Learners | None = None) -> float
         middle = min(max(middle, low + 1), high - 1)
         low, high = (middle, high) if excess(middle) <= WASTED * best else (low, middle)
     if high == low:
-        return float(low * setting.P)
+        return float(low * P)
     # Between two batches as a power law.
     share = math.log(WASTED * best / excess(low)) / math.log(excess(high) / excess(low))
-    return float(setting.P * low * (high / low) ** min(max(share, 0.0), 1.0))
+    return float(P * low * (high / low) ** min(max(share, 0.0), 1.0))

@@ -1,0 +1,290 @@
+"""The best length, the best mixture of lengths and the best ladder (lengths in phases) for so many tokens.
+
+Shares are chosen on some sketches, and what is chosen is compared on others: a gain is not the best of many
+draws. All students have the same tokens, steps and schedule; the full batch is to leading order in the data.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import combinations, permutations
+
+import numpy as np
+
+from seqlaw.model.assumptions import setting_flags
+from seqlaw.model.checks import InputError, positive, whole
+from seqlaw.model.flags import Flag
+from seqlaw.model.lengths import Length, Lengths
+from seqlaw.model.setting import Setting, as_setting
+from seqlaw.model.teacher import LONGEST
+from seqlaw.model.threads import one_thread
+from seqlaw.rungs.phases.bench import Bench, Runs, Sums, Trial
+from seqlaw.rungs.terms import frozen_error, frozen_filter_flags
+
+CANDIDATES = (2, 16, 128, 4096)
+CHOOSING = 3
+"""Sketches on which shares are chosen."""
+LARGEST = 4096
+"""Modes: the sums over lags are held as d×d."""
+_LEAST, _FINEST = 0.02, 0.02
+"""The smallest share, and how finely shares are chosen."""
+_PARTS = ("approx", "bias", "variance")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """Lengths that were tried: the mean of the reducible risk over sketches, its terms and standard error."""
+
+    name: str
+    lengths: Length
+    approx: float
+    bias: float
+    variance: float
+    error: float
+    against: float
+    """Paired by sketch, over the best single length."""
+    against_error: float
+
+    @property
+    def reducible(self) -> float:
+        return self.approx + self.bias + self.variance
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ladder:
+    """The best single length, mixture and ladder, and presets beside them."""
+
+    regime: str
+    tokens: int
+    eval_length: int
+    candidates: tuple[int, ...]
+    most_phases: int
+    sketches: int
+    seed: int
+    singles: tuple[Choice, ...]
+    single: Choice
+    mixture: Choice
+    ladder: Choice
+    presets: tuple[Choice, ...]
+    tokens_per_dimension: float | None
+    """The least of any phase, full batch."""
+    flags: tuple[Flag, ...]
+
+    @property
+    def gain(self) -> float:
+        """What the ladder takes off the best single length's risk."""
+        return 1 - self.ladder.against
+
+    @property
+    def gain_error(self) -> float:
+        """Its standard error over sketches."""
+        return self.ladder.against_error
+
+    @property
+    def helps(self) -> bool:
+        """Whether the gain is more than twice its error."""
+        return self.gain > 2 * self.gain_error and self.gain > 0
+
+    def steps(self, L: int) -> tuple[int, ...]:
+        """Of each phase of the ladder."""
+        lengths = self.ladder.lengths
+        return lengths.steps(L) if isinstance(lengths, Lengths) else (L,)
+
+
+def presets(candidates: Sequence[int]) -> dict[str, Length]:
+    """`short-to-long` and `mixed` have the same tokens of each length, `long-only` has the longest alone."""
+    rising = tuple(sorted(candidates))
+    even = (1 / len(rising),) * len(rising)
+    if len(rising) == 1:
+        return {"long-only": rising[0]}
+    return {
+        "short-to-long": Lengths(rising, even, True),
+        "mixed": Lengths(rising, even),
+        "long-only": rising[-1],
+    }
+
+
+@one_thread()
+def ladder(
+    setting: Setting,
+    tokens: float,
+    *,
+    candidates: Sequence[int] = CANDIDATES,
+    most_phases: int = 2,
+    sketches: int = 8,
+    seed: int = 0,
+) -> Ladder:
+    """What to train on for a test at `setting.eval_length`; N and P of the setting do not matter.
+
+    In one pass `setting.batch` is the sequences of the longest candidate in a step; all have those tokens a
+    step, and the steps follow from `tokens`.
+    """
+    as_setting("setting", setting)
+    budget = whole("tokens", positive("tokens", tokens), least=2)
+    rising = tuple(sorted({whole("candidates", P, most=LONGEST) for P in candidates}))
+    if not rising or rising[-1] > budget:
+        raise InputError("candidates", f"must be lengths of at most the tokens, {budget}", list(candidates))
+    if setting.eval_length is None:
+        raise InputError("eval_length", "must be given: lengths that differ need one test", None)
+    if setting.epochs > 1:
+        raise InputError("epochs", "must be 1 with several lengths", setting.epochs)
+    if setting.schedule.memory:
+        raise InputError("momentum", "must be left out with phases", getattr(setting.schedule, "beta", None))
+    if setting.modes.d > LARGEST:
+        raise InputError("d", f"must be at most {LARGEST} here: sums over pairs of modes are held", setting.d)
+    most = whole("most_phases", most_phases, most=6)
+    count, trial = whole("sketches", sketches, least=2), _trial(setting, budget, rising[-1])
+    if trial.schedule.L < most / _LEAST:
+        raise InputError("L", f"must be at least {math.ceil(most / _LEAST)} for phases", trial.schedule.L)
+    search = _Search(setting, trial, count, seed)
+    single = min(rising, key=search.quick)
+    mixture = search.best(rising, most, phases=False, beside=single)
+    best = search.best(rising, most, phases=True, beside=single)
+    found = {"single": single, "mixture": mixture, "ladder": best} | presets(rising)
+    known = search.compared(dict.fromkeys([*rising, *found.values()]), single)
+
+    def choice(name: str) -> Choice:
+        return Choice(name=name, lengths=found[name], **known[found[name]])
+
+    least, flags = None, list(setting_flags(setting))
+    if setting.batch is None:
+        least = min(search.tokens_per_dimension(one) for one in (single, best))
+        flags += frozen_filter_flags(least)
+    return Ladder(
+        regime=setting.regime,
+        tokens=budget,
+        eval_length=setting.eval_length,
+        candidates=rising,
+        most_phases=most,
+        sketches=count,
+        seed=seed,
+        singles=tuple(Choice(name=str(P), lengths=P, **known[P]) for P in rising),
+        single=choice("single"),
+        mixture=choice("mixture"),
+        ladder=choice("ladder"),
+        presets=tuple(choice(name) for name in presets(rising)),
+        tokens_per_dimension=least,
+        flags=tuple(flags),
+    )
+
+
+def _trial(setting: Setting, tokens: int, longest: int) -> Trial:
+    if setting.batch is None:
+        return Trial(setting.schedule, tokens, None)
+    step = setting.batch * longest
+    if tokens < step * setting.schedule.least_steps():
+        rule = (
+            f"must be at least {step * setting.schedule.least_steps()} for this batch of the longest length"
+        )
+        raise InputError("tokens", rule, tokens)
+    return Trial(setting.schedule.with_steps(tokens // step), tokens, step)
+
+
+class _Search:
+    """The sketches: some to choose on, others to compare on."""
+
+    def __init__(self, setting: Setting, trial: Trial, count: int, seed: int) -> None:
+        assert setting.eval_length is not None
+        sums = Sums(setting.modes)
+        self.trial, self.test, self.runs = trial, setting.eval_length, Runs(trial.schedule)
+        # One pass is dear: one sketch chooses.
+        choosing = CHOOSING if trial.step_tokens is None else 1
+        benches = [Bench(sums, setting.M, sketch=k, seed=seed) for k in range(count + choosing)]
+        self.comparing, self.choosing = benches[:count], benches[count:]
+        self._quick: dict[Length, float] = {}
+
+    def _terms(self, bench: Bench, lengths: Length, *, quick: bool) -> dict[str, float]:
+        return bench.trained(lengths, self.trial, self.runs, quick=quick).terms(bench.problem(self.test))
+
+    def quick(self, lengths: Length) -> float:
+        """The reducible risk on the sketches that choose."""
+        if lengths not in self._quick:
+            terms = [self._terms(bench, lengths, quick=True) for bench in self.choosing]
+            self._quick[lengths] = float(np.mean([sum(one[name] for name in _PARTS) for one in terms]))
+        return self._quick[lengths]
+
+    def best(self, candidates: Sequence[int], most: int, *, phases: bool, beside: int) -> Length:
+        """The best mixture or ladder of at most so many lengths; one alone, `beside`, where none beats it."""
+        best: Length = beside
+        pairs = permutations(candidates, 2) if phases else combinations(candidates, 2)
+        tried = [Lengths(pair, (0.5, 0.5), phases) for pair in pairs] if most > 1 else []
+        for count in range(2, most + 1):
+            if not tried:
+                break
+            top = min((self._shares(one) for one in tried), key=self.quick)
+            best = top if self.quick(top) < self.quick(best) else best
+            tried = _longer(top, candidates) if count < most else []
+        return best
+
+    def _shares(self, start: Lengths) -> Lengths:
+        """The best shares of these lengths, by moving less and less from one to another."""
+        best, move = start, 0.16
+        while move >= _FINEST / 1.01:
+            near = list(_moved(best, move))
+            top = min(near, key=self.quick, default=best)
+            if self.quick(top) < self.quick(best):
+                best = top
+            else:
+                move /= 2
+        return best
+
+    def compared(self, tried: Iterable[Length], single: Length) -> dict[Length, dict[str, float]]:
+        """Means over the other sketches, and ratios to the single length on the same sketch."""
+        terms = {one: [self._terms(bench, one, quick=False) for bench in self.comparing] for one in tried}
+        risk = {
+            one: np.array([sum(row[name] for name in _PARTS) for row in rows]) for one, rows in terms.items()
+        }
+        root = math.sqrt(len(self.comparing))
+        found = {}
+        for one, rows in terms.items():
+            ratio = risk[one] / risk[single]
+            found[one] = {name: float(np.mean([row[name] for row in rows])) for name in _PARTS} | {
+                "error": float(risk[one].std(ddof=1)) / root,
+                "against": float(ratio.mean()),
+                "against_error": float(ratio.std(ddof=1)) / root,
+            }
+        return found
+
+    def tokens_per_dimension(self, lengths: Length) -> float:
+        return self.comparing[0].tokens_per_dimension(lengths, self.trial, self.runs)
+
+
+def _moved(lengths: Lengths, move: float) -> Iterable[Lengths]:
+    """With some of one share given to another."""
+    for giver, taker in permutations(range(len(lengths.shares)), 2):
+        shares = list(lengths.shares)
+        if shares[giver] - move < _LEAST - 1e-9:
+            continue
+        shares[giver], shares[taker] = round(shares[giver] - move, 4), round(shares[taker] + move, 4)
+        yield Lengths(lengths.lengths, tuple(shares), lengths.phases)
+
+
+def _longer(lengths: Lengths, candidates: Sequence[int]) -> list[Lengths]:
+    """With a fifth of the steps or tokens at one more length; of a ladder at any place."""
+    found = []
+    for place in range(len(lengths.lengths) + 1) if lengths.phases else (len(lengths.lengths),):
+        for P in candidates:
+            near = lengths.lengths[max(place - 1, 0) : place + 1] if lengths.phases else lengths.lengths
+            if P in near:
+                continue
+            shares = [round(0.8 * share, 4) for share in lengths.shares]
+            shares.insert(place, round(1 - sum(shares), 4))
+            found.append(
+                Lengths(
+                    (*lengths.lengths[:place], P, *lengths.lengths[place:]), tuple(shares), lengths.phases
+                )
+            )
+    return found
+
+
+def accuracy(found: Ladder) -> dict[str, str]:
+    """What is known of the numbers."""
+    stated = {"gain": f"± {found.gain_error:.1g} over {found.sketches} sketches, paired"}
+    if found.tokens_per_dimension is not None:
+        error = frozen_error(found.tokens_per_dimension)
+        stated["reducible"] = (
+            f"bias + variance to leading order in the data, relative error about {error:.1g}"
+        )
+    return stated

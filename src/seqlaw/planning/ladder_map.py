@@ -1,0 +1,131 @@
+"""Where lengths that change help: the best two phases against the best single length, by horizon and test.
+
+The phase diagram of a teacher. Every ordered pair of candidates on a grid of shares, on a few sketches.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import permutations
+
+import numpy as np
+
+from seqlaw.model.checks import Array, InputError, positive, whole
+from seqlaw.model.lengths import Length, Lengths
+from seqlaw.model.setting import Setting
+from seqlaw.model.teacher import LONGEST
+from seqlaw.model.threads import one_thread
+from seqlaw.planning.ladder import CANDIDATES, LARGEST
+from seqlaw.rungs.phases.bench import Bench, Runs, Sums, Trial
+
+HORIZONS = (10**3, 10**4, 3 * 10**4, 10**5, 3 * 10**5, 10**6, 10**7)
+TESTS = (16, 128, 4096)
+SHARES = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.9)
+"""Of the last phase."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """Who wins at one horizon and test length."""
+
+    L: int
+    R: float
+    eval_length: int
+    single: int
+    reducible: float
+    """Of the best single length."""
+    first: int
+    last: int
+    share: float
+    """The best ladder: its lengths, and the steps of the last phase."""
+    gain: float
+    """What it takes off the single length's risk; below 0 it loses."""
+    error: float
+    """The standard error of the gain, paired by sketch."""
+
+    @property
+    def helps(self) -> bool:
+        return self.gain > max(2 * self.error, 0.001)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LadderMap:
+    """The cells of one teacher."""
+
+    regime: str
+    tokens: int
+    candidates: tuple[int, ...]
+    sketches: int
+    seed: int
+    cells: tuple[Cell, ...]
+
+
+@one_thread()
+def ladder_map(
+    setting: Setting,
+    tokens: float,
+    *,
+    candidates: Sequence[int] = CANDIDATES,
+    horizons: Sequence[int] = HORIZONS,
+    tests: Sequence[int] = TESTS,
+    sketches: int = 4,
+    seed: int = 0,
+) -> LadderMap:
+    """The best two-phase ladder and the best single length for each number of steps and test length.
+
+    The full batch, to leading order in the data. Ladders are chosen on the mean over the sketches.
+    """
+    budget = whole("tokens", positive("tokens", tokens), least=2)
+    rising = tuple(sorted({whole("candidates", P, most=LONGEST) for P in candidates}))
+    if len(rising) < 2:
+        raise InputError("candidates", "must be at least two lengths", list(candidates))
+    if setting.batch is not None:
+        raise InputError("batch", "must be left out of the map, which is of the full batch", setting.batch)
+    if setting.modes.d > LARGEST:
+        raise InputError("d", f"must be at most {LARGEST} here: sums over pairs of modes are held", setting.d)
+    sums, count = Sums(setting.modes), whole("sketches", sketches, least=2)
+    benches = [Bench(sums, setting.M, sketch=k, seed=seed) for k in range(count)]
+    common = [whole("test", P, most=LONGEST) for P in tests]
+    ladders = [Lengths(pair, (1 - s, s), True) for pair in permutations(rising, 2) for s in SHARES]
+    cells: list[Cell] = []
+    for L in [whole("horizons", L, least=math.ceil(1 / SHARES[0])) for L in horizons]:
+        trial = Trial(setting.schedule.with_steps(L), budget, None)
+        runs = Runs(trial.schedule)
+        tried: list[Length] = [*rising, *ladders]
+        risk = np.array([[_risks(bench, one, trial, common, runs) for bench in benches] for one in tried])
+        for k, test in enumerate(common):
+            cells.append(_cell(trial, test, tried, risk[:, :, k], len(rising)))
+    return LadderMap(
+        regime=setting.regime, tokens=budget, candidates=rising, sketches=count, seed=seed, cells=tuple(cells)
+    )
+
+
+def _risks(bench: Bench, one: Length, trial: Trial, tests: Sequence[int], runs: Runs) -> list[float]:
+    """approx + bias + variance at each test length, of one training."""
+    state = bench.trained(one, trial, runs)
+    found = [state.terms(bench.problem(test)) for test in tests]
+    return [terms["approx"] + terms["bias"] + terms["variance"] for terms in found]
+
+
+def _cell(trial: Trial, test: int, tried: Sequence[Length], risk: Array, singles: int) -> Cell:
+    """`risk` is tried × sketches, the single lengths first."""
+    mean = risk.mean(axis=1)
+    single, ladder = int(np.argmin(mean[:singles])), singles + int(np.argmin(mean[singles:]))
+    ratio = risk[ladder] / risk[single]
+    best, alone = tried[ladder], tried[single]
+    assert isinstance(best, Lengths)
+    assert isinstance(alone, int)
+    return Cell(
+        L=trial.schedule.L,
+        R=trial.schedule.horizon,
+        eval_length=test,
+        single=alone,
+        reducible=float(mean[single]),
+        first=best.lengths[0],
+        last=best.lengths[1],
+        share=best.shares[1],
+        gain=float(1 - ratio.mean()),
+        error=float(ratio.std(ddof=1)) / math.sqrt(ratio.size),
+    )

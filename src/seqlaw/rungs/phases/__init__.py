@@ -1,0 +1,1 @@
+"""Lengths that change in phases, given sketches (docs/lengths.md)."""
