@@ -11,7 +11,7 @@ from recursions import ladder_recursion, score_covariance
 from seqlaw.cli import main
 from seqlaw.files import load_lengths
 from seqlaw.model.lengths import Lengths, averaged, counted, documents, parse
-from seqlaw.model.pieces import filters, stretches
+from seqlaw.model.pieces import Pieces, filters, stretches
 from seqlaw.model.schedule import WSD, BlockDecay, Constant, Cosine
 from seqlaw.model.setting import Setting
 from seqlaw.model.sketch import gaussian_sketch, sketched_problem
@@ -19,6 +19,7 @@ from seqlaw.planning.ladder import presets
 from seqlaw.rungs.ask import RUNGS
 from seqlaw.rungs.equivalent import equivalent_risk
 from seqlaw.rungs.exact import exact_risk
+from seqlaw.rungs.one_pass.law import between
 from seqlaw.rungs.one_pass.tuning import best_step
 from seqlaw.rungs.phases.bench import Bench, Runs, Sums, Trial
 from seqlaw.rungs.phases.chain import full_batch_ladder
@@ -287,6 +288,18 @@ def test_one_pass_in_phases_against_the_whole_recursion(text):
         G = ladders.problem(P).G
         # Measured at M = 16: at most 2.5e-3 where the bias is 100 times the variance, 9e-4 elsewhere.
         assert np.sum(state.covariance * G) == pytest.approx(np.sum(covariance * G), rel=3e-3)
+
+
+def test_the_covariance_between_directions_step_by_step():
+    """Steps beyond γμ = 1 too, where factors are negative."""
+    rng = np.random.default_rng(0)
+    mu, A, V = np.array([1.5, 0.4, 0.01]), rng.random((3, 3)), rng.random((3, 3))
+    wanted = V
+    for gamma in [0.9] * 7 + [0.3] * 40:
+        p = 1 - gamma * mu
+        wanted = p[:, None] * wanted * p + gamma**2 / 5 * A
+    found = between(A, V, mu, 5.0, Pieces(np.array([7.0, 40.0]), np.array([0.9, 0.3])))
+    assert found == pytest.approx(wanted, rel=1e-12)
 
 
 def test_phases_in_the_full_batch_step_by_step():
