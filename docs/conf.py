@@ -13,7 +13,7 @@ copyright = author
 version = release = seqlaw.__version__
 
 extensions = ["myst_nb", "sphinx.ext.autodoc"]
-exclude_patterns = ["conf.py", "_site"]
+exclude_patterns = ["conf.py"]
 myst_heading_anchors = 3
 
 # Notebooks are Python scripts in the percent format; each build runs them, one error ends it.
@@ -64,7 +64,9 @@ class Commands(SphinxDirective):
         for name, command in root.commands.items():
             section = nodes.section(ids=[name], names=[name])
             section += nodes.title(text=f"seqlaw {name}")
-            context = typer.Context(command, info_name=f"seqlaw {name}", max_content_width=100, terminal_width=100)
+            context = typer.Context(
+                command, info_name=f"seqlaw {name}", max_content_width=100, terminal_width=100
+            )
             text = command.get_help(context)
             section += nodes.literal_block(text, text, language="text")
             sections.append(section)

@@ -59,7 +59,7 @@ def check_output(shown, printed):
     assert not left or shown.rstrip().endswith("…"), f"printed too: {left}"
 
 
-LONG = {"forecast", "law", "measure", "one-pass", "plan"}  # up to half a minute each
+LONG = {"forecast", "law", "measure", "one-pass", "plan", "tutorial"}  # up to half a minute each
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,9 @@
 # %% [markdown]
 # # Add a schedule, or a rung
 #
-# A schedule is its step sizes and the filter that they make. A rung is one way to answer the question "what is the risk?".
-# Both are classes of your own, and everything takes them: `risk`, `curve`, `plan`, sweeps and the command line.
+# A schedule is its step sizes and the filter that they make. A rung is one way to answer the question
+# "what is the risk?". Both are classes of your own, and everything takes them: `risk`, `curve`, `plan`,
+# sweeps and the command line.
 
 # %%
 from dataclasses import dataclass
@@ -102,5 +103,5 @@ for one, other in zip(along, curve(small, "R", [10, 100, 1000]), strict=True):
     print(f"R = {one.horizon:>5.0f}: bias {one.bias:.4g} on this rung, {other.bias:.4g} on the equivalent")
 
 # %% [markdown]
-# On the command line a class goes by its import path, `--schedule linear:Linear` and `--rung infinite:InfiniteData`:
-# [how to extend](../extend.md).
+# On the command line a class goes by its import path, `--schedule linear:Linear` and `--rung
+# infinite:InfiniteData`: [how to extend](../extend.md).

@@ -1,7 +1,8 @@
 # %% [markdown]
 # # Longer or more
 #
-# The title of the paper, and where it turns. The same number of tokens, split into more short or fewer long sequences.
+# The title of the paper, and where it turns. The same number of tokens, split into more short or fewer
+# long sequences.
 
 # %%
 from dataclasses import replace
@@ -13,15 +14,16 @@ split = tradeoff(student, tokens=2**24, eval_lengths=[4096])  # N and P of the s
 print(split)
 
 # %% [markdown]
-# Left, as in the paper: each student is tested on sequences of its own training length, and longer wins. Right: all are
-# tested on sequences of one length, 4096, and more wins. The test of the left picture becomes easier along the axis.
+# Left, as in the paper: each student is tested on sequences of its own training length, and longer wins.
+# Right: all are tested on sequences of one length, 4096, and more wins. The test of the left picture
+# becomes easier along the axis.
 
 # %%
 axes = split.plot()
 
 # %% [markdown]
-# **Regime I**, where the initial state is light (θ ≥ α): to leading order only the product N·P matters, and what the split
-# changes is a constant.
+# **Regime I**, where the initial state is light (θ ≥ α): to leading order only the product N·P matters,
+# and what the split changes is a constant.
 
 
 # %%
@@ -47,7 +49,8 @@ for L in (30_000, 3_000_000, 300_000_000):
     print(f"{L:>11,} steps: P = 4096 over P = 2, tested at 4096: {longest_over_shortest(far, '4096'):.3g}")
 
 # %% [markdown]
-# **Another schedule, another test**: the answer belongs to all of it. Ask with your own numbers before you quote the title.
+# **Another schedule, another test**: the answer belongs to all of it. Ask with your own numbers before you
+# quote the title.
 
 # %%
 other = replace(student, schedule=WSD(gamma=0.1, L=30_000))

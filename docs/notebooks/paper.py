@@ -1,9 +1,9 @@
 # %% [markdown]
 # # The paper in ten cells
 #
-# *Linear RNN Scaling Laws: When Longer Sequences Beat More Sequences*, from the teacher to the ten slopes. No cell
-# takes more than some seconds. The file is a plain Python script, `docs/notebooks/paper.py`: run it as it is, or open it
-# as a notebook with jupytext.
+# *Linear RNN Scaling Laws: When Longer Sequences Beat More Sequences*, from the teacher to the ten slopes.
+# No cell takes more than some seconds. The file is a plain Python script, `docs/notebooks/paper.py`: run
+# it as it is, or open it as a notebook with jupytext.
 #
 # 1. **A teacher** is six numbers: a linear recurrence x_{p+1} = A x_p + ξ whose spectra are power laws.
 
@@ -14,16 +14,17 @@ for name, teacher in PRESETS.items():
     print(name, teacher, "Regime", teacher.regime)
 
 # %% [markdown]
-# 2. **A setting** adds the student: it sees M of d dimensions, through a random sketch, and trains on N trajectories of
-#    length P. Regime II is the paper's interesting one: the initial state is heavier than the innovations (θ < α).
+# 2. **A setting** adds the student: it sees M of d dimensions, through a random sketch, and trains on N
+#    trajectories of length P. Regime II is the paper's interesting one: the initial state is heavier than
+#    the innovations (θ < α).
 
 # %%
 point = Setting(teacher="regime2", M=128, N=4096, P=64, d=1024, schedule="block")
 print(point.tokens, "tokens, horizon", round(point.schedule.horizon, 1))
 
 # %% [markdown]
-# 3. **What a trajectory shows**: the covariance averaged over its positions, h_P, is the sum of two power laws. The longer
-#    the trajectory, the less is left of the initial state's.
+# 3. **What a trajectory shows**: the covariance averaged over its positions, h_P, is the sum of two power
+#    laws. The longer the trajectory, the less is left of the initial state's.
 
 # %%
 spectrum = averaged_spectrum(point)
@@ -36,7 +37,8 @@ axes = spectrum.plot()
 print(rates(point))
 
 # %% [markdown]
-# 5. **The risk** with its constants, without a random number (the rung `equivalent`): five terms, each with its accuracy.
+# 5. **The risk** with its constants, without a random number (the rung `equivalent`): five terms, each
+#    with its accuracy.
 
 # %%
 print(risk(point))
@@ -52,7 +54,8 @@ law = risk(small)
 print(f"equivalent {law.reducible:.4g}, {law.accuracy['reducible']}")
 
 # %% [markdown]
-# 7. **A law is a slope**: the bias along the horizon R at a finite size, and the theorem's exponent beside it.
+# 7. **A law is a slope**: the bias along the horizon R at a finite size, and the theorem's exponent beside
+#    it.
 
 # %%
 wide = Setting(teacher="regime2", M=1024, N=10**9, P=12, d=2048, schedule="block")
@@ -67,14 +70,15 @@ split = tradeoff(point, tokens=2**24, eval_lengths=[4096])
 axes = split.plot()
 
 # %% [markdown]
-# 9. **The corollary's question** at finite size, constants included: what to do with a budget. On the command line `seqlaw
-#    plan --rates` puts the corollary's own exponents beside it.
+# 9. **The corollary's question** at finite size, constants included: what to do with a budget. On the
+#    command line `seqlaw plan --rates` puts the corollary's own exponents beside it.
 
 # %%
 print(plan("regime2", Budget(compute=1e13, tokens=1e7), schedule="block", eval_length=1024))
 
 # %% [markdown]
-# 10. **The experiments**: six panels, ten slopes, here on the equivalent rung (`make reproduce` samples them).
+# 10. **The experiments**: six panels, ten slopes, here on the equivalent rung (`make reproduce` samples
+#     them).
 
 # %%
 found = reproduce("results/equivalent", rung="equivalent", quick=True)

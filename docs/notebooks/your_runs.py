@@ -1,11 +1,11 @@
 # %% [markdown]
 # # Your own runs
 #
-# You have a table of training runs, one row a run: parameters, tokens, sequence length, loss. `fit_law` fits a law with an
-# interval for every number, says whether the length matters, and shares a budget.
+# You have a table of training runs, one row a run: parameters, tokens, sequence length, loss. `fit_law`
+# fits a law with an interval for every number, says whether the length matters, and shares a budget.
 #
-# Here the table is made on the spot from a known law, 1.8 + 300 params^-0.33 + 900 tokens^-0.34 + 6 length^-0.5 with 0.4 % of
-# noise. Put your own DataFrame, or the name of a .csv file, in its place.
+# Here the table is made on the spot from a known law, 1.8 + 300 params^-0.33 + 900 tokens^-0.34 + 6
+# length^-0.5 with 0.4 % of noise. Put your own DataFrame, or the name of a .csv file, in its place.
 
 # %%
 import numpy as np
