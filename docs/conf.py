@@ -35,6 +35,7 @@ html_title = f"seqlaw {version}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_copy_source = False
+html_show_search_summary = False  # it is fetched, which pages opened from a folder may not do
 html_show_sphinx = False
 pygments_style = "friendly"
 pygments_dark_style = "native"
