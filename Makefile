@@ -51,6 +51,6 @@ lint: $(VENV)/.ready
 bench: $(VENV)/.ready
 	for script in benchmarks/bench_*.py; do $(BIN)/python $$script || exit 1; done
 
-# The virtual environment and the tools' caches; results/ stays.
+# The virtual environment, the site and the tools' caches; results/ stays.
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) site build .pytest_cache .mypy_cache .ruff_cache .hypothesis
