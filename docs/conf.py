@@ -1,5 +1,6 @@
 """The documentation site: `make docs` builds it, offline and without a word from elsewhere."""
 
+import os
 import re
 
 from docutils import nodes
@@ -16,6 +17,7 @@ extensions = ["myst_nb", "sphinx.ext.autodoc"]
 exclude_patterns = ["conf.py"]
 myst_heading_anchors = 3
 
+os.environ["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"  # whatever the shell says
 # Notebooks are Python scripts in the percent format; each build runs them, one error ends it.
 nb_custom_formats = {".py": ["jupytext.reads", {"fmt": "py:percent"}]}
 nb_execution_mode = "force"
