@@ -7,7 +7,7 @@ export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 export MKL_NUM_THREADS := 1
 
-.PHONY: reproduce test test-slow test-elsewhere lint bench clean
+.PHONY: reproduce docs test test-slow test-elsewhere lint bench clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -24,10 +24,19 @@ $(VENV)/.reproduce: pyproject.toml | $(BIN)/python
 reproduce: $(VENV)/.reproduce
 	$(BIN)/seqlaw reproduce --out results/paper
 
+$(VENV)/.docs: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	touch $@
+
+# The site, with its notebooks executed, to be opened from the folder: site/index.html. A warning is an error.
+docs: $(VENV)/.docs
+	$(BIN)/python -m sphinx --fail-on-warning --quiet --doctree-dir build/doctrees docs site
+
 test: $(VENV)/.ready
 	$(BIN)/python -m pytest -n 2 -m 'not slow'
 
-test-slow: $(VENV)/.ready
+# The site is one of the slow tests.
+test-slow: $(VENV)/.ready $(VENV)/.docs
 	$(BIN)/python -m pytest -n 2 -m slow
 
 # The fast suite without what macOS and Windows lack (tests/elsewhere); no Mac was tried.
@@ -42,6 +51,6 @@ lint: $(VENV)/.ready
 bench: $(VENV)/.ready
 	for script in benchmarks/bench_*.py; do $(BIN)/python $$script || exit 1; done
 
-# The virtual environment and the tools' caches; results/ stays.
+# The virtual environment, the site and the tools' caches; results/ stays.
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) site build .pytest_cache .mypy_cache .ruff_cache .hypothesis

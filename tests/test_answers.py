@@ -354,7 +354,8 @@ def test_every_answer_in_a_notebook(tmp_path, monkeypatch):
     head = (
         "import seqlaw\nfrom seqlaw import *\n"
         "s = Setting(teacher='regime2', M=16, N=256, P=8, d=64, schedule=WSD(gamma=0.1, L=500))\n"
-        "X = trajectories(PRESETS['regime2'].modes(24), 200, 12, seed=1)"
+        "X = trajectories(PRESETS['regime2'].modes(24), 200, 12, seed=1)\n"
+        "print(risk(s))"
     )
     calls = [
         "risk(s)", "curve(s, 'N', [64, 128, 256])", "tradeoff(s, 4096, lengths=[2, 8], eval_lengths=[16])",
@@ -367,6 +368,9 @@ def test_every_answer_in_a_notebook(tmp_path, monkeypatch):
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
     client = NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(tmp_path)}})
     client.execute()
+    (printed,) = notebook.cells[0].outputs  # one text, the answer first: rich shows no table by itself
+    assert printed["text"].startswith("Teacher regime2")
+    assert "irreducible" in printed["text"]
     outputs = [
         {kind for output in cell.outputs for kind in output.get("data", {})} for cell in notebook.cells
     ]

@@ -13,7 +13,8 @@ import pytest
 import seqlaw
 from seqlaw.answers.words import sentences
 from seqlaw.cli import main
-from seqlaw.cli.output import progress_bar
+from seqlaw.cli.progress import progress_bar
+from seqlaw.lab import progress
 from seqlaw.model.amount import amount
 from seqlaw.model.flags import flag, merge_flags
 
@@ -495,12 +496,37 @@ def test_a_bar_waits_for_its_total(monkeypatch):
     stream.isatty = lambda: True
     monkeypatch.setattr(sys, "stderr", stream)
     monkeypatch.setenv("TERM", "xterm")
-    with progress_bar("data sets"):
+    with progress_bar("data sets", "auto"):
         pass
     assert "data sets" not in stream.getvalue()
-    with progress_bar("data sets") as progress:
-        progress(1, 4)
+    with progress_bar("data sets", "auto") as tell:
+        tell(1, 4)
     assert "1/4" in stream.getvalue()
+
+
+SAMPLED = ("risk", "--rung", "sampled", "-M", "4", "-d", "16", "-N", "20", "-P", "4", "-L", "50")
+
+
+def test_plain_progress_is_lines_on_standard_error(run):
+    """The first data set and the last; between them a line every ten seconds, which these do not take."""
+    code, out, err = run(*SAMPLED, "--sketches", "2", "--repetitions", "2", "--progress", "plain", "--json")
+    assert code == 0
+    assert json.loads(out)["rung"] == "sampled"
+    assert err == "seqlaw: 1/4 data sets\nseqlaw: 4/4 data sets\n"
+    assert run(*SAMPLED)[2] == ""  # a pipe stays silent unless asked
+    refused = "seqlaw: --progress must be auto or plain, got loud\n"
+    assert run("risk", "--progress", "loud") == (2, "", refused)
+
+
+def test_plain_lines_are_far_apart(monkeypatch, capsys):
+    now = iter([0.0, 3.0, 9.9, 10.0, 12.0, 15.0])
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(now))
+    draw = progress.plain_lines()
+    for share in (0.1, 0.2, 0.3, 0.4, None, 1.0):
+        draw(share, f"{share}", lambda: "some left")
+    assert capsys.readouterr().err.splitlines() == [
+        "seqlaw: 0.1, some left", "seqlaw: 0.4, some left", "seqlaw: None", "seqlaw: 1.0",
+    ]  # fmt: skip
 
 
 def test_broken_teacher_files(run, tmp_path):

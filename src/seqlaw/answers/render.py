@@ -69,7 +69,8 @@ def _table(block: Table) -> str:
     for row in texts:
         table.add_row(*row)
     page = io.StringIO()
-    console = Console(file=page, highlight=False, markup=False, color_system=None)
+    # In a notebook rich would show the table by itself, before the page that it belongs to.
+    console = Console(file=page, highlight=False, markup=False, color_system=None, force_jupyter=False)
     needed = Measurement.get(console, console.options.update(max_width=10_000), table)
     # In a pipe or a narrow window too: words may fold, numbers are never cut.
     console.width = max(min(needed.maximum, columns()), needed.minimum)

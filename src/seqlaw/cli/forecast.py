@@ -8,7 +8,8 @@ import typer
 
 from seqlaw.answers.forecast import forecast as forecast_loss
 from seqlaw.cli.options import Json, Plot, Seed, size
-from seqlaw.cli.output import progress_bar, show
+from seqlaw.cli.output import show
+from seqlaw.cli.progress import Progress, progress_bar
 from seqlaw.model.checks import positive
 
 
@@ -59,6 +60,7 @@ def forecast(
         bool, typer.Option("--drop-missing", help="Leave out sequences with missing values.")
     ] = False,
     seed: Seed = 0,
+    progress: Progress = "auto",
     plot: Plot = None,
     json: Json = False,
 ) -> None:
@@ -66,7 +68,7 @@ def forecast(
 
     Example: seqlaw forecast states.npy --tokens 1e5 --plot forecast.png
     """
-    with progress_bar("sequences read") as bar:
+    with progress_bar("sequences read", progress) as bar:
         answer = forecast_loss(
             file,
             tokens=None if tokens is None else size("tokens", tokens),

@@ -12,7 +12,7 @@ import typer
 
 from seqlaw.cli.options import Jobs, Json, jobs_or_all
 from seqlaw.cli.output import print_flags, print_json, print_table, print_text
-from seqlaw.cli.progress import work_bar
+from seqlaw.cli.progress import Progress, work_bar
 from seqlaw.cli.rows import OPTION, Where, column_names, say_what_is_left, selected, table_of
 from seqlaw.fit import fit_power_law
 from seqlaw.lab.progress import duration
@@ -45,6 +45,7 @@ def sweep(
     jobs: Jobs = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check and count only.")] = False,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try failed tasks again.")] = False,
+    progress: Progress = "auto",
     json: Json = False,
 ) -> None:
     """Run a grid of questions, resumably.
@@ -56,7 +57,7 @@ def sweep(
     asked = load_sweep(file)
     workers = jobs_or_all(jobs)
     ahead: list[Estimate] = []
-    with work_bar() as bar:
+    with work_bar(progress) as bar:
 
         def announce(found: Estimate) -> None:
             ahead.append(found)

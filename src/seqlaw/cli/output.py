@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import seqlaw
@@ -61,18 +59,3 @@ def print_table(rows: Iterable[Sequence[Any]], *, header: Sequence[str] = (), ti
 def print_flags(flags: Iterable[Flag]) -> None:
     """One paragraph a flag."""
     print_blocks(*map(Flagged, flags))
-
-
-@contextmanager
-def progress_bar(unit: str) -> Iterator[Callable[[int, int], None] | None]:
-    """A callback `(done, total)` that draws a bar with rate and time left, on a terminal only."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn(unit), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(unit, total=None, visible=False)  # until the total is known
-        yield lambda done, total: bar.update(task, completed=done, total=total, visible=True)

@@ -11,7 +11,8 @@ import typer
 from seqlaw.answers.one_pass import plan_one_pass
 from seqlaw.answers.plan import plan as make_plan
 from seqlaw.cli.options import Cost, Json, KindOptions, Plot, Seed, TeacherOptions, jobs_or_all, size, takes
-from seqlaw.cli.output import progress_bar, show
+from seqlaw.cli.output import show
+from seqlaw.cli.progress import Progress, progress_bar
 from seqlaw.model.checks import InputError, positive
 from seqlaw.model.schedule import GAMMA
 from seqlaw.model.uncertain import Uncertain
@@ -71,6 +72,7 @@ def plan(
         int, typer.Option(help="Teachers drawn where a number is an interval.", metavar="INT")
     ] = DRAWS,
     seed: Seed = 0,
+    progress: Progress = "auto",
     json: Json = False,
     plot: Plot = None,
 ) -> None:
@@ -115,7 +117,7 @@ def plan(
         raise InputError("gamma", "can be best with --one-pass only", options.gamma)
     teacher = options.build_uncertain()
     schedule = options.build_kind()
-    with progress_bar("teachers" if isinstance(teacher, Uncertain) else "data sets") as progress:
+    with progress_bar("teachers" if isinstance(teacher, Uncertain) else "data sets", progress) as bar:
         answer = make_plan(
             teacher,
             budget,
@@ -126,6 +128,6 @@ def plan(
             draws=draws,
             seed=seed,
             workers=jobs_or_all(None),
-            progress=progress,
+            progress=bar,
         )
     show(dataclasses.replace(answer, flops=flops, rates=rates), as_json=json, plot=plot)

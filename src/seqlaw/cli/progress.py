@@ -3,22 +3,54 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from typing import Annotated
 
 import typer
 
-from seqlaw.lab.progress import WorkBar, drawn_bar
+from seqlaw.lab.progress import WorkBar, drawn_bar, plain_lines
+from seqlaw.model.checks import InputError
+
+Progress = Annotated[
+    str, typer.Option(help="auto: a bar, on a terminal; plain: lines on standard error.", metavar="NAME")
+]
+
+
+def _is_plain(progress: str) -> bool:
+    if progress not in ("auto", "plain"):
+        raise InputError("progress", "must be auto or plain", progress)
+    return progress == "plain"
 
 
 @contextmanager
-def work_bar() -> Iterator[WorkBar]:
+def work_bar(progress: str) -> Iterator[WorkBar]:
     """The bar; an interruption says what is kept and ends the command."""
     with ExitStack() as drawn:
-        bar = drawn.enter_context(drawn_bar())
+        bar = drawn.enter_context(drawn_bar(plain=_is_plain(progress)))
         try:
             yield bar
         except KeyboardInterrupt:
             drawn.close()  # the bar goes before the line comes
             print(f"seqlaw: {bar.kept()}", file=sys.stderr)
             raise typer.Exit(130) from None
+
+
+@contextmanager
+def progress_bar(unit: str, progress: str) -> Iterator[Callable[[int, int], None] | None]:
+    """A callback `(done, total)` that draws a bar with rate and time left, on a terminal; or lines."""
+    if _is_plain(progress):
+        draw = plain_lines()
+        yield lambda done, total: draw(done / total, f"{done}/{total} {unit}", lambda: "")
+        return
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich import progress as drawing
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn(unit), TimeRemainingColumn())
+    with drawing.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(unit, total=None, visible=False)  # until the total is known
+        yield lambda done, total: bar.update(task, completed=done, total=total, visible=True)

@@ -9,7 +9,7 @@ import typer
 
 from seqlaw.cli.options import Jobs, Json, Seed, jobs_or_all
 from seqlaw.cli.output import show
-from seqlaw.cli.progress import work_bar
+from seqlaw.cli.progress import Progress, work_bar
 from seqlaw.rungs.ask import RUNGS
 
 
@@ -35,6 +35,7 @@ def reproduce(
     ] = None,
     seed: Seed = 0,
     jobs: Jobs = None,
+    progress: Progress = "auto",
     json: Json = False,
 ) -> None:
     """The paper's six panels and ten slopes, with a report.
@@ -45,7 +46,7 @@ def reproduce(
     """
     from seqlaw.paper.reproduce import reproduce as run
 
-    with work_bar() as bar:
+    with work_bar(progress) as bar:
         answer = run(
             out,
             rung=rung,

@@ -10,7 +10,8 @@ import typer
 from seqlaw.answers import curve as curves
 from seqlaw.answers import risk as points
 from seqlaw.cli.options import Jobs, Json, Plot, Seed, SettingOptions, jobs_or_all, size, takes
-from seqlaw.cli.output import progress_bar, show
+from seqlaw.cli.output import show
+from seqlaw.cli.progress import Progress, progress_bar
 from seqlaw.model.checks import InputError, positive, real, whole
 from seqlaw.model.setting import Setting
 from seqlaw.rungs import ask
@@ -38,6 +39,8 @@ class RungOptions:
 class AskOptions(SettingOptions, RungOptions):
     """A setting, and the rung that answers."""
 
+    progress: Progress = "auto"
+
     def how(self) -> dict[str, Any]:
         """The options of `risk` and `curve`."""
         names = ("rung", "sketches", "repetitions", "seed")
@@ -52,8 +55,8 @@ def risk(options: AskOptions, json: Json = False) -> None:
     """
     setting = options.build()
     setting = tuned([setting])[0] if options.tune else setting
-    with progress_bar("data sets") as progress:
-        answer = points.risk(setting, **options.how(), progress=progress)
+    with progress_bar("data sets", options.progress) as bar:
+        answer = points.risk(setting, **options.how(), progress=bar)
     show(answer, as_json=json)
 
 
@@ -86,8 +89,8 @@ def curve(
     spent = None if tokens is None else whole("tokens", positive("tokens", tokens))
     _check_ends(setting, along, values, spent)
     how = options.how() | {"tokens": spent, "tune": options.tune}
-    with progress_bar("data sets") as progress:
-        answer = curves.curve(setting, along, values, **how, progress=progress, sampled=sampled)
+    with progress_bar("data sets", options.progress) as bar:
+        answer = curves.curve(setting, along, values, **how, progress=bar, sampled=sampled)
     show(answer, as_json=json, plot=plot)
 
 

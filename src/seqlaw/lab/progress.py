@@ -1,8 +1,9 @@
-"""How far long work is: a bar in a terminal, a line in a notebook, nothing elsewhere."""
+"""How far long work is: a bar in a terminal, a line in a notebook, elsewhere lines if asked for."""
 
 from __future__ import annotations
 
 import importlib
+import math
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -14,6 +15,10 @@ from seqlaw.model.amount import amount
 
 PRIOR = 0.05
 """The share of the work that an estimate made beforehand weighs as much as."""
+
+
+EVERY = 10.0
+"""Seconds between two plain lines."""
 
 
 def seconds_left(elapsed: float, share: float, expected: float | None, since: float = 0.0) -> float | None:
@@ -82,14 +87,31 @@ class WorkBar:
 
 
 @contextmanager
-def drawn_bar() -> Iterator[WorkBar]:
-    """The bar, drawn on standard error if that is a terminal, or in the notebook."""
-    if sys.stderr.isatty():
+def drawn_bar(*, plain: bool = False) -> Iterator[WorkBar]:
+    """The bar, drawn on standard error if that is a terminal, or in the notebook; lines if `plain`."""
+    if plain:
+        yield WorkBar(plain_lines())
+    elif sys.stderr.isatty():
         with _terminal() as draw:
             yield WorkBar(draw)
     else:
         line = _notebook()
         yield WorkBar() if line is None else WorkBar(line)
+
+
+def plain_lines() -> Draw:
+    """Lines on standard error, EVERY seconds at most; the end, and what is no task, always have one."""
+    last = -math.inf
+
+    def draw(share: float | None, text: str, left: Callable[[], str]) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last >= EVERY or share is None or share >= 1:
+            last = now
+            words = [text, "" if share is None or share >= 1 else left()]
+            print(f"seqlaw: {', '.join(filter(None, words))}", file=sys.stderr, flush=True)
+
+    return draw
 
 
 @contextmanager
