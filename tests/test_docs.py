@@ -59,7 +59,7 @@ def check_output(shown, printed):
     assert not left or shown.rstrip().endswith("…"), f"printed too: {left}"
 
 
-LONG = set(
+LONG = {"forecast", "law", "lengths", "loose", "measure", "momentum", "one-pass", "plan", "tutorial"}
     ["forecast", "law", "lengths", "loose", "measure", "momentum", "one-pass", "plan", "tutorial"]
 )  # half a minute each
 
