@@ -60,8 +60,7 @@ def check_output(shown, printed):
 
 
 LONG = {"forecast", "law", "lengths", "loose", "measure", "momentum", "one-pass", "plan", "tutorial"}
-    ["forecast", "law", "lengths", "loose", "measure", "momentum", "one-pass", "plan", "tutorial"]
-)  # half a minute each
+"""Pages of up to half a minute, for the slow suite."""
 
 
 @pytest.mark.parametrize(
