@@ -13,10 +13,11 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from seqlaw.model.arrays import namespace
+from seqlaw.model.arrays import namespace, on_host
 from seqlaw.model.assumptions import setting_flags
 from seqlaw.model.checks import InputError
 from seqlaw.model.descent import Spectrum
+from seqlaw.model.device import Device, device_of
 from seqlaw.model.flags import Flag, flag
 from seqlaw.model.schedule import Schedule, as_schedule
 from seqlaw.model.setting import Setting
@@ -63,7 +64,7 @@ def population_bias(problem: Problem, schedule: Schedule, test: Problem) -> floa
     spectrum, xp = Spectrum(mu=problem.eigenvalues, U=problem.eigenvectors), namespace(problem.C)
     if test.P == problem.P:
         image = xp.sum((problem.C @ spectrum.U) ** 2, axis=0)
-        return float(xp.sum(image * schedule.residual(spectrum.mu) ** 2 / spectrum.mu) / 2)
+        return float(xp.sum(image * on_host(schedule.residual, spectrum.mu) ** 2 / spectrum.mu) / 2)
     return weighted_square(spectrum.response(problem.C, schedule) - test.B_star, test.G) / 2
 
 
@@ -77,7 +78,7 @@ def exact_variance(
     """
     xp = namespace(problem.eigenvectors)
     covariance = noise.leading if leading else noise.covariance
-    filtered = problem.eigenvectors * schedule.response(problem.eigenvalues)
+    filtered = problem.eigenvectors * on_host(schedule.response, problem.eigenvalues)
     if test.P == problem.P:
         return float(xp.sum((covariance @ filtered) * filtered * problem.eigenvalues)) / (2.0 * N * problem.P)
     weight = problem.eigenvectors.T @ test.G @ problem.eigenvectors
@@ -89,14 +90,15 @@ def finite_filter_variance(problem: Problem, N: int, schedule: Schedule | str, t
 
     At another test length Σ_j μ_j g(μ_j)² [UᵀG'U]_jj takes the place of the sum.
     """
-    g, xp = as_schedule("schedule", schedule).response(problem.eigenvalues), namespace(problem.eigenvalues)
+    xp = namespace(problem.eigenvalues)
+    g = on_host(as_schedule("schedule", schedule).response, problem.eigenvalues)
     weight = (
         problem.eigenvalues
         if test.P == problem.P
         else xp.sum((test.G @ problem.eigenvectors) * problem.eigenvectors, axis=0)
     )
     filtered = float(xp.sum(problem.eigenvalues * g**2 * weight))
-    return float(xp.linalg.trace(problem.residual_covariance)) / (2.0 * N * problem.P) * filtered
+    return problem.residual_trace / (2.0 * N * problem.P) * filtered
 
 
 class FrozenGiven(NamedTuple):
@@ -132,17 +134,17 @@ def frozen_given(
 
 def learned_dimensions(problem: Problem, schedule: Schedule) -> float:
     """Σ_j (1 - ψ(μ_j)): the directions, out of M, that the schedule has learned."""
-    return float((problem.eigenvalues * schedule.response(problem.eigenvalues)).sum())
+    return float((problem.eigenvalues * on_host(schedule.response, problem.eigenvalues)).sum())
 
 
 def _solved(
-    members: Sequence[Setting], sketches: int | Sequence[int], seed: int
+    members: Sequence[Setting], sketches: int | Sequence[int], seed: int, device: Device | None
 ) -> Iterator[tuple[int, dict[int, Problem]]]:
     """(sketch, its problems by length) for settings that share teacher and width."""
     modes, M = members[0].modes, members[0].M
     lengths = dict.fromkeys(P for member in members for P in (member.P, member.test_length))
     for sketch in indices("sketches", sketches):
-        S = gaussian_sketch(M, modes.d, seed=seed, index=sketch)
+        S = gaussian_sketch(M, modes.d, seed=seed, index=sketch, device=device)
         yield sketch, {P: sketched_problem(modes, S, P) for P in lengths}
 
 
@@ -157,10 +159,12 @@ class Exact(Rung):
     def risks(
         self, settings: Sequence[Setting], draws: Draws, *, progress: Progress | None = None
     ) -> list[Risk]:
-        return exact_risks(settings, sketches=draws.count("sketches"), seed=draws.seed)
+        return exact_risks(
+            settings, sketches=draws.count("sketches"), seed=draws.seed, device=draws.device
+        )
 
     def rows(self, settings: Sequence[Setting], draws: Draws) -> list[Row]:
-        return exact_rows(settings, sketches=draws.sketches, seed=draws.seed)
+        return exact_rows(settings, sketches=draws.sketches, seed=draws.seed, device=draws.device)
 
     def cost(self, settings: Sequence[Setting], draws: Draws) -> Cost:
         seconds, memory = 0.0, 0.0
@@ -185,7 +189,7 @@ class SketchesOnly(Rung):
         raise InputError("rung", "has no risk without data", self.name)
 
     def rows(self, settings: Sequence[Setting], draws: Draws) -> list[Row]:
-        return population_rows(settings, sketches=draws.sketches, seed=draws.seed)
+        return population_rows(settings, sketches=draws.sketches, seed=draws.seed, device=draws.device)
 
     def cost(self, settings: Sequence[Setting], draws: Draws) -> Cost:
         problems = {(one.M, one.P): float(one.d or 0) for one in settings}
@@ -193,33 +197,46 @@ class SketchesOnly(Rung):
         return Cost(seconds=draws.count("sketches") * sum(each), memory=BLOCK)
 
 
-def exact_rows(settings: Sequence[Setting], *, sketches: int | Sequence[int] = 1, seed: int = 0) -> list[Row]:
+def exact_rows(
+    settings: Sequence[Setting],
+    *,
+    sketches: int | Sequence[int] = 1,
+    seed: int = 0,
+    device: str | None = None,
+) -> list[Row]:
     """One row for each setting and sketch: parameters, five terms, diagnostics.
 
     Settings of one teacher and width share their sketches (a count, or the numbers of those wanted), and all
     settings of one length share the closed score covariance, whatever their N, schedules and test lengths.
     """
-    return _rows("exact", settings, sketches, seed)
+    return _rows("exact", settings, sketches, seed, device)
 
 
 def population_rows(
-    settings: Sequence[Setting], *, sketches: int | Sequence[int] = 1, seed: int = 0
+    settings: Sequence[Setting],
+    *,
+    sketches: int | Sequence[int] = 1,
+    seed: int = 0,
+    device: str | None = None,
 ) -> list[Row]:
     """Approximation and bias of each setting and sketch: what needs no data, and none of the cost of noise.
 
     N plays no part. The sketches are those of `exact_rows`.
     """
-    return _rows("population", settings, sketches, seed)
+    return _rows("population", settings, sketches, seed, device)
 
 
 @one_thread()
-def _rows(rung: str, settings: Sequence[Setting], sketches: int | Sequence[int], seed: int) -> list[Row]:
+def _rows(
+    rung: str, settings: Sequence[Setting], sketches: int | Sequence[int], seed: int, device: str | None
+) -> list[Row]:
     rows: list[Row] = []
+    where = device_of(device)
     for family in families(settings):
         members = [settings[index] for index in family]
         wide = rung == "exact" and members[0].M > WIDEST_GIVEN
         carried = expected_shifts(members) if wide else [None] * len(members)
-        for sketch, problems in _solved(members, sketches, seed):
+        for sketch, problems in _solved(members, sketches, seed, where):
             found = (
                 _population(members, problems) if rung == "population" else _exact(members, problems, carried)
             )
@@ -307,13 +324,16 @@ def _shifts(
         asked_here = [questions[k] for k in own_way]
         own = population(rule, [one.P for one in asked_here], np.array([one.M for one in asked_here]))
         level = FINE if asked_here[0].M <= WIDEST_GIVEN else QUICK
-        found |= dict(zip(own_way, given_sketch(asked_here, own, rule.modes, problems, level), strict=True))
+        here = {P: problem.on_host() for P, problem in problems.items()}  # small: M is
+        found |= dict(zip(own_way, given_sketch(asked_here, own, rule.modes, here, level), strict=True))
     return found
 
 
-def exact_risks(settings: Sequence[Setting], *, sketches: int = 1, seed: int = 0) -> list[Risk]:
+def exact_risks(
+    settings: Sequence[Setting], *, sketches: int = 1, seed: int = 0, device: str | None = None
+) -> list[Risk]:
     """The expected risk of each setting: means and standard errors over sketches."""
-    rows = exact_rows(settings, sketches=sketches, seed=seed)
+    rows = exact_rows(settings, sketches=sketches, seed=seed, device=device)
     return [
         _summary(setting, [row for row in rows if row["point"] == index])
         for index, setting in enumerate(settings)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from seqlaw.model.checks import InputError, whole
+from seqlaw.model.device import checked
 from seqlaw.model.setting import Setting
 from seqlaw.rungs.rows import Row, columns, with_sums
 from seqlaw.rungs.terms import TERMS, Risk
@@ -32,8 +33,8 @@ class Draws:
     repetitions: int | Sequence[int] = 2
     seed: int = 0
     workers: int = 1
-    device: None = None
-    """A GPU; none yet."""
+    device: str | None = None
+    """`cuda` for a GPU; None for the CPU."""
 
     def __post_init__(self) -> None:
         for name in ("sketches", "repetitions"):
@@ -41,10 +42,12 @@ class Draws:
                 object.__setattr__(self, name, whole(name, getattr(self, name)))
         object.__setattr__(self, "seed", whole("seed", self.seed, least=0))
         object.__setattr__(self, "workers", whole("workers", self.workers))
+        object.__setattr__(self, "device", checked(self.device))
 
     def inputs(self) -> dict[str, Any]:
         """What a number depends on."""
-        return {"sketches": self.sketches, "repetitions": self.repetitions, "seed": self.seed}
+        device = {} if self.device is None else {"device": self.device}
+        return {"sketches": self.sketches, "repetitions": self.repetitions, "seed": self.seed} | device
 
     def count(self, name: str) -> int:
         """How many sketches or repetitions."""

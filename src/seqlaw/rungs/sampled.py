@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.linalg import eigh
 
+from seqlaw.model.arrays import ends, namespace
 from seqlaw.model.assumptions import setting_flags
 from seqlaw.model.checks import InputError, whole
 from seqlaw.model.descent import Moments, Spectrum
+from seqlaw.model.device import Device, device_of
 from seqlaw.model.flags import flag
 from seqlaw.model.schedule import Schedule, as_schedule
 from seqlaw.model.setting import Setting
@@ -75,16 +76,16 @@ def sampled_terms(
         approx=test.approx,
         bias=weighted_square(left, test.G) / 2,
         variance=weighted_square(noise, test.G) / 2,
-        cross=float(np.sum((left @ test.G) * noise)),
+        cross=float(((left @ test.G) * noise).sum()),
         clipped=safe is not schedule,
     )
 
 
 def covariance_event(problem: Problem, moments: Moments) -> float:
     """‖G^{-1/2} Ĝ G^{-1/2} - I‖, which the paper's proofs need below a constant times R^{-1/2}."""
-    white = problem.eigenvectors / np.sqrt(problem.eigenvalues)
-    values = eigh(white.T @ moments.G @ white, eigvals_only=True, check_finite=False)
-    return float(max(abs(values[0] - 1), abs(values[-1] - 1)))
+    white = problem.eigenvectors / namespace(problem.eigenvalues).sqrt(problem.eigenvalues)
+    low, high = ends(white.T @ moments.G @ white)
+    return max(abs(low - 1), abs(high - 1))
 
 
 class Sampled(Rung):
@@ -105,6 +106,7 @@ class Sampled(Rung):
             seed=draws.seed,
             workers=draws.workers,
             progress=progress,
+            device=draws.device,
         )
 
     def rows(self, settings: Sequence[Setting], draws: Draws) -> list[Row]:
@@ -114,6 +116,7 @@ class Sampled(Rung):
             repetitions=draws.repetitions,
             seed=draws.seed,
             workers=draws.workers,
+            device=draws.device,
         )
 
     def cost(self, settings: Sequence[Setting], draws: Draws) -> Cost:
@@ -156,6 +159,7 @@ def sampled_rows(
     method: Method = "auto",
     workers: int = 1,
     progress: Callable[[int, int], None] | None = None,
+    device: str | None = None,
 ) -> list[Row]:
     """One row for each setting, sketch and repetition: parameters, five terms, diagnostics.
 
@@ -164,8 +168,10 @@ def sampled_rows(
     `sketches` and `repetitions` are counts, or the numbers of those wanted: `[3]` gives the rows that a
     count of 4 gives to number 3. `progress(done, total)` counts data sets. Neither the threads nor their
     number change a bit. `loss` is the risk of the trained B_L computed as such, not from the terms.
+    A `device` draws the data, and does what a wide student needs.
     """
-    workers = whole("workers", workers)
+    where = device_of(device)
+    workers = 1 if where else whole("workers", workers)
     tasks = [
         (family, sketch, repetition)
         for family in families(settings)
@@ -179,7 +185,7 @@ def sampled_rows(
 
     def run(task: tuple[list[int], int, int]) -> list[Row]:
         family, sketch, repetition = task
-        return _repetition(settings, family, sketch, repetition, seed, method, workers // across)
+        return _repetition(settings, family, sketch, repetition, seed, method, workers // across, where)
 
     rows: list[Row] = []
     with one_thread():
@@ -198,16 +204,17 @@ def _repetition(
     seed: int,
     method: Method,
     workers: int,
+    device: Device | None,
 ) -> list[Row]:
     """All rows of one family on one nested data set."""
     members = [settings[index] for index in family]
     modes, M = members[0].modes, members[0].M
-    S = gaussian_sketch(M, modes.d, seed=seed, index=sketch)
+    S = gaussian_sketch(M, modes.d, seed=seed, index=sketch, device=device)
     lengths = {P for member in members for P in (member.P, member.test_length)}
     problems = {P: sketched_problem(modes, S, P) for P in sorted(lengths)}
     points = [(member.N, member.P) for member in members]
     data = nested_moments(
-        modes, S, points, seed=seed, key=(sketch, repetition), method=method, workers=workers
+        modes, S, points, seed=seed, key=(sketch, repetition), method=method, workers=workers, device=device
     )
     spectra = {point: Spectrum.of(moments.G) for point, moments in data.items()}
     events = {point: covariance_event(problems[point[1]], moments) for point, moments in data.items()}
@@ -244,6 +251,7 @@ def sampled_risks(
     method: Method = "auto",
     workers: int = 1,
     progress: Callable[[int, int], None] | None = None,
+    device: str | None = None,
 ) -> list[Risk]:
     """The measured risk of each setting: means and standard errors over sketches and repetitions."""
     rows = sampled_rows(
@@ -254,6 +262,7 @@ def sampled_risks(
         method=method,
         workers=workers,
         progress=progress,
+        device=device,
     )
     return [
         _summary(setting, [row for row in rows if row["point"] == index])

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
+from seqlaw.model.arrays import host, like, namespace, zeros
 from seqlaw.model.assumptions import setting_flags
 from seqlaw.model.checks import Array, InputError
+from seqlaw.model.device import Device, device_of
 from seqlaw.model.flags import flag
 from seqlaw.model.randomness import generator
 from seqlaw.model.schedule import Schedule
@@ -32,6 +34,7 @@ from seqlaw.rungs.trajectories import walk
 _BLOCK = 2**17  # numbers of the trajectories simulated at a time, for each repetition
 _LARGEST = 2**27  # numbers that the trajectories of a step, or of an epoch that comes round, may have
 _TOGETHER = 16  # repetitions side by side
+_ON_CARD, _ALL_ON_CARD = 2**14, 2**25  # … on a card, and the numbers of all their trajectories at a time
 _MEASURED = tuple(name for name in DIAGNOSTICS if name not in ("additive", "multiplicative"))
 
 
@@ -56,19 +59,23 @@ class OnePassSampled(Rung):
         for setting in settings:
             if (refusal := self.refuses(setting)) is not None:
                 raise refusal
-        groups = [repetitions[k : k + _TOGETHER] for k in range(0, len(repetitions), _TOGETHER)]
+        device = device_of(draws.device)
+        widest = max(one.M for one in settings)
+        together = max(1, min(_ON_CARD, _ALL_ON_CARD // widest**2)) if device else _TOGETHER
+        groups = [repetitions[k : k + together] for k in range(0, len(repetitions), together)]
         tasks = [(k, sketch, group) for k in range(len(settings)) for sketch in sketches for group in groups]
 
         def run(task: tuple[int, int, list[int]]) -> list[Row]:
             k, sketch, group = task
             return [
                 {"rung": "sampled", "point": k, "sketch": sketch} | row
-                for row in _trained(settings[k], sketch, group, draws.seed)
+                for row in _trained(settings[k], sketch, group, draws.seed, device)
             ]
 
         rows: list[Row] = []
         with one_thread():
-            for done, new in enumerate(in_order(run, tasks, min(draws.workers, len(tasks))), 1):
+            workers = 1 if device else min(draws.workers, len(tasks))
+            for done, new in enumerate(in_order(run, tasks, workers), 1):
                 rows.extend(new)
                 if progress is not None:
                     progress(done, len(tasks))
@@ -111,16 +118,19 @@ def _seconds(setting: Setting) -> float:
     return drawing + setting.schedule.L * 1e-5 + tokens * setting.M**2 * 4e-10
 
 
-def _trained(setting: Setting, sketch: int, repetitions: list[int], seed: int) -> list[Row]:
+def _trained(
+    setting: Setting, sketch: int, repetitions: list[int], seed: int, device: Device | None
+) -> list[Row]:
     """Train one student a repetition, and split its risk."""
     modes, M = setting.modes, setting.M
-    S = gaussian_sketch(M, modes.d, seed=seed, index=sketch)
+    S = gaussian_sketch(M, modes.d, seed=seed, index=sketch, device=device)
     problem = sketched_problem(modes, S, setting.P)
     test = problem if setting.test_length == setting.P else sketched_problem(modes, S, setting.test_length)
     nodes = given_sketch(problem)
     step = stepped(setting, nodes)
-    students = descended(setting, step.schedule, S, [(seed, sketch, one) for one in repetitions])
-    left = mean_error(problem, step.schedule, test)
+    keys = [(seed, sketch, one) for one in repetitions]
+    students = host(descended(setting, step.schedule, S, keys, device))
+    left, test = host(mean_error(problem, step.schedule, test)), test.on_host()
     shared = columns(setting) | step.diagnostics(nodes, setting.P)
     rows = []
     for repetition, B in zip(repetitions, students, strict=True):
@@ -142,53 +152,80 @@ def _split(B: Array, left: Array, test: Problem) -> Row:
     return with_sums(terms) | {"loss": test.loss(B) if finite else math.inf}
 
 
-def descended(setting: Setting, schedule: Schedule, S: Array, keys: Sequence[tuple[int, int, int]]) -> Array:
+def descended(
+    setting: Setting,
+    schedule: Schedule,
+    S: Array,
+    keys: Sequence[tuple[int, int, int]],
+    device: Device | None = None,
+) -> Array:
     """B_L of each (seed, sketch, repetition), side by side: B ← B + γ_t/(bP) Σ (y - Bu) uᵀ."""
-    B = np.zeros((len(keys), setting.M, setting.M))
+    S = S if device is None else device.array(S)
+    B: Array = zeros(S, len(keys), setting.M, setting.M)
+    turned = namespace(S).matrix_transpose
     share, t = float((setting.batch or 1) * setting.P), 0
     with np.errstate(over="ignore", invalid="ignore"):  # without the safeguard a run may leave all bounds
-        for U in _batches(setting, S, keys):
+        for U in _batches(setting, S, keys, device):
             sizes = schedule.at(np.arange(t + 1, t + U.shape[1] + 1)) / share
             count, M = U.shape[0], setting.M
             for k, size in enumerate(sizes.tolist()):
                 u, y = U[:, k, :, :-1].reshape(count, -1, M), U[:, k, :, 1:].reshape(count, -1, M)
-                missed = y - u @ np.swapaxes(B, 1, 2)
-                B = B + size * (np.swapaxes(missed, 1, 2) @ u)
+                missed = y - u @ turned(B)
+                B = B + size * (turned(missed) @ u)
             t += U.shape[1]
     return B
 
 
-def _batches(setting: Setting, S: Array, keys: Sequence[tuple[int, int, int]]) -> Iterator[Array]:
+def _batches(
+    setting: Setting, S: Array, keys: Sequence[tuple[int, int, int]], device: Device | None
+) -> Iterator[Array]:
     """The mini-batches of some steps at a time, what the student sees: keys × steps × b × (P+1) × M."""
     b, L = setting.batch or 1, setting.schedule.L
     if setting.epochs == 1:
-        steps = max(1, _BLOCK // (b * (setting.P + 1) * max(setting.M, setting.modes.d)))
+        most = _BLOCK if device is None else _ALL_ON_CARD // len(keys)
+        steps = max(1, most // (b * (setting.P + 1) * max(setting.M, setting.modes.d)))
         for first in range(0, L, steps):
-            rows = min(steps, L - first) * b
-            seen = np.stack([_drawn(setting, S, key, first, rows) for key in keys])
+            seen = _drawn(setting, S, keys, first, min(steps, L - first) * b, device)
             yield seen.reshape(len(keys), -1, b, setting.P + 1, setting.M)
         return
     epoch = setting.N // b  # steps until the data come round, in another order
-    data = np.stack([_drawn(setting, S, key, 0, setting.N) for key in keys])
+    data = _drawn(setting, S, keys, 0, setting.N, device)
+    each = np.arange(len(keys))[:, None]
     for turn in range(setting.epochs):
-        orders = [
-            generator(seed, "one pass", *key, "order", turn).permutation(setting.N) for seed, *key in keys
-        ]
+        orders = np.stack(
+            [generator(seed, "one pass", *key, "order", turn).permutation(setting.N) for seed, *key in keys]
+        )
         for k in range(min(epoch, L - turn * epoch)):
-            yield np.stack([one[order[k * b : k * b + b]] for one, order in zip(data, orders, strict=True)])[
-                :, None
-            ]
+            at = (like(S, index) for index in (each, orders[:, k * b : k * b + b]))
+            yield data[tuple(at)][:, None]
 
 
-def _drawn(setting: Setting, S: Array, key: tuple[int, int, int], first: int, rows: int) -> Array:
-    """Fresh trajectories from step `first` on: rows × (P+1) × M, of a stream of their own."""
-    seed, *names = key
-    rng = generator(seed, "one pass", *names, first)
-    out = np.empty((rows, setting.P + 1, setting.M))
-    loops = kernel(float(setting.N) * (setting.P + 1) * setting.modes.d)
-    for p, X in enumerate(walk(rng, setting.modes, rows, setting.P, loops)):
-        out[:, p] = X @ S.T
-    return out
+def _drawn(
+    setting: Setting,
+    S: Array,
+    keys: Sequence[tuple[int, int, int]],
+    first: int,
+    rows: int,
+    device: Device | None,
+) -> Array:
+    """Fresh trajectories of each key from step `first` on: keys × rows × (P+1) × M.
+
+    A key has a stream of its own, on a device all of them together.
+    """
+    xp, (P, M), modes = namespace(S), (setting.P, setting.M), setting.modes
+    loops = kernel(float(setting.N) * (P + 1) * modes.d)
+    sources: Sequence[Any] = [generator(seed, "one pass", *names, first) for seed, *names in keys]
+    if device is not None:
+        (seed, *names), (*_, last) = keys[0], keys[-1]
+        sources = [device.stream(seed, "one pass", *names, last, len(keys), first)]
+    out: Array = zeros(S, len(keys) * rows, P + 1, M)
+    for part, rng in zip(np.split(np.arange(len(out)), len(sources)), sources, strict=True):
+        p, mine = 0, slice(int(part[0]), int(part[-1]) + 1)
+        for X in walk(rng, modes, len(part), P, loops):
+            seen = (X.reshape(-1, modes.d) @ S.T).reshape(len(X), len(part), M)
+            out[mine, p : p + len(X)] = xp.moveaxis(seen, 0, 1)
+            p += len(X)
+    return out.reshape(len(keys), rows, P + 1, M)
 
 
 def _summary(setting: Setting, rows: Sequence[Row]) -> Risk:
