@@ -108,9 +108,9 @@ def _number() -> int:
 
 
 @contextmanager
-def in_memory(device: Device | None) -> Iterator[None]:
+def in_memory(name: str | None) -> Iterator[None]:
     """A context in which a device that is full is one line."""
-    if device is None:
+    if (device := device_of(name)) is None:
         yield
         return
     try:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 
 from seqlaw.model.checks import InputError
+from seqlaw.model.device import in_memory
+from seqlaw.model.flags import flag
 from seqlaw.model.setting import Setting
+from seqlaw.model.sketch import LARGEST_SKETCH
 from seqlaw.rungs.rows import Row
 from seqlaw.rungs.rung import Cost, Draws, Progress, Rung
 from seqlaw.rungs.terms import Risk
@@ -31,9 +35,18 @@ class Both(Rung):
     ) -> list[Risk]:
         found: dict[int, Risk] = {}
         for rung, part in self._parts(settings):
-            answers = rung.risks([settings[k] for k in part], draws, progress=progress)
+            with in_memory(draws.device):
+                answers = rung.risks([settings[k] for k in part], draws, progress=progress)
             found |= dict(zip(part, answers, strict=True))
-        return [found[k] for k in range(len(settings))]
+        return [self._told(settings[k], found[k], draws) for k in range(len(settings))]
+
+    def _told(self, setting: Setting, risk: Risk, draws: Draws) -> Risk:
+        """With a word on random numbers that are not the CPU's: data, and sketches too large for it."""
+        if draws.device is None or not self.draws:
+            return risk
+        if "repetitions" not in self.draws and setting.M * setting.modes.d <= LARGEST_SKETCH:
+            return risk
+        return replace(risk, flags=(*risk.flags, flag("device-stream")))
 
     def quick(self, settings: Sequence[Setting]) -> list[Risk]:
         found: dict[int, Risk] = {}
@@ -46,8 +59,9 @@ class Both(Rung):
             [row | {"point": part[row["point"]]} for row in rung.rows([settings[k] for k in part], draws)]
             for rung, part in self._parts(settings)
         )
-        # Stable: the rows of a point stay in the order of their sketches and repetitions.
-        return sorted(chain.from_iterable(parts), key=lambda row: int(row["point"]))
+        with in_memory(draws.device):
+            # Stable: the rows of a point stay in the order of their sketches and repetitions.
+            return sorted(chain.from_iterable(parts), key=lambda row: int(row["point"]))
 
     def cost(self, settings: Sequence[Setting], draws: Draws) -> Cost:
         costs = [rung.cost([settings[k] for k in part], draws) for rung, part in self._parts(settings)]

@@ -17,7 +17,7 @@ from seqlaw.model.arrays import namespace, on_host
 from seqlaw.model.assumptions import setting_flags
 from seqlaw.model.checks import InputError
 from seqlaw.model.descent import Spectrum
-from seqlaw.model.device import Device, device_of
+from seqlaw.model.device import WORTH, Device, device_of
 from seqlaw.model.flags import Flag, flag
 from seqlaw.model.schedule import Schedule, as_schedule
 from seqlaw.model.setting import Setting
@@ -38,7 +38,7 @@ from seqlaw.rungs.finite_sample.law import (
 )
 from seqlaw.rungs.finite_sample.norm import Rise, rises
 from seqlaw.rungs.rows import Row, columns, families, indices, summarise, with_sums
-from seqlaw.rungs.rung import BLOCK, Cost, Draws, Progress, Rung, sketch_memory
+from seqlaw.rungs.rung import BLOCK, Cost, Draws, Progress, Rung, card_cost, sketch_memory
 from seqlaw.rungs.score import Score, score
 from seqlaw.rungs.spectral_sum import Rule
 from seqlaw.rungs.terms import TERMS, Risk, frozen_error, frozen_filter_flags
@@ -171,6 +171,11 @@ class Exact(Rung):
         for family in families(settings):
             M, d = settings[family[0]].M, float(settings[family[0]].d or 0)
             lengths = {settings[index].P for index in family}
+            if draws.device and M * d >= WORTH:
+                card = card_cost(M, d, len(lengths))
+                seconds += draws.count("sketches") * (card.seconds + 5e-3 * len(family))
+                memory = max(memory, card.memory)
+                continue
             passes = sum(0.003 + d**2 * (3e-8 * math.log2(2 * P) + 2e-10 * M) for P in lengths)
             seconds += draws.count("sketches") * (passes + 5e-4 * len(family))
             memory = max(memory, sketch_memory(M, d, len(family)))

@@ -48,6 +48,13 @@ def card_gram_cost(d: int) -> float:
     return 6e-5 * d**3 + 0.2 * d**2 + 6e5
 
 
+def position_cost(N: int, steps: int, d: int, M: int, card: bool) -> float:
+    """Nanoseconds a position of a family whose N grow in so many steps: a Gram chain for each, or direct."""
+    if cheaper_method(N, d, M, card) == "gram":
+        return steps * (card_gram_cost(d) if card else gram_cost(d))
+    return card_direct_cost(N, d, M) if card else direct_cost(N, d, M)
+
+
 def cheaper_method(N: int, d: int, M: int, card: bool = False) -> str:
     """`gram` or `direct`, by a fixed cost model, since the choice decides the bits.
 

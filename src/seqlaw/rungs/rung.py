@@ -66,10 +66,18 @@ def sketch_memory(M: int, d: float, points: int) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """About what a task takes: seconds on a core of its own, bytes of memory beside the process."""
+    """About what a task takes: seconds on a core or card of its own, bytes of memory beside the process."""
 
     seconds: float
     memory: float
+
+
+def card_cost(M: int, d: float, lengths: int, *, score: bool = True) -> Cost:
+    """`Cost` of one sketch at so many lengths on a card (an H200): products, decompositions, the lag sums."""
+    tiles = d**2 * (6.0 * M + 1400) if score else 0.0
+    products = 2.0 * d * M**2 * (6 if score else 3) + 40.0 * M**3
+    memory = BLOCK + 8.0 * (7 * M * d + 9 * M**2 + (30 * min(d**2, 2.0**25) if score else 0))
+    return Cost(seconds=0.03 + lengths * (0.02 + (tiles + products) / 5e13), memory=memory)
 
 
 class Rung(ABC):

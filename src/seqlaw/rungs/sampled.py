@@ -22,7 +22,14 @@ from seqlaw.model.schedule import Schedule, as_schedule
 from seqlaw.model.setting import Setting
 from seqlaw.model.sketch import Problem, gaussian_sketch, sketched_problem, weighted_square
 from seqlaw.model.threads import in_order, one_thread
-from seqlaw.rungs.moments import Method, cheaper_method, direct_cost, gram_cost, nested_moments
+from seqlaw.rungs.moments import (
+    Method,
+    cheaper_method,
+    direct_cost,
+    gram_cost,
+    nested_moments,
+    position_cost,
+)
 from seqlaw.rungs.rows import Row, columns, families, indices, summarise, with_sums
 from seqlaw.rungs.rung import Cost, Draws, Progress, Rung, sketch_memory
 from seqlaw.rungs.terms import TERMS, Risk
@@ -125,9 +132,9 @@ class Sampled(Rung):
             members = [settings[index] for index in family]
             M, d = members[0].M, int(members[0].d or 0)
             N, P = max(one.N for one in members), max(one.P for one in members)
-            gram = cheaper_method(N, d, M) == "gram"
-            # A chain of Gram matrices is drawn between any two neighbouring N.
-            position = gram_cost(d) * len({one.N for one in members}) if gram else direct_cost(N, d, M)
+            card = draws.device is not None
+            gram = cheaper_method(N, d, M, card) == "gram"
+            position = position_cost(N, len({one.N for one in members}), d, M, card)
             solving = len({(one.N, one.P) for one in members}) * (0.002 + 2e-9 * M**3)
             problems = len({one.P for one in members}) * (0.001 + 1e-9 * (d * M**2 + M**3))
             data_sets = draws.count("sketches") * draws.count("repetitions")

@@ -14,6 +14,7 @@ from typing import Any
 from seqlaw.files import load_teacher, load_toml, make_schedule, read
 from seqlaw.lab.grid import Task, axis, combine
 from seqlaw.model.checks import InputError, positive, real, whole
+from seqlaw.model.device import checked
 from seqlaw.model.extension import IMPORT_PATH
 from seqlaw.model.schedule import Schedule
 from seqlaw.model.teacher import LONGEST, PRESETS, Teacher
@@ -98,6 +99,7 @@ class Sweep:
     `combine` is how sizes and schedules meet (`product` or `zip`); teachers and test lengths always multiply.
     With `nested`, all N, P, schedules and test lengths of one teacher, M and d are one task: they share
     sketches and data sets, as the paper's own sweeps do, and a change of any of them makes it another task.
+    With `device = "cuda"` the random rungs take a GPU, one a worker.
     """
 
     sizes: Sizes
@@ -110,6 +112,7 @@ class Sweep:
     repetitions: int = 2
     seed: int = 0
     nested: bool = False
+    device: str | None = None
     __pydantic_config__ = _STRICT
 
     def __post_init__(self) -> None:
@@ -117,6 +120,7 @@ class Sweep:
         object.__setattr__(self, "rung", rung_name(rung))
         for name, least in (("sketches", 1), ("repetitions", 1), ("seed", 0)):
             object.__setattr__(self, name, whole(name, getattr(self, name), least=least))
+        object.__setattr__(self, "device", checked(self.device))
         if not self.teachers or not self.schedules:
             raise InputError("teachers" if not self.teachers else "schedules", "must not be empty", [])
         lengths = axis("eval_lengths", self.eval_lengths, whole=True)
@@ -158,10 +162,11 @@ class Sweep:
     @cached_property
     def tasks(self) -> list[Task]:
         """The tasks, each a flat dict of parameters (and, if nested, the list of its points)."""
-        random = {name: getattr(self, name) for name in rung_of(self.rung).draws}
+        random: Task = {name: getattr(self, name) for name in rung_of(self.rung).draws}
+        random = LATER | random | ({"device": self.device} if random else {})
         teachers = dict.fromkeys(self.teachers)
         shared: list[Task] = [
-            {"rung": self.rung, **asdict(teacher), **random, **LATER} for teacher in teachers
+            {"rung": self.rung, **asdict(teacher), **random} for teacher in teachers
         ]
         if not self.nested:
             return [teacher | point for teacher in shared for point in self._points]

@@ -11,7 +11,7 @@ import numpy as np
 from seqlaw.model.arrays import host, namespace, on_host
 from seqlaw.model.assumptions import setting_flags
 from seqlaw.model.checks import Array, InputError
-from seqlaw.model.device import device_of
+from seqlaw.model.device import WORTH, device_of
 from seqlaw.model.filters import LARGEST_STEP, Schedule
 from seqlaw.model.flags import flag
 from seqlaw.model.setting import Setting
@@ -22,7 +22,7 @@ from seqlaw.rungs.one_pass.law import mean_filter, variances
 from seqlaw.rungs.one_pass.nodes import Nodes, given_sketch, grouped
 from seqlaw.rungs.one_pass.step import DIAGNOSTICS, no_law, stepped
 from seqlaw.rungs.rows import Row, columns, families, indices, summarise, with_sums
-from seqlaw.rungs.rung import Cost, Draws, Progress, Rung, sketch_memory
+from seqlaw.rungs.rung import Cost, Draws, Progress, Rung, card_cost, sketch_memory
 from seqlaw.rungs.terms import Risk
 
 WIDEST = 64
@@ -54,6 +54,12 @@ class OnePassExact(Rung):
         for family in families(settings):
             M, d = settings[family[0]].M, float(settings[family[0]].d or 0)
             lengths = {settings[index].P for index in family}
+            if draws.device and M * d >= WORTH:
+                card = card_cost(M, d, len(lengths))
+                channels = len(lengths) * (2e-5 * d + 1e-11 * d * M**2)
+                seconds += draws.count("sketches") * (card.seconds + channels + 0.2 * len(family))
+                memory = max(memory, card.memory)
+                continue
             each = sum(0.02 + d**2 * (1e-7 * math.log2(2 * P) + 2e-10 * M) + 3e-8 * d * M**2 for P in lengths)
             seconds += draws.count("sketches") * (each + 0.2 * len(family))
             memory = max(memory, sketch_memory(M, d, len(family)))
