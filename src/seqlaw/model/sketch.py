@@ -20,6 +20,8 @@ from seqlaw.model.teacher import Modes
 
 LARGEST_SKETCH = 2**28
 """Numbers in a sketch, 2 GiB; a problem needs a handful of arrays of that size."""
+LARGEST_SHARED = 2**24
+"""Numbers of a sketch up to which a device gets the CPU's, drawn in a third of a second: the same answers."""
 
 
 class SingularProblem(ValueError):
@@ -31,13 +33,13 @@ def gaussian_sketch(
 ) -> Array:
     """The sketch number `index` of a seed: S ∈ R^{M×d} with independent N(0, 1/M) entries.
 
-    A device gets the host's numbers, from a size on that is worth it; its own where the host has none.
+    A device gets the CPU's, from a size on that is worth it, and large ones of its own stream.
     """
     d = whole("d", d)
     M = whole("M", M)
     if M > d:
         raise InputError("M", f"must be at most d = {d}", M)
-    if M * d > LARGEST_SKETCH and device is not None:
+    if M * d > LARGEST_SHARED and device is not None:
         drawn: Array = device.stream(seed, "sketch", M, d, index).standard_normal((M, d))
         drawn /= M**0.5
         return drawn
@@ -100,8 +102,10 @@ class Problem:
 
     @cached_property
     def residual_trace(self) -> float:
-        """tr Ω_P."""
-        return float(namespace(self.S).linalg.trace(self.residual_covariance))
+        """tr Ω_P; elsewhere than on the host, whose last bits stay as they were, without the products."""
+        if not is_host(self.S):
+            return 2 * (self.irreducible + self.approx)
+        return float(np.linalg.trace(self.residual_covariance))
 
     def on_host(self) -> Problem:
         """The same problem with NumPy's arrays."""

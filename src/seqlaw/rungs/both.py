@@ -10,7 +10,7 @@ from seqlaw.model.checks import InputError
 from seqlaw.model.device import in_memory
 from seqlaw.model.flags import flag
 from seqlaw.model.setting import Setting
-from seqlaw.model.sketch import LARGEST_SKETCH
+from seqlaw.model.sketch import LARGEST_SHARED
 from seqlaw.rungs.rows import Row
 from seqlaw.rungs.rung import Cost, Draws, Progress, Rung
 from seqlaw.rungs.terms import Risk
@@ -41,10 +41,10 @@ class Both(Rung):
         return [self._told(settings[k], found[k], draws) for k in range(len(settings))]
 
     def _told(self, setting: Setting, risk: Risk, draws: Draws) -> Risk:
-        """With a word on random numbers that are not the CPU's: data, and sketches too large for it."""
+        """With a word on random numbers that are not the CPU's: data, and large sketches."""
         if draws.device is None or not self.draws:
             return risk
-        if "repetitions" not in self.draws and setting.M * setting.modes.d <= LARGEST_SKETCH:
+        if "repetitions" not in self.draws and setting.M * setting.modes.d <= LARGEST_SHARED:
             return risk
         return replace(risk, flags=(*risk.flags, flag("device-stream")))
 

@@ -40,12 +40,12 @@ def gram_cost(d: int) -> float:
 
 def card_direct_cost(N: int, d: int, M: int) -> float:
     """`direct_cost` on a card (an H200): the states pass through its memory some thirty times."""
-    return N * (0.06 * d + 4e-5 * M * (d + 2 * M)) + 5e3
+    return N * (0.031 * d + 3.4e-5 * M * (d + 2 * M)) + 1e5
 
 
 def card_gram_cost(d: int) -> float:
     """`gram_cost` on a card: thirty calls, a Cholesky factor column by column, few products."""
-    return 6e-5 * d**3 + 0.2 * d**2 + 6e5
+    return 1.2e-4 * d**3 + d**2 + 5.5e5
 
 
 def position_cost(N: int, steps: int, d: int, M: int, card: bool) -> float:

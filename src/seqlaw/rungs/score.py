@@ -11,6 +11,7 @@ as a → 1, and the cost is O(log P) at most. The paper's guide keeps p = q only
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -42,21 +43,25 @@ class Placed(NamedTuple):
         return cls(*(x if near is None else like(near, x) for x in numbers))
 
 
+Part = Array | float
+"""A number for each pair of modes, for each mode of a kind, or for all: what is not there takes no time."""
+
+
 class _Pair(NamedTuple):
     """A sum over a block of positions as a polynomial in the variances (x_j, y_l) at its start:
     xy·x_j·y_l + x·x_j + y·y_l + one."""
 
-    xy: Array
-    x: Array
-    y: Array
-    one: Array
+    xy: Part
+    x: Part
+    y: Part
+    one: Part
 
 
 class _Single(NamedTuple):
     """The same for a sum in which only x_j appears: x·x_j + one."""
 
-    x: Array
-    one: Array
+    x: Part
+    one: Part
 
 
 def lag_sums(
@@ -90,12 +95,11 @@ def _doubled(modes: Placed, P: int, rows: slice) -> tuple[Array, Array]:
     a, xp = modes.a, namespace(modes.a)
     w = a[rows, None] * a
     n = 1
-    ones, none = xp.ones_like(w), xp.zeros_like(w)
-    geometric = ones  # Σ_{k<n} w^k
-    plain = _Pair(ones, none, none, none)  # K over a block of n positions
+    geometric: Part = 1.0  # Σ_{k<n} w^k
+    plain = _Pair(1.0, 0.0, 0.0, 0.0)  # K over a block of n positions
     tail = plain  # Σ_p σ_p,j σ_p,l w^{n-1-p}
-    single = _Single(none, none)  # J over a block, without σ_ξ,l a_j
-    single_tail = _Single(ones, none)  # Σ_p σ_p,j w^{n-1-p}
+    single = _Single(0.0, 0.0)  # J over a block, without σ_ξ,l a_j
+    single_tail = _Single(1.0, 0.0)  # Σ_p σ_p,j w^{n-1-p}
     for bit in bin(P)[3:]:
         kept, gained = _carry(modes, n)
         power = kept[rows, None] * kept  # w^{2n}
@@ -118,15 +122,16 @@ def _doubled(modes: Placed, P: int, rows: slice) -> tuple[Array, Array]:
                 gained[rows, None] * gained,
             )
             plain = _Pair(*map(_combine, plain, here, tail, (2 * w,) * 4))
-            single = _Single(*map(xp.add, single, single_tail))
+            single = _Single(*map(operator.add, single, single_tail))
             tail = _Pair(*map(_append, tail, here, (w,) * 4))
-            last = _Single(kept[rows, None] * ones, gained[rows, None] * ones)
+            last = _Single(kept[rows, None], gained[rows, None])
             single_tail = _Single(*map(_append, single_tail, last, (w,) * 2))
             geometric = 1 + w * geometric
             n += 1
     x, y = modes.sigma_0[rows, None], modes.sigma_0
-    K = (plain.xy * x + plain.y) * y + plain.x * x + plain.one
-    return K, single.x * x + single.one
+    K: Array = (plain.xy * x + plain.y) * y + plain.x * x + plain.one
+    J: Array = single.x * x + single.one
+    return K, J
 
 
 def _memory(modes: Modes) -> int:
@@ -170,12 +175,12 @@ def _move(f: _Single, start: _Ends) -> _Single:
     return _Single(f.x * kept, f.one + f.x * gained)
 
 
-def _combine(first: Array, second: Array, tail: Array, lag: Array) -> Array:
+def _combine(first: Part, second: Part, tail: Part, lag: Part) -> Part:
     """Two blocks and the products between them."""
     return first + second + tail * lag
 
 
-def _append(tail: Array, later: Array, decay: Array) -> Array:
+def _append(tail: Part, later: Part, decay: Part) -> Part:
     return tail * decay + later
 
 

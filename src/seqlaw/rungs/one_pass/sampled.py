@@ -214,8 +214,10 @@ def _drawn(
     """
     xp, (P, M), modes = namespace(S), (setting.P, setting.M), setting.modes
     loops = kernel(float(setting.N) * (P + 1) * modes.d)
-    sources: Sequence[Any] = [generator(seed, "one pass", *names, first) for seed, *names in keys]
-    if device is not None:
+    sources: Sequence[Any]
+    if device is None:
+        sources = [generator(seed, "one pass", *names, first) for seed, *names in keys]
+    else:
         (seed, *names), (*_, last) = keys[0], keys[-1]
         sources = [device.stream(seed, "one pass", *names, last, len(keys), first)]
     out: Array = zeros(S, len(keys) * rows, P + 1, M)
