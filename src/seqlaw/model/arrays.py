@@ -70,6 +70,13 @@ def cholesky(W: Any) -> Any:
     return namespace(W).linalg.cholesky(W, upper=True)
 
 
+def plus_product(z: Any, x: Any, y: Any) -> Any:
+    """z + x·y, in one pass through memory where the library has that; numbers may stand for arrays."""
+    if any(isinstance(one, float) or is_host(one) for one in (x, y, z)):
+        return z + x * y
+    return namespace(z).addcmul(z, x, y)
+
+
 def squares(x: Any) -> Any:
     """Σ x², of another library as its array of no dimension: a number would wait for the device."""
     return float(np.vdot(x, x)) if is_host(x) else (x * x).sum()

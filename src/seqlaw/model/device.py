@@ -74,7 +74,7 @@ class Stream:
         return self.device.array(self._host.chisquare(df))
 
 
-def checked(name: str | None) -> str | None:
+def device_name(name: str | None) -> str | None:
     """A device's name; None for the CPU, whose tasks and answers say nothing of it."""
     if name is not None and name not in DEVICES:
         raise InputError("device", "must be cuda or cpu", name)
@@ -83,7 +83,7 @@ def checked(name: str | None) -> str | None:
 
 def device_of(name: str | None) -> Device | None:
     """The device of a name, or None for the CPU; one line where torch or a card is missing."""
-    if checked(name) is None:
+    if device_name(name) is None:
         return None
     torch = library("torch", "gpu")
     library("array_api_compat", "gpu")
@@ -129,5 +129,4 @@ def smaller_blocks(function: Callable[[int], Result], array: Any, block: int, le
         except full:
             if block <= least:
                 raise
-        block //= 2  # outside, where the error holds none of the arrays any more
-
+        block = max(block // 2, least)  # outside, where the error holds none of the arrays any more

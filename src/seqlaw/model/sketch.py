@@ -28,9 +28,7 @@ class SingularProblem(ValueError):
     """G cannot be inverted in double precision; the message carries its condition number."""
 
 
-def gaussian_sketch(
-    M: int, d: int, *, seed: int = 0, index: int = 0, device: Device | None = None
-) -> Array:
+def gaussian_sketch(M: int, d: int, *, seed: int = 0, index: int = 0, device: Device | None = None) -> Array:
     """The sketch number `index` of a seed: S ∈ R^{M×d} with independent N(0, 1/M) entries.
 
     A device gets the CPU's, from a size on that is worth it, and large ones of its own stream.
@@ -47,7 +45,7 @@ def gaussian_sketch(
         rule = f"times d = {d} must be at most 2^28 to fit in memory (the equivalent rung takes any size)"
         raise InputError("M", rule, M)
     S = np.asarray(generator(seed, "sketch", M, d, index).standard_normal((M, d)) / np.sqrt(M))
-    return S if device is None or M * d < WORTH else device.array(S)  # type: ignore[no-any-return]
+    return S if device is None or M * d < WORTH else device.array(S)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -98,7 +96,8 @@ class Problem:
     @property
     def residual_covariance(self) -> Array:
         """Ω_P = S Σ_ξ Sᵀ + D H Dᵀ, the covariance of y - B* u averaged over positions."""
-        return (self.S * like(self.S, self.modes.sigma_xi)) @ self.S.T + (self.D * self.h) @ self.D.T
+        sigma_xi: Array = like(self.S, self.modes.sigma_xi)
+        return (self.S * sigma_xi) @ self.S.T + (self.D * self.h) @ self.D.T
 
     @cached_property
     def residual_trace(self) -> float:

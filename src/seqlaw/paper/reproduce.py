@@ -11,7 +11,7 @@ from seqlaw.answers.answer import fields_of
 from seqlaw.lab.engine import Notice
 from seqlaw.lab.run import Progress
 from seqlaw.model.checks import MissingLibrary, needs, whole
-from seqlaw.model.device import cards, checked
+from seqlaw.model.device import cards, device_name
 from seqlaw.paper.answer import Reproduction
 from seqlaw.paper.experiments.conditions import conditions
 from seqlaw.paper.experiments.panels import paper_panels, quick_panels, select
@@ -62,7 +62,7 @@ def reproduce(
     over = [rung_name(rung_of(other, field="overlay")) for other in overlay]
     seed, replicate, folder = whole("seed", seed, least=0), whole("replicate", replicate), Path(out)
     chosen = select(quick_panels() if quick else paper_panels(), panels)
-    device = checked(device)
+    device = device_name(device)
     jobs = whole("jobs", jobs, most=cards() if device == "cuda" else None)
     _require_libraries()
     rungs = list(dict.fromkeys([name, *over, SMOOTH]))

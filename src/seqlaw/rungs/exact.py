@@ -159,9 +159,7 @@ class Exact(Rung):
     def risks(
         self, settings: Sequence[Setting], draws: Draws, *, progress: Progress | None = None
     ) -> list[Risk]:
-        return exact_risks(
-            settings, sketches=draws.count("sketches"), seed=draws.seed, device=draws.device
-        )
+        return exact_risks(settings, sketches=draws.count("sketches"), seed=draws.seed, device=draws.device)
 
     def rows(self, settings: Sequence[Setting], draws: Draws) -> list[Row]:
         return exact_rows(settings, sketches=draws.sketches, seed=draws.seed, device=draws.device)

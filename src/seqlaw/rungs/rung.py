@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from seqlaw.model.checks import InputError, whole
-from seqlaw.model.device import checked
+from seqlaw.model.device import device_name
 from seqlaw.model.setting import Setting
 from seqlaw.rungs.rows import Row, columns, with_sums
 from seqlaw.rungs.terms import TERMS, Risk
@@ -42,7 +42,7 @@ class Draws:
                 object.__setattr__(self, name, whole(name, getattr(self, name)))
         object.__setattr__(self, "seed", whole("seed", self.seed, least=0))
         object.__setattr__(self, "workers", whole("workers", self.workers))
-        object.__setattr__(self, "device", checked(self.device))
+        object.__setattr__(self, "device", device_name(self.device))
 
     def inputs(self) -> dict[str, Any]:
         """What a number depends on."""

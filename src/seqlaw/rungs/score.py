@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from seqlaw.model.arrays import ends, is_host, like, namespace, zeros
+from seqlaw.model.arrays import ends, is_host, like, namespace, plus_product, zeros
 from seqlaw.model.checks import Array
 from seqlaw.model.device import smaller_blocks
 from seqlaw.model.sketch import Problem
@@ -161,27 +161,27 @@ _Ends = tuple[Array, Array]
 def _shift(f: _Pair, power: Array, start: _Ends, end: _Ends) -> _Pair:
     """The sum over the next block, as a polynomial in the variances at the start of this one."""
     (kept_j, gained_j), (kept_l, gained_l) = start, end
-    x = f.x + f.xy * gained_l
+    x = plus_product(f.x, f.xy, gained_l)
     return _Pair(
         f.xy * power,
         kept_j * x,
-        kept_l * (f.y + f.xy * gained_j),
-        f.one + gained_j * x + f.y * gained_l,
+        kept_l * plus_product(f.y, f.xy, gained_j),
+        plus_product(plus_product(f.one, gained_j, x), f.y, gained_l),
     )
 
 
 def _move(f: _Single, start: _Ends) -> _Single:
     kept, gained = start
-    return _Single(f.x * kept, f.one + f.x * gained)
+    return _Single(f.x * kept, plus_product(f.one, f.x, gained))
 
 
 def _combine(first: Part, second: Part, tail: Part, lag: Part) -> Part:
     """Two blocks and the products between them."""
-    return first + second + tail * lag
+    return plus_product(first + second, tail, lag)  # type: ignore[no-any-return]
 
 
 def _append(tail: Part, later: Part, decay: Part) -> Part:
-    return tail * decay + later
+    return plus_product(later, tail, decay)  # type: ignore[no-any-return]
 
 
 class Score(NamedTuple):

@@ -14,7 +14,7 @@ from typing import Any
 from seqlaw.files import load_teacher, load_toml, make_schedule, read
 from seqlaw.lab.grid import Task, axis, combine
 from seqlaw.model.checks import InputError, positive, real, whole
-from seqlaw.model.device import checked
+from seqlaw.model.device import device_name
 from seqlaw.model.extension import IMPORT_PATH
 from seqlaw.model.schedule import Schedule
 from seqlaw.model.teacher import LONGEST, PRESETS, Teacher
@@ -120,7 +120,7 @@ class Sweep:
         object.__setattr__(self, "rung", rung_name(rung))
         for name, least in (("sketches", 1), ("repetitions", 1), ("seed", 0)):
             object.__setattr__(self, name, whole(name, getattr(self, name), least=least))
-        object.__setattr__(self, "device", checked(self.device))
+        object.__setattr__(self, "device", device_name(self.device))
         if not self.teachers or not self.schedules:
             raise InputError("teachers" if not self.teachers else "schedules", "must not be empty", [])
         lengths = axis("eval_lengths", self.eval_lengths, whole=True)
@@ -165,9 +165,7 @@ class Sweep:
         random: Task = {name: getattr(self, name) for name in rung_of(self.rung).draws}
         random = LATER | random | ({"device": self.device} if random else {})
         teachers = dict.fromkeys(self.teachers)
-        shared: list[Task] = [
-            {"rung": self.rung, **asdict(teacher), **random} for teacher in teachers
-        ]
+        shared: list[Task] = [{"rung": self.rung, **asdict(teacher), **random} for teacher in teachers]
         if not self.nested:
             return [teacher | point for teacher in shared for point in self._points]
         families: dict[tuple[int, float], list[Task]] = {}

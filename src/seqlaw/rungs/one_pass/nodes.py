@@ -101,7 +101,7 @@ def _some(modes: Modes, at: slice) -> Modes:
 def innovation_lags(modes: Modes, P: int, *, near: Array | None = None) -> tuple[Array, Array]:
     """(X, Y) with J/P² = XᵀY, few rows each: the range of the scaled J from random directions.
 
-    J_jl = σ_ξ,l a_j h_j times a smooth function of a_j and a_l. Computed beside an array `near`, or on the host.
+    J_jl = σ_ξ,l a_j h_j times a smooth function of a_j and a_l. Beside an array `near`, or on the host.
     """
     d, near = modes.d, modes.a if near is None else near
     if P == 1:
