@@ -246,6 +246,7 @@ def curve(
     repetitions: int = 2,
     seed: int = 0,
     workers: int = 1,
+    device: str | None = None,
     progress: Progress | None = None,
     sampled: int | None = None,
     tokens: float | None = None,
@@ -260,7 +261,7 @@ def curve(
     settings = ask.along(setting, along, values, tokens=tokens)
     if along not in asked.varies:
         raise InputError("along", f"must be one of {', '.join(asked.varies)} on this rung", along)
-    draws = Draws(sketches=sketches, repetitions=repetitions, seed=seed, workers=workers)
+    draws = Draws(sketches=sketches, repetitions=repetitions, seed=seed, workers=workers, device=device)
     if sampled is not None and asked.name == SAMPLED_RUNG:
         raise InputError("sampled", "must be left out on the sampled rung, whose points all are", sampled)
     chosen = [] if sampled is None else _spread(setting, values, sampled)

@@ -97,15 +97,16 @@ def risks(
     repetitions: int = 2,
     seed: int = 0,
     workers: int = 1,
+    device: str | None = None,
     progress: Progress | None = None,
 ) -> list[Risk]:
     """The risk of each setting on a rung; settings that can share work do.
 
     `sampled` draws sketches and trajectories, on `workers` threads, and tells `progress`; `exact` draws
-    sketches only; `equivalent` draws nothing, and the options but `rung` mean nothing to it. A rung of your
-    own is a `seqlaw.rungs.rung.Rung`, or its import path.
+    sketches only; `equivalent` draws nothing, and the options but `rung` mean nothing to it. `device="cuda"`
+    takes a GPU (docs/scale.md). A rung of your own is a `seqlaw.rungs.rung.Rung`, or its import path.
     """
-    draws = Draws(sketches=sketches, repetitions=repetitions, seed=seed, workers=workers)
+    draws = Draws(sketches=sketches, repetitions=repetitions, seed=seed, workers=workers, device=device)
     return drawn(settings, rung, draws, progress)
 
 
@@ -132,10 +133,11 @@ def risk(
     repetitions: int = 2,
     seed: int = 0,
     workers: int = 1,
+    device: str | None = None,
     progress: Progress | None = None,
 ) -> Risk:
     """The risk of one setting on a rung, as `risks` has it."""
-    draws = Draws(sketches=sketches, repetitions=repetitions, seed=seed, workers=workers)
+    draws = Draws(sketches=sketches, repetitions=repetitions, seed=seed, workers=workers, device=device)
     found = drawn([setting], rung, draws, progress)[0]
     if setting.batch is None or setting.epochs > 1 or setting.lengths is not None:
         return found

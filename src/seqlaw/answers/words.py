@@ -133,6 +133,10 @@ _WORDS: dict[str, Callable[[Flag, Side], str]] = {
     "epochs": lambda f, s: (
         f"mini-batches that come round {f['epochs']} times: no law is known, these numbers are measured"
     ),
+    "device-stream": lambda f, s: (
+        "drawn on a GPU, whose random numbers are not the CPU's: a seed gives the same bits on cards of one "
+        "kind, and elsewhere other draws of the same law"
+    ),
     "regime-unknown": lambda f, s: "modes given as arrays have no exponents, so the theorem does not apply",
     "length": lambda f, s: "the paper takes P >= 2, got P = 1",
     "ambient": lambda f, s: (

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from seqlaw.cli.options import Jobs, Json, jobs_or_all
+from seqlaw.cli.options import Device, Jobs, Json, jobs_or_all
 from seqlaw.cli.output import print_flags, print_json, print_table, print_text
 from seqlaw.cli.progress import Progress, work_bar
 from seqlaw.cli.rows import OPTION, Where, column_names, say_what_is_left, selected, table_of
@@ -19,6 +19,7 @@ from seqlaw.lab.progress import duration
 from seqlaw.lab.run import Summary
 from seqlaw.lab.table import export as export_table
 from seqlaw.model.checks import InputError, real
+from seqlaw.model.device import cards
 from seqlaw.model.flags import Flag, flag
 from seqlaw.sweeping.cost import Estimate
 from seqlaw.sweeping.file import load_sweep
@@ -43,6 +44,7 @@ def sweep(
         str | None, typer.Option(help="Address or scheduler file of the cluster.", metavar="ADDRESS|FILE")
     ] = None,
     jobs: Jobs = None,
+    device: Device = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check and count only.")] = False,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try failed tasks again.")] = False,
     progress: Progress = "auto",
@@ -55,7 +57,9 @@ def sweep(
     Example: seqlaw sweep grid.toml --out results --jobs 4
     """
     asked = load_sweep(file)
-    workers = jobs_or_all(jobs)
+    asked = asked if device is None else dataclasses.replace(asked, device=device)
+    gpu = asked.device == "cuda"
+    workers = cards() if gpu and jobs is None and scheduler is None else jobs_or_all(jobs)
     ahead: list[Estimate] = []
     with work_bar(progress) as bar:
 
@@ -63,7 +67,7 @@ def sweep(
             ahead.append(found)
             bar.expect(found.seconds)
             if not json:
-                print_text(_ahead(found, workers))
+                print_text(_ahead(found, workers, "GPU" if gpu else "free core"))
                 if found.merged:
                     print_text(_merged(found))
                 sys.stdout.flush()
@@ -76,7 +80,7 @@ def sweep(
             scheduler=scheduler,
             dry_run=dry_run,
             retry_failed=retry_failed,
-            resume=_command(file, out, engine, scheduler),
+            resume=_command(file, out, engine, scheduler, device),
             announce=announce,
             progress=bar.progress,
             notice=lambda line: print(f"seqlaw: {line}", file=sys.stderr),
@@ -91,13 +95,13 @@ def sweep(
         raise typer.Exit(1)
 
 
-def _ahead(found: Estimate, workers: int) -> str:
+def _ahead(found: Estimate, workers: int, place: str) -> str:
     tasks = f"{found.tasks} task{'s' if found.tasks > 1 else ''}"
     if not found.left:
         return f"{tasks}, nothing to do"
     return (
         f"{tasks}, {found.left} to do: about {duration(found.seconds)} on {workers} "
-        f"free core{'s' if workers > 1 else ''} with {found.memory / 2**30:.1f} GiB of memory"
+        f"{place}{'s' if workers > 1 else ''} with {found.memory / 2**30:.1f} GiB of memory"
     )
 
 
@@ -110,10 +114,11 @@ def _merged(found: Estimate) -> str:
     )
 
 
-def _command(file: str, out: str, engine: str, scheduler: str | None) -> str:
+def _command(file: str, out: str, engine: str, scheduler: str | None, device: str | None) -> str:
     """What to type to go on, from any folder."""
-    cluster = [] if scheduler is None else ["--engine", engine, "--scheduler", scheduler]
-    return shlex.join(["seqlaw", "sweep", os.path.abspath(file), "--out", os.path.abspath(out), *cluster])
+    more = [] if scheduler is None else ["--engine", engine, "--scheduler", scheduler]
+    more += [] if device is None else ["--device", device]
+    return shlex.join(["seqlaw", "sweep", os.path.abspath(file), "--out", os.path.abspath(out), *more])
 
 
 def _report(summary: Summary, out: str) -> None:

@@ -80,6 +80,9 @@ Plot = Annotated[
     ),
 ]
 Jobs = Annotated[int | None, typer.Option(help="Cores to use.  [default: all]")]
+Device = Annotated[
+    str | None, typer.Option(help="cuda for a GPU (exact, sampled).  [default: cpu]", metavar="cpu|cuda")
+]
 
 
 Width = Annotated[

@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
-from seqlaw.cli.options import Jobs, Json, Seed, jobs_or_all
+from seqlaw.cli.options import Device, Jobs, Json, Seed, jobs_or_all
 from seqlaw.cli.output import show
 from seqlaw.cli.progress import Progress, work_bar
+from seqlaw.model.device import cards
 from seqlaw.rungs.ask import RUNGS
 
 
@@ -36,6 +37,7 @@ def reproduce(
     seed: Seed = 0,
     jobs: Jobs = None,
     progress: Progress = "auto",
+    device: Device = None,
     json: Json = False,
 ) -> None:
     """The paper's six panels and ten slopes, with a report.
@@ -55,7 +57,8 @@ def reproduce(
             replicate=replicate,
             overlay=overlay or (),
             seed=seed,
-            jobs=jobs_or_all(jobs),
+            jobs=cards() if device == "cuda" and jobs is None else jobs_or_all(jobs),
+            device=device,
             announce=bar.expect,
             progress=bar.progress,
             step=bar.step,

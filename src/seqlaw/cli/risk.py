@@ -9,7 +9,7 @@ import typer
 
 from seqlaw.answers import curve as curves
 from seqlaw.answers import risk as points
-from seqlaw.cli.options import Jobs, Json, Plot, Seed, SettingOptions, jobs_or_all, size, takes
+from seqlaw.cli.options import Device, Jobs, Json, Plot, Seed, SettingOptions, jobs_or_all, size, takes
 from seqlaw.cli.output import show
 from seqlaw.cli.progress import Progress, progress_bar
 from seqlaw.model.checks import InputError, positive, real, whole
@@ -33,6 +33,7 @@ class RungOptions:
     repetitions: Annotated[int, typer.Option(help="Data sets a sketch (sampled rung).")] = 2
     seed: Seed = 0
     jobs: Jobs = None
+    device: Device = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +44,7 @@ class AskOptions(SettingOptions, RungOptions):
 
     def how(self) -> dict[str, Any]:
         """The options of `risk` and `curve`."""
-        names = ("rung", "sketches", "repetitions", "seed")
+        names = ("rung", "sketches", "repetitions", "seed", "device")
         return {name: getattr(self, name) for name in names} | {"workers": jobs_or_all(self.jobs)}
 
 

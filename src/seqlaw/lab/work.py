@@ -16,6 +16,7 @@ from typing import Any
 from seqlaw.lab.grid import Task, canonical, compact
 from seqlaw.lab.software import function_path, software
 from seqlaw.lab.store import Outcome
+from seqlaw.model.device import WORKER
 from seqlaw.model.threads import one_thread
 
 Function = Callable[[Task, int], list[dict[str, Any]]]
@@ -61,7 +62,7 @@ def run_group(function: Function, jobs: Sequence[Job], seed: int) -> list[Outcom
 def facts() -> str:
     """What this machine is, as far as the last bits of a number may depend on it."""
     packages = {}
-    for name in ("numpy", "scipy", "numba"):
+    for name in ("numpy", "scipy", "numba", "torch"):
         try:
             packages[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
@@ -95,8 +96,9 @@ def dask_setup(worker: object) -> None:
     """Called by dask in each worker of a local cluster: it must not outlive its driver.
 
     dask's own watch over the parent is a Python thread, which a long call that holds the interpreter lock
-    keeps from running; the kernel's does not wait.
+    keeps from running; the kernel's does not wait. Workers are numbered, for where each is to have a GPU.
     """
+    os.environ[WORKER] = str(getattr(worker, "name", ""))
     if sys.platform == "linux":
         die_with_parent = 1  # PR_SET_PDEATHSIG of <sys/prctl.h>
         ctypes.CDLL(None).prctl(die_with_parent, signal.SIGKILL)

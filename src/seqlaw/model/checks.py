@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from seqlaw.model.arrays import is_host, namespace
+
 Array = NDArray[np.floating[Any]]
 
 
@@ -98,11 +100,12 @@ def vector(field: str, value: ArrayLike) -> Array:
 def matrix(field: str, value: ArrayLike, shape: tuple[int, int]) -> Array:
     """A finite real matrix of the given shape."""
     try:
-        array = np.asarray(value, dtype=np.float64)
+        array: Any = np.asarray(value, dtype=np.float64) if is_host(value) else value
     except (TypeError, ValueError):
         raise InputError(field, "must be a real matrix", type(value).__name__) from None
-    if array.shape != shape:
-        raise InputError(field, f"must have shape {shape}", array.shape)
-    if not np.all(np.isfinite(array)):
-        raise InputError(field, "must be finite", float(array[~np.isfinite(array)][0]))
-    return array
+    if tuple(array.shape) != shape:
+        raise InputError(field, f"must have shape {shape}", tuple(array.shape))
+    finite = namespace(array).isfinite(array)
+    if not finite.all():
+        raise InputError(field, "must be finite", float(array[~finite][0]))
+    return array  # type: ignore[no-any-return]

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import eigh
 
+from seqlaw.model import arrays
+from seqlaw.model.arrays import is_host, namespace, on_host
 from seqlaw.model.checks import Array, InputError, matrix, whole
 from seqlaw.model.momentum import Momentum
 from seqlaw.model.schedule import Schedule, as_schedule
@@ -30,7 +33,8 @@ class Moments:
     """(NP)^-1 Σ ‖y‖², which only the value of the empirical loss needs."""
 
     def __post_init__(self) -> None:
-        M = np.shape(self.G)[0] if np.ndim(self.G) == 2 else 0
+        shape = np.shape(self.G)
+        M = shape[0] if len(shape) == 2 else 0
         object.__setattr__(self, "G", matrix("Moments.G", self.G, (M, M)))
         object.__setattr__(self, "C", matrix("Moments.C", self.C, (M, M)))
 
@@ -95,11 +99,12 @@ class Spectrum:
     @classmethod
     def of(cls, G: ArrayLike) -> Spectrum:
         """The eigensystem of a symmetric positive semidefinite matrix."""
-        G = np.asarray(G, dtype=np.float64)
-        if G.ndim != 2 or G.shape[0] != G.shape[1] or G.size == 0:
-            raise InputError("G", "must be a square matrix", f"shape {G.shape}")
-        mu, U = eigh(G, driver="evd")
-        return cls(mu=np.maximum(mu, 0.0), U=U)  # rounding may leave a zero slightly negative
+        given: Any = np.asarray(G, dtype=np.float64) if is_host(G) else G
+        shape = tuple(given.shape)
+        if len(shape) != 2 or shape[0] != shape[1] or shape[0] == 0:
+            raise InputError("G", "must be a square matrix", f"shape {shape}")
+        mu, U = arrays.eigh(matrix("G", given, (shape[0], shape[0])))
+        return cls(mu=namespace(mu).clip(mu, 0.0, None), U=U)  # rounding may leave a zero slightly negative
 
     def safeguard(self, schedule: Schedule) -> Schedule:
         """The schedule with γ̄ = min(γ, 1/(2‖G‖))."""
@@ -107,8 +112,8 @@ class Spectrum:
 
     def residual(self, B: Array, schedule: Schedule) -> Array:
         """B ψ(G) = B U ψ(μ) Uᵀ; without momentum B Π_t (I - γ_t G)."""
-        return np.asarray(((B @ self.U) * schedule.residual(self.mu)) @ self.U.T)
+        return ((B @ self.U) * on_host(schedule.residual, self.mu)) @ self.U.T  # type: ignore[no-any-return]
 
     def response(self, E: Array, schedule: Schedule) -> Array:
         """E g(G) = E U g(μ) Uᵀ; with E = C this is the iterate B_L."""
-        return np.asarray(((E @ self.U) * schedule.response(self.mu)) @ self.U.T)
+        return ((E @ self.U) * on_host(schedule.response, self.mu)) @ self.U.T  # type: ignore[no-any-return]

@@ -5,36 +5,48 @@ u = S x with a Gaussian sketch S ∈ R^{M×d}, S_lj ~ N(0, 1/M); G = S H Sᵀ, C
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import eigh
 
-from seqlaw.model.arrays import namespace
+from seqlaw.model.arrays import eigh, host, is_host, like, namespace
 from seqlaw.model.checks import Array, InputError, matrix, whole
+from seqlaw.model.device import WORTH, Device
 from seqlaw.model.lengths import Length, Lengths, averaged, words
 from seqlaw.model.randomness import generator
 from seqlaw.model.teacher import Modes
 
 LARGEST_SKETCH = 2**28
 """Numbers in a sketch, 2 GiB; a problem needs a handful of arrays of that size."""
+LARGEST_SHARED = 2**24
+"""Numbers of a sketch up to which a device gets the CPU's, drawn in a third of a second: the same answers."""
 
 
 class SingularProblem(ValueError):
     """G cannot be inverted in double precision; the message carries its condition number."""
 
 
-def gaussian_sketch(M: int, d: int, *, seed: int = 0, index: int = 0) -> Array:
-    """The sketch number `index` of a seed: S ∈ R^{M×d} with independent N(0, 1/M) entries."""
+def gaussian_sketch(M: int, d: int, *, seed: int = 0, index: int = 0, device: Device | None = None) -> Array:
+    """The sketch number `index` of a seed: S ∈ R^{M×d} with independent N(0, 1/M) entries.
+
+    A device gets the CPU's, from a size on that is worth it, and large ones of its own stream.
+    """
     d = whole("d", d)
     M = whole("M", M)
     if M > d:
         raise InputError("M", f"must be at most d = {d}", M)
+    if M * d > LARGEST_SHARED and device is not None:
+        drawn: Array = device.stream(seed, "sketch", M, d, index).standard_normal((M, d))
+        drawn /= M**0.5
+        return drawn
     if M * d > LARGEST_SKETCH:
         rule = f"times d = {d} must be at most 2^28 to fit in memory (the equivalent rung takes any size)"
         raise InputError("M", rule, M)
-    return np.asarray(generator(seed, "sketch", M, d, index).standard_normal((M, d)) / np.sqrt(M))
+    S = np.asarray(generator(seed, "sketch", M, d, index).standard_normal((M, d)) / np.sqrt(M))
+    return S if device is None or M * d < WORTH else device.array(S)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -74,8 +86,9 @@ class Problem:
         P defaults to the training length, as in the paper.
         """
         B = matrix("B", B, (self.M, self.M))
-        h = self.h if P is None else self.modes.averaged(whole("P", P))
-        return self.irreducible + float(((B @ self.S - self.S * self.modes.a) ** 2 @ h).sum() / 2)
+        h = self.h if P is None else like(self.S, self.modes.averaged(whole("P", P)))
+        missed = B @ self.S - self.S * like(self.S, self.modes.a)
+        return self.irreducible + float((missed**2 @ h).sum() / 2)
 
     def excess(self, B: ArrayLike) -> float:
         """L_M(B) - L_M(B*) = ½ ‖B - B*‖²_G."""
@@ -84,7 +97,22 @@ class Problem:
     @property
     def residual_covariance(self) -> Array:
         """Ω_P = S Σ_ξ Sᵀ + D H Dᵀ, the covariance of y - B* u averaged over positions."""
-        return (self.S * self.modes.sigma_xi) @ self.S.T + (self.D * self.h) @ self.D.T
+        sigma_xi: Array = like(self.S, self.modes.sigma_xi)
+        return (self.S * sigma_xi) @ self.S.T + (self.D * self.h) @ self.D.T
+
+    @cached_property
+    def residual_trace(self) -> float:
+        """tr Ω_P; elsewhere than on the host, whose last bits stay as they were, without the products."""
+        if not is_host(self.S):
+            return 2 * (self.irreducible + self.approx)
+        return float(np.linalg.trace(self.residual_covariance))
+
+    def on_host(self) -> Problem:
+        """The same problem with NumPy's arrays."""
+        if is_host(self.S):
+            return self
+        names = ("S", "h", "G", "C", "eigenvalues", "eigenvectors", "B_star", "D")
+        return replace(self, **{name: host(getattr(self, name)) for name in names})
 
 
 def sketched_problem(modes: Modes, S: ArrayLike, P: Length) -> Problem:
@@ -93,28 +121,27 @@ def sketched_problem(modes: Modes, S: ArrayLike, P: Length) -> Problem:
     The approximation is taken from the residual D and not as a difference of traces, which
     cancels when it is small; an error δ in B* enters it only as ‖δ‖²_G.
     """
-    S = np.asarray(S, dtype=np.float64)
-    if S.ndim != 2 or S.shape[1] != modes.d:
-        raise InputError("S", f"must have shape (M, {modes.d})", S.shape)
+    S = as_sketch(S, modes.d)
     M, d = S.shape
     if not 1 <= M <= d:
         raise InputError("M", f"must lie between 1 and d = {d}", M)
-    if not np.all(np.isfinite(S)):
-        raise InputError("S", "must be finite", float(S[~np.isfinite(S)][0]))
+    S = matrix("S", S, (M, d))
     P = P if isinstance(P, Lengths) else whole("P", P)
-    h = averaged(modes, P)
-    root = S * np.sqrt(h)
+    h, a, sigma_xi = (like(S, x) for x in (averaged(modes, P), modes.a, modes.sigma_xi))
+    root = S * namespace(S).sqrt(h)
     G = root @ root.T
-    C = (root * modes.a) @ root.T
+    C = (root * a) @ root.T
+    del root  # as large as S
     C = (C + C.T) / 2
-    mu, U = eigh(G, driver="evd", check_finite=False)
-    if mu[0] <= M * np.finfo(float).eps * mu[-1]:
-        condition = mu[-1] / mu[0] if mu[0] > 0 else np.inf
+    mu, U = eigh(G)
+    least, largest = float(mu[0]), float(mu[-1])
+    if least <= M * np.finfo(float).eps * largest:
+        condition = largest / least if least > 0 else np.inf
         raise SingularProblem(
             f"G is singular to working precision at M = {M}, P = {words(P)}: condition {condition:.3g}"
         )
     B_star = ((C @ U) / mu) @ U.T
-    D = S * modes.a - B_star @ S
+    D = S * a - B_star @ S
     return Problem(
         modes=modes,
         S=S,
@@ -126,9 +153,17 @@ def sketched_problem(modes: Modes, S: ArrayLike, P: Length) -> Problem:
         eigenvectors=U,
         B_star=B_star,
         D=D,
-        irreducible=float((S**2 @ modes.sigma_xi).sum() / 2),
+        irreducible=float((S**2 @ sigma_xi).sum() / 2),
         approx=float((D**2 @ h).sum() / 2),
     )
+
+
+def as_sketch(S: ArrayLike, d: int) -> Array:
+    """A sketch of d modes as an array of doubles, where it is."""
+    array: Any = np.asarray(S, dtype=np.float64) if is_host(S) else S
+    if array.ndim != 2 or array.shape[1] != d:
+        raise InputError("S", f"must have shape (M, {d})", tuple(array.shape))
+    return array  # type: ignore[no-any-return]
 
 
 def weighted_square(B: Array, G: Array) -> float:

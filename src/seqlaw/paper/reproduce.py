@@ -11,6 +11,7 @@ from seqlaw.answers.answer import fields_of
 from seqlaw.lab.engine import Notice
 from seqlaw.lab.run import Progress
 from seqlaw.model.checks import MissingLibrary, needs, whole
+from seqlaw.model.device import cards, device_name
 from seqlaw.paper.answer import Reproduction
 from seqlaw.paper.experiments.conditions import conditions
 from seqlaw.paper.experiments.panels import paper_panels, quick_panels, select
@@ -41,6 +42,7 @@ def reproduce(
     overlay: Sequence[str | Rung] = (),
     seed: int = 0,
     jobs: int = 1,
+    device: str | None = None,
     announce: Callable[[float], None] = lambda seconds: None,
     progress: Progress = lambda summary, share: None,
     step: Notice = lambda text: None,
@@ -51,6 +53,7 @@ def reproduce(
     `rung` replaces the sampled trajectories by their expectation (`exact`) or also the sketches by theirs
     (`equivalent`); `overlay` draws further rungs into the figure. `replicate` K runs the whole experiment
     with seeds seed … seed + K - 1 for the spread of each slope. What `out` has recorded is not run again.
+    `device="cuda"` draws on GPUs, `jobs` of them at most: other data than the CPU's, of the same law.
     `announce` gets the estimated seconds, `progress` each record of all the seeds together, `step` what
     comes after them.
     """
@@ -59,11 +62,12 @@ def reproduce(
     over = [rung_name(rung_of(other, field="overlay")) for other in overlay]
     seed, replicate, folder = whole("seed", seed, least=0), whole("replicate", replicate), Path(out)
     chosen = select(quick_panels() if quick else paper_panels(), panels)
-    jobs = whole("jobs", jobs)
+    device = device_name(device)
+    jobs = whole("jobs", jobs, most=cards() if device == "cuda" else None)
     _require_libraries()
     rungs = list(dict.fromkeys([name, *over, SMOOTH]))
-    works = [plan(chosen, rungs, folder=folder, seed=seed)]
-    works += [plan(chosen, [name], folder=folder, seed=seed + k) for k in range(1, replicate)]
+    works = [plan(chosen, rungs, folder=folder, seed=seed, device=device)]
+    works += [plan(chosen, [name], folder=folder, seed=seed + k, device=device) for k in range(1, replicate)]
     announce(sum(work.left / work.workers(jobs) for work in works))
     found, others = measure(works, folder=folder, jobs=jobs, progress=progress, notice=notice)
     step("drawing the figure, writing the report")
@@ -73,6 +77,7 @@ def reproduce(
     result = Record(
         rung=name,
         seed=seed,
+        device=device,
         quick=quick,
         panels=chosen,
         series=series[name],

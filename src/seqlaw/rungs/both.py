@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 
 from seqlaw.model.checks import InputError
+from seqlaw.model.device import in_memory
+from seqlaw.model.flags import flag
 from seqlaw.model.setting import Setting
+from seqlaw.model.sketch import LARGEST_SHARED
 from seqlaw.rungs.rows import Row
-from seqlaw.rungs.rung import Cost, Draws, Progress, Rung
+from seqlaw.rungs.rung import Cost, Draws, Progress, Rung, one_length_only
 from seqlaw.rungs.terms import Risk
 
 
@@ -34,11 +38,26 @@ class Both(Rung):
     def risks(
         self, settings: Sequence[Setting], draws: Draws, *, progress: Progress | None = None
     ) -> list[Risk]:
+        self._check(settings, draws)
         found: dict[int, Risk] = {}
         for rung, part in self._parts(settings):
-            answers = rung.risks([settings[k] for k in part], draws, progress=progress)
+            with in_memory(draws.device):
+                answers = rung.risks([settings[k] for k in part], draws, progress=progress)
             found |= dict(zip(part, answers, strict=True))
-        return [found[k] for k in range(len(settings))]
+        return [self._told(settings[k], found[k], draws) for k in range(len(settings))]
+
+    def _check(self, settings: Sequence[Setting], draws: Draws) -> None:
+        """Here too, for the rungs of phases know of no device, and before torch is asked for."""
+        if self.draws:
+            one_length_only(settings, draws.device)
+
+    def _told(self, setting: Setting, risk: Risk, draws: Draws) -> Risk:
+        """With a word on random numbers that are not the CPU's: data, and large sketches."""
+        if draws.device is None or not self.draws:
+            return risk
+        if "repetitions" not in self.draws and setting.M * setting.modes.d <= LARGEST_SHARED:
+            return risk
+        return replace(risk, flags=(*risk.flags, flag("device-stream")))
 
     def quick(self, settings: Sequence[Setting]) -> list[Risk]:
         found: dict[int, Risk] = {}
@@ -47,12 +66,14 @@ class Both(Rung):
         return [found[k] for k in range(len(settings))]
 
     def rows(self, settings: Sequence[Setting], draws: Draws) -> list[Row]:
+        self._check(settings, draws)
         parts = (
             [row | {"point": part[row["point"]]} for row in rung.rows([settings[k] for k in part], draws)]
             for rung, part in self._parts(settings)
         )
-        # Stable: the rows of a point stay in the order of their sketches and repetitions.
-        return sorted(chain.from_iterable(parts), key=lambda row: int(row["point"]))
+        with in_memory(draws.device):
+            # Stable: the rows of a point stay in the order of their sketches and repetitions.
+            return sorted(chain.from_iterable(parts), key=lambda row: int(row["point"]))
 
     def cost(self, settings: Sequence[Setting], draws: Draws) -> Cost:
         costs = [rung.cost([settings[k] for k in part], draws) for rung, part in self._parts(settings)]

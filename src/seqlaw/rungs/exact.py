@@ -13,10 +13,11 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from seqlaw.model.arrays import namespace
+from seqlaw.model.arrays import namespace, on_host
 from seqlaw.model.assumptions import setting_flags
 from seqlaw.model.checks import InputError
 from seqlaw.model.descent import Spectrum
+from seqlaw.model.device import WORTH, Device
 from seqlaw.model.flags import Flag, flag
 from seqlaw.model.lengths import Length, mean_length, parts
 from seqlaw.model.schedule import Schedule, as_schedule
@@ -38,7 +39,7 @@ from seqlaw.rungs.finite_sample.law import (
 )
 from seqlaw.rungs.finite_sample.norm import Rise, rises
 from seqlaw.rungs.rows import Row, columns, families, indices, summarise, with_sums
-from seqlaw.rungs.rung import BLOCK, Cost, Draws, Progress, Rung, sketch_memory
+from seqlaw.rungs.rung import BLOCK, Cost, Draws, Progress, Rung, card_cost, device_for, sketch_memory
 from seqlaw.rungs.score import Score, score
 from seqlaw.rungs.spectral_sum import Rule
 from seqlaw.rungs.terms import TERMS, Risk, frozen_error, frozen_filter_flags
@@ -64,7 +65,7 @@ def population_bias(problem: Problem, schedule: Schedule, test: Problem) -> floa
     spectrum, xp = Spectrum(mu=problem.eigenvalues, U=problem.eigenvectors), namespace(problem.C)
     if test.P == problem.P:
         image = xp.sum((problem.C @ spectrum.U) ** 2, axis=0)
-        return float(xp.sum(image * schedule.residual(spectrum.mu) ** 2 / spectrum.mu) / 2)
+        return float(xp.sum(image * on_host(schedule.residual, spectrum.mu) ** 2 / spectrum.mu) / 2)
     return weighted_square(spectrum.response(problem.C, schedule) - test.B_star, test.G) / 2
 
 
@@ -78,7 +79,7 @@ def exact_variance(
     """
     xp = namespace(problem.eigenvectors)
     covariance = noise.leading if leading else noise.covariance
-    filtered = problem.eigenvectors * schedule.response(problem.eigenvalues)
+    filtered = problem.eigenvectors * on_host(schedule.response, problem.eigenvalues)
     count = 2.0 * N * mean_length(problem.P)
     if test.P == problem.P:
         return float(xp.sum((covariance @ filtered) * filtered * problem.eigenvalues)) / count
@@ -91,15 +92,15 @@ def finite_filter_variance(problem: Problem, N: int, schedule: Schedule | str, t
 
     At another test length Σ_j μ_j g(μ_j)² [UᵀG'U]_jj takes the place of the sum.
     """
-    g, xp = as_schedule("schedule", schedule).response(problem.eigenvalues), namespace(problem.eigenvalues)
+    xp = namespace(problem.eigenvalues)
+    g = on_host(as_schedule("schedule", schedule).response, problem.eigenvalues)
     weight = (
         problem.eigenvalues
         if test.P == problem.P
         else xp.sum((test.G @ problem.eigenvectors) * problem.eigenvectors, axis=0)
     )
     filtered = float(xp.sum(problem.eigenvalues * g**2 * weight))
-    noise = float(xp.linalg.trace(problem.residual_covariance))
-    return noise / (2.0 * N * mean_length(problem.P)) * filtered
+    return problem.residual_trace / (2.0 * N * mean_length(problem.P)) * filtered
 
 
 class FrozenGiven(NamedTuple):
@@ -135,17 +136,17 @@ def frozen_given(
 
 def learned_dimensions(problem: Problem, schedule: Schedule) -> float:
     """Σ_j (1 - ψ(μ_j)): the directions, out of M, that the schedule has learned."""
-    return float((problem.eigenvalues * schedule.response(problem.eigenvalues)).sum())
+    return float((problem.eigenvalues * on_host(schedule.response, problem.eigenvalues)).sum())
 
 
 def _solved(
-    members: Sequence[Setting], sketches: int | Sequence[int], seed: int
+    members: Sequence[Setting], sketches: int | Sequence[int], seed: int, device: Device | None
 ) -> Iterator[tuple[int, dict[Length, Problem]]]:
     """(sketch, its problems by length) for settings that share teacher and width."""
     modes, M = members[0].modes, members[0].M
     lengths = dict.fromkeys(P for member in members for P in (member.P, member.test_length))
     for sketch in indices("sketches", sketches):
-        S = gaussian_sketch(M, modes.d, seed=seed, index=sketch)
+        S = gaussian_sketch(M, modes.d, seed=seed, index=sketch, device=device)
         yield sketch, {P: sketched_problem(modes, S, P) for P in lengths}
 
 
@@ -161,16 +162,21 @@ class Exact(Rung):
     def risks(
         self, settings: Sequence[Setting], draws: Draws, *, progress: Progress | None = None
     ) -> list[Risk]:
-        return exact_risks(settings, sketches=draws.count("sketches"), seed=draws.seed)
+        return exact_risks(settings, sketches=draws.count("sketches"), seed=draws.seed, device=draws.device)
 
     def rows(self, settings: Sequence[Setting], draws: Draws) -> list[Row]:
-        return exact_rows(settings, sketches=draws.sketches, seed=draws.seed)
+        return exact_rows(settings, sketches=draws.sketches, seed=draws.seed, device=draws.device)
 
     def cost(self, settings: Sequence[Setting], draws: Draws) -> Cost:
         seconds, memory = 0.0, 0.0
         for family in families(settings):
             M, d = settings[family[0]].M, float(settings[family[0]].d or 0)
             lengths = {P for index in family for P, _ in parts(settings[index].P)}
+            if draws.device and M * d >= WORTH:
+                card = card_cost(M, d, len(lengths))
+                seconds += draws.count("sketches") * (card.seconds + 5e-3 * len(family))
+                memory = max(memory, card.memory)
+                continue
             passes = sum(0.003 + d**2 * (3e-8 * math.log2(2 * P) + 2e-10 * M) for P in lengths)
             seconds += draws.count("sketches") * (passes + 5e-4 * len(family))
             memory = max(memory, sketch_memory(M, d, len(family)))
@@ -189,7 +195,7 @@ class SketchesOnly(Rung):
         raise InputError("rung", "has no risk without data", self.name)
 
     def rows(self, settings: Sequence[Setting], draws: Draws) -> list[Row]:
-        return population_rows(settings, sketches=draws.sketches, seed=draws.seed)
+        return population_rows(settings, sketches=draws.sketches, seed=draws.seed, device=draws.device)
 
     def cost(self, settings: Sequence[Setting], draws: Draws) -> Cost:
         problems = {(one.M, one.P): float(one.d or 0) for one in settings}
@@ -197,33 +203,46 @@ class SketchesOnly(Rung):
         return Cost(seconds=draws.count("sketches") * sum(each), memory=BLOCK)
 
 
-def exact_rows(settings: Sequence[Setting], *, sketches: int | Sequence[int] = 1, seed: int = 0) -> list[Row]:
+def exact_rows(
+    settings: Sequence[Setting],
+    *,
+    sketches: int | Sequence[int] = 1,
+    seed: int = 0,
+    device: str | None = None,
+) -> list[Row]:
     """One row for each setting and sketch: parameters, five terms, diagnostics.
 
     Settings of one teacher and width share their sketches (a count, or the numbers of those wanted), and all
     settings of one length share the closed score covariance, whatever their N, schedules and test lengths.
     """
-    return _rows("exact", settings, sketches, seed)
+    return _rows("exact", settings, sketches, seed, device)
 
 
 def population_rows(
-    settings: Sequence[Setting], *, sketches: int | Sequence[int] = 1, seed: int = 0
+    settings: Sequence[Setting],
+    *,
+    sketches: int | Sequence[int] = 1,
+    seed: int = 0,
+    device: str | None = None,
 ) -> list[Row]:
     """Approximation and bias of each setting and sketch: what needs no data, and none of the cost of noise.
 
     N plays no part. The sketches are those of `exact_rows`.
     """
-    return _rows("population", settings, sketches, seed)
+    return _rows("population", settings, sketches, seed, device)
 
 
 @one_thread()
-def _rows(rung: str, settings: Sequence[Setting], sketches: int | Sequence[int], seed: int) -> list[Row]:
+def _rows(
+    rung: str, settings: Sequence[Setting], sketches: int | Sequence[int], seed: int, device: str | None
+) -> list[Row]:
     rows: list[Row] = []
+    where = device_for(settings, device)
     for family in families(settings):
         members = [settings[index] for index in family]
         wide = rung == "exact" and members[0].M > WIDEST_GIVEN
         carried = expected_shifts(members) if wide else [None] * len(members)
-        for sketch, problems in _solved(members, sketches, seed):
+        for sketch, problems in _solved(members, sketches, seed, where):
             found = (
                 _population(members, problems) if rung == "population" else _exact(members, problems, carried)
             )
@@ -311,13 +330,16 @@ def _shifts(
         asked_here = [questions[k] for k in own_way]
         own = population(rule, [one.P for one in asked_here], np.array([one.M for one in asked_here]))
         level = FINE if asked_here[0].M <= WIDEST_GIVEN else QUICK
-        found |= dict(zip(own_way, given_sketch(asked_here, own, rule.modes, problems, level), strict=True))
+        here = {P: problem.on_host() for P, problem in problems.items()}  # small: M is
+        found |= dict(zip(own_way, given_sketch(asked_here, own, rule.modes, here, level), strict=True))
     return found
 
 
-def exact_risks(settings: Sequence[Setting], *, sketches: int = 1, seed: int = 0) -> list[Risk]:
+def exact_risks(
+    settings: Sequence[Setting], *, sketches: int = 1, seed: int = 0, device: str | None = None
+) -> list[Risk]:
     """The expected risk of each setting: means and standard errors over sketches."""
-    rows = exact_rows(settings, sketches=sketches, seed=seed)
+    rows = exact_rows(settings, sketches=sketches, seed=seed, device=device)
     return [
         _summary(setting, [row for row in rows if row["point"] == index])
         for index, setting in enumerate(settings)

@@ -11,43 +11,49 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.linalg import cholesky
 
+from seqlaw.model.arrays import cholesky, like, namespace, zeros
 from seqlaw.model.checks import Array
+from seqlaw.model.device import Stream
 from seqlaw.model.teacher import Modes
 from seqlaw.rungs.kernel import Kernel
 from seqlaw.rungs.trajectories import Sums
 
 
-def bartlett_diagonal(rng: np.random.Generator, n: int, d: int) -> Array:
+def bartlett_diagonal(rng: np.random.Generator | Stream, n: int, d: int) -> Array:
     """The diagonal of a Bartlett factor: B_ii² ~ χ²_{n-i+1}, i = 1 … d."""
-    return np.sqrt(rng.chisquare(n - np.arange(d, dtype=np.float64)))
+    squared = rng.chisquare(n - np.arange(d, dtype=np.float64))
+    return namespace(squared).sqrt(squared)  # type: ignore[no-any-return]
 
 
 def gram_sums(
-    rng: np.random.Generator, modes: Modes, S: Array, N: int, lengths: Sequence[int], loops: Kernel
+    rng: np.random.Generator | Stream, modes: Modes, S: Array, N: int, lengths: Sequence[int], loops: Kernel
 ) -> dict[int, Sums]:
-    """The sums of N ≥ 2d trajectories, drawn as one chain and read off at each of the ascending lengths."""
-    d, a, scale = modes.d, modes.a, np.sqrt(modes.sigma_xi)
-    above = np.triu_indices(d, 1)
-    diagonal = np.diag_indices(d)
-    normals = np.empty(d * d + above[0].size)
-    R = np.zeros((d, d))
+    """The sums of N ≥ 2d trajectories, drawn as one chain and read off at each of the ascending lengths.
+
+    Where `rng` draws, there are S and the sums.
+    """
+    d, a, scale, first = modes.d, *(like(S, x) for x in (modes.a, modes.sigma_xi**0.5, modes.sigma_0**0.5))
+    above = tuple(like(S, index) for index in np.triu_indices(d, 1))
+    diagonal = tuple(like(S, index) for index in np.diag_indices(d))
+    normals = zeros(S, d * d + above[0].shape[0])
+    R = zeros(S, d, d)
     loops.fill(rng, normals[d * d :])
     R[above] = normals[d * d :]
     R[diagonal] = bartlett_diagonal(rng, N, d)
-    R *= np.sqrt(modes.sigma_0)
-    stack = np.zeros((2 * d, d))  # RA + Z above the Bartlett factor B
+    R *= first
+    stack = zeros(S, 2 * d, d)  # RA + Z above the Bartlett factor B
     upper, lower = stack[:d], stack[d:]
     W = R.T @ R
-    start, total, noise = W.copy(), np.zeros((d, d)), np.zeros((d, d))
+    start, total, noise = W, zeros(S, d, d), zeros(S, d, d)
     wanted, out = set(lengths), dict[int, Sums]()
     for p in range(1, lengths[-1] + 1):
         loops.fill(rng, normals)
         Z = normals[: d * d].reshape(d, d) * scale
         total += W
         noise += R.T @ Z
-        np.multiply(R, a, out=upper)
+        upper[:] = R
+        upper *= a
         upper += Z
         lower[above] = normals[d * d :]
         lower[diagonal] = bartlett_diagonal(rng, N - d, d)
@@ -59,8 +65,8 @@ def gram_sums(
             out[p] = Sums(
                 G=S @ total @ S.T,
                 C=S @ cross.T @ S.T,
-                energy=float(np.sum((S @ targets) * S)),
+                energy=float(((S @ targets) * S).sum()),
             )
         if p < lengths[-1]:
-            R = cholesky(W, lower=False, check_finite=False)
+            R = cholesky(W)
     return out

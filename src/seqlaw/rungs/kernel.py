@@ -14,11 +14,12 @@ from typing import NamedTuple
 import numpy as np
 
 from seqlaw.model.checks import Array
+from seqlaw.model.device import Stream
 
 WORTH_COMPILING = 2 * 10**8
 """Normals from which on a second or two of importing and compiling is repaid."""
 
-Generator = np.random.Generator
+Generator = np.random.Generator | Stream
 
 
 class Kernel(NamedTuple):

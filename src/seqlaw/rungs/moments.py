@@ -12,14 +12,17 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from seqlaw.model.arrays import host, is_host
 from seqlaw.model.checks import Array, InputError, whole
 from seqlaw.model.descent import Moments
+from seqlaw.model.device import Device
 from seqlaw.model.lengths import Counted
 from seqlaw.model.randomness import generator
+from seqlaw.model.sketch import as_sketch
 from seqlaw.model.teacher import Modes
 from seqlaw.model.threads import in_order, one_thread
 from seqlaw.rungs.gram import gram_sums
-from seqlaw.rungs.kernel import kernel
+from seqlaw.rungs.kernel import NUMPY, kernel
 from seqlaw.rungs.trajectories import Key, Sums, block_rows, blocks, direct_sums
 
 Method = Literal["auto", "direct", "gram"]
@@ -36,12 +39,32 @@ def gram_cost(d: int) -> float:
     return 0.13 * d**3 + 22 * d**2 + 2.5e4
 
 
-def cheaper_method(N: int, d: int, M: int) -> str:
+def card_direct_cost(N: int, d: int, M: int) -> float:
+    """`direct_cost` on a card (an H200): the states pass through its memory some thirty times."""
+    return N * (0.031 * d + 3.4e-5 * M * (d + 2 * M)) + 1e5
+
+
+def card_gram_cost(d: int) -> float:
+    """`gram_cost` on a card: thirty calls, a Cholesky factor column by column, few products."""
+    return 1.2e-4 * d**3 + d**2 + 5.5e5
+
+
+def position_cost(N: int, steps: int, d: int, M: int, card: bool) -> float:
+    """Nanoseconds a position of a family whose N grow in so many steps: a Gram chain for each, or direct."""
+    if cheaper_method(N, d, M, card) == "gram":
+        return steps * (card_gram_cost(d) if card else gram_cost(d))
+    return card_direct_cost(N, d, M) if card else direct_cost(N, d, M)
+
+
+def cheaper_method(N: int, d: int, M: int, card: bool = False) -> str:
     """`gram` or `direct`, by a fixed cost model, since the choice decides the bits.
 
-    The constants were measured by benchmarks/bench_moments.py, which prints model against clock.
+    The constants were measured by benchmarks/bench_moments.py, which prints model against clock, and those
+    of a card by bench_gpu.py.
     """
-    return "gram" if N >= 2 * d and gram_cost(d) < direct_cost(N, d, M) else "direct"
+    gram = card_gram_cost(d) if card else gram_cost(d)
+    direct = card_direct_cost(N, d, M) if card else direct_cost(N, d, M)
+    return "gram" if N >= 2 * d and gram < direct else "direct"
 
 
 _SOURCES = {"direct": ("trajectories", direct_sums), "gram": ("gram", gram_sums)}
@@ -66,16 +89,16 @@ def nested_moments(
     method: Method = "auto",
     workers: int = 1,
     memory: int = 2**30,
+    device: Device | None = None,
 ) -> dict[tuple[int, int], Moments]:
     """Ĝ and Ĉ at all (N, P) of `points` from one nested data set, in one pass.
 
     The first N trajectories serve every larger N, their first P transitions every longer P; no block
     runs longer than its points need. (seed, key, the set of N) decide the data. `workers` threads share
-    the blocks, fewer where `memory` (bytes) would not hold so many; neither changes a bit.
+    the blocks, fewer where `memory` (bytes) would not hold so many; neither changes a bit. On a `device`
+    the set of P decides too, and one thread is enough; the moments are where S is.
     """
-    S = np.asarray(S, dtype=np.float64)
-    if S.ndim != 2 or S.shape[1] != modes.d:
-        raise InputError("S", f"must have shape (M, {modes.d})", S.shape)
+    S = as_sketch(S, modes.d)
     if method not in METHODS:
         raise InputError("method", f"must be one of {', '.join(METHODS)}", method)
     wanted = [(whole("N", N), whole("P", P)) for N, P in points]
@@ -86,24 +109,27 @@ def nested_moments(
         if method == "gram":
             raise InputError("method", "must not be gram where a mode has no innovation", method)
         method = "direct"
-    loops = kernel(sum(_normals(block, d) for block in _plan(wanted, d, M, method)))
+    plan = list(_plan(wanted, d, M, method, device))
+    loops = NUMPY if device else kernel(sum(_normals(block, d) for block in plan))
+    source: Any = generator if device is None else device.stream
+    here = S if device is None else device.array(S)
 
     def run(block: _Block) -> tuple[_Block, dict[int, Sums]]:
         stream, sums = _SOURCES[block.method]
-        rng = generator(seed, stream, *key, block.start)
-        return block, sums(rng, modes, S, block.rows, block.lengths, loops)
+        rng = source(seed, stream, *key, block.start)
+        return block, sums(rng, modes, here, block.rows, block.lengths, loops)
 
     hold = max(8 * (4 * block_rows(d) * d + 2 * (len(wanted) + 1) * M * M), 100 * d * d)
-    workers = max(1, min(whole("workers", workers), int(memory) // hold))
+    workers = 1 if device else max(1, min(whole("workers", workers), int(memory) // hold))
     running: dict[int, Sums] = {}
     out: dict[tuple[int, int], Moments] = {}
     with one_thread():
-        for block, sums in in_order(run, _plan(wanted, d, M, method), workers):
+        for block, sums in in_order(run, plan, workers):
             for P in block.lengths:
-                running.setdefault(P, Sums.zero(M)).merge(sums[P])
+                running.setdefault(P, Sums.zero(M, here)).merge(sums[P])
             N = block.start + block.rows
             for P in {P for size, P in wanted if size == N}:
-                out[N, P] = _normalised(running[P], N * P)
+                out[N, P] = _normalised(running[P], N * P, S)
     return out
 
 
@@ -133,18 +159,20 @@ def mixed_moments(
     return Moments(G=G, C=C, energy=energy)
 
 
-def _plan(points: list[tuple[int, int]], d: int, M: int, method: str) -> Iterator[_Block]:
+def _plan(
+    points: list[tuple[int, int]], d: int, M: int, method: str, device: Device | None = None
+) -> Iterator[_Block]:
     """The blocks between successive N, in order; direct ones cut to the fixed block size."""
     first = 0
     for N in sorted({N for N, _ in points}):
         lengths = tuple(sorted({P for size, P in points if size >= N}))
-        chosen = cheaper_method(N - first, d, M) if method == "auto" else method
+        chosen = cheaper_method(N - first, d, M, device is not None) if method == "auto" else method
         if chosen == "gram":
             if N - first < 2 * d:
                 raise InputError("N", f"must grow by at least 2d = {2 * d} for the Gram chain", N - first)
             yield _Block("gram", first, N - first, lengths)
         else:
-            for start, rows in blocks(first, N, d):
+            for start, rows in blocks(first, N, d, device):
                 yield _Block("direct", start, rows, lengths)
         first = N
 
@@ -153,8 +181,10 @@ def _normals(block: _Block, d: int) -> float:
     return block.lengths[-1] * d * (1.5 * d if block.method == "gram" else block.rows)
 
 
-def _normalised(sums: Sums, count: int) -> Moments:
-    return Moments(G=sums.G / count, C=sums.C / count, energy=sums.energy / count)
+def _normalised(sums: Sums, count: int, near: Array) -> Moments:
+    """Means over so many transitions, where `near` is or on the host."""
+    G, C = (host(x) if is_host(near) else x for x in (sums.G, sums.C))
+    return Moments(G=G / count, C=C / count, energy=float(sums.energy) / count)
 
 
 @one_thread()
@@ -182,7 +212,7 @@ def moments_of(data: ArrayLike | Iterable[ArrayLike], *, S: ArrayLike | None = N
         count += states.shape[0] * (states.shape[1] - 1)
     if sums is None:
         raise InputError("data", "must hold at least one sequence", "none")
-    return _normalised(sums, count)
+    return _normalised(sums, count, sums.G)
 
 
 def _chunks(data: ArrayLike | Iterable[ArrayLike]) -> Iterator[Array]:

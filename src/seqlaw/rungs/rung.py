@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from seqlaw.model.checks import InputError, whole
+from seqlaw.model.device import Device, device_name, device_of
 from seqlaw.model.setting import Setting
 from seqlaw.rungs.rows import Row, columns, with_sums
 from seqlaw.rungs.terms import TERMS, Risk
@@ -32,8 +33,8 @@ class Draws:
     repetitions: int | Sequence[int] = 2
     seed: int = 0
     workers: int = 1
-    device: None = None
-    """A GPU; none yet."""
+    device: str | None = None
+    """`cuda` for a GPU; None for the CPU."""
 
     def __post_init__(self) -> None:
         for name in ("sketches", "repetitions"):
@@ -41,15 +42,34 @@ class Draws:
                 object.__setattr__(self, name, whole(name, getattr(self, name)))
         object.__setattr__(self, "seed", whole("seed", self.seed, least=0))
         object.__setattr__(self, "workers", whole("workers", self.workers))
+        object.__setattr__(self, "device", device_name(self.device))
 
     def inputs(self) -> dict[str, Any]:
         """What a number depends on."""
-        return {"sketches": self.sketches, "repetitions": self.repetitions, "seed": self.seed}
+        device = {} if self.device is None else {"device": self.device}
+        return {"sketches": self.sketches, "repetitions": self.repetitions, "seed": self.seed} | device
 
     def count(self, name: str) -> int:
         """How many sketches or repetitions."""
         given = getattr(self, name)
         return len(given) if isinstance(given, Sequence) else given
+
+
+def one_length_only(settings: Sequence[Setting], device: str | None) -> None:
+    """Refuse a device for mixtures and phases of lengths, which are for the CPU."""
+    if device_name(device) is not None and any(one.lengths is not None for one in settings):
+        raise lengths_on_cpu(device)
+
+
+def lengths_on_cpu(device: str | None) -> InputError:
+    """The refusal of a device with several lengths."""
+    return InputError("device", "must be cpu (or left out) for mixtures and phases of lengths", device)
+
+
+def device_for(settings: Sequence[Setting], name: str | None) -> Device | None:
+    """The device of a name, for settings of one length each."""
+    one_length_only(settings, name)
+    return device_of(name)
 
 
 BLOCK = 3.2e7
@@ -63,10 +83,18 @@ def sketch_memory(M: int, d: float, points: int) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """About what a task takes: seconds on a core of its own, bytes of memory beside the process."""
+    """About what a task takes: seconds on a core or card of its own, bytes of memory beside the process."""
 
     seconds: float
     memory: float
+
+
+def card_cost(M: int, d: float, lengths: int, *, score: bool = True) -> Cost:
+    """`Cost` of one sketch at so many lengths on a card (an H200): products, decompositions, the lag sums."""
+    tiles = d**2 * (6.0 * M + 1400) if score else 0.0
+    products = 2.0 * d * M**2 * (6 if score else 3) + 40.0 * M**3
+    memory = BLOCK + 8.0 * (7 * M * d + 9 * M**2 + (30 * min(d**2, 2.0**25) if score else 0))
+    return Cost(seconds=0.03 + lengths * (0.02 + (tiles + products) / 5e13), memory=memory)
 
 
 class Rung(ABC):

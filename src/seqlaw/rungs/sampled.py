@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.linalg import eigh
 
+from seqlaw.model.arrays import ends, namespace
 from seqlaw.model.assumptions import setting_flags
 from seqlaw.model.checks import InputError, whole
 from seqlaw.model.descent import Moments, Spectrum
+from seqlaw.model.device import Device
 from seqlaw.model.flags import flag
 from seqlaw.model.lengths import Counted, Length, longest
 from seqlaw.model.schedule import Schedule, as_schedule
@@ -29,9 +30,10 @@ from seqlaw.rungs.moments import (
     gram_cost,
     mixed_moments,
     nested_moments,
+    position_cost,
 )
 from seqlaw.rungs.rows import Row, columns, families, indices, summarise, with_sums
-from seqlaw.rungs.rung import Cost, Draws, Progress, Rung, sketch_memory
+from seqlaw.rungs.rung import Cost, Draws, Progress, Rung, device_for, sketch_memory
 from seqlaw.rungs.terms import TERMS, Risk
 
 DIAGNOSTICS = ("clipped", "covariance_event")
@@ -83,16 +85,16 @@ def sampled_terms(
         approx=test.approx,
         bias=weighted_square(left, test.G) / 2,
         variance=weighted_square(noise, test.G) / 2,
-        cross=float(np.sum((left @ test.G) * noise)),
+        cross=float(((left @ test.G) * noise).sum()),
         clipped=safe is not schedule,
     )
 
 
 def covariance_event(problem: Problem, moments: Moments) -> float:
     """‖G^{-1/2} Ĝ G^{-1/2} - I‖, which the paper's proofs need below a constant times R^{-1/2}."""
-    white = problem.eigenvectors / np.sqrt(problem.eigenvalues)
-    values = eigh(white.T @ moments.G @ white, eigvals_only=True, check_finite=False)
-    return float(max(abs(values[0] - 1), abs(values[-1] - 1)))
+    white = problem.eigenvectors / namespace(problem.eigenvalues).sqrt(problem.eigenvalues)
+    low, high = ends(white.T @ moments.G @ white)
+    return max(abs(low - 1), abs(high - 1))
 
 
 class Sampled(Rung):
@@ -114,6 +116,7 @@ class Sampled(Rung):
             seed=draws.seed,
             workers=draws.workers,
             progress=progress,
+            device=draws.device,
         )
 
     def rows(self, settings: Sequence[Setting], draws: Draws) -> list[Row]:
@@ -123,6 +126,7 @@ class Sampled(Rung):
             repetitions=draws.repetitions,
             seed=draws.seed,
             workers=draws.workers,
+            device=draws.device,
         )
 
     def cost(self, settings: Sequence[Setting], draws: Draws) -> Cost:
@@ -131,9 +135,10 @@ class Sampled(Rung):
             members = [settings[index] for index in family]
             M, d = members[0].M, int(members[0].d or 0)
             N, P = max(one.N for one in members), max(longest(one.P) for one in members)
-            gram = cheaper_method(N, d, M) == "gram"
+            card = draws.device is not None
+            gram = cheaper_method(N, d, M, card) == "gram"
             # A chain of Gram matrices is drawn between any two neighbouring N.
-            position = gram_cost(d) * len({one.N for one in members}) if gram else direct_cost(N, d, M)
+            position = position_cost(N, len({one.N for one in members}), d, M, card)
             solving = len({(one.N, one.P) for one in members}) * (0.002 + 2e-9 * M**3)
             problems = len({one.P for one in members}) * (0.001 + 1e-9 * (d * M**2 + M**3))
             data_sets = draws.count("sketches") * draws.count("repetitions")
@@ -164,6 +169,7 @@ def sampled_rows(
     method: Method = "auto",
     workers: int = 1,
     progress: Callable[[int, int], None] | None = None,
+    device: str | None = None,
 ) -> list[Row]:
     """One row for each setting, sketch and repetition: parameters, five terms, diagnostics.
 
@@ -172,8 +178,10 @@ def sampled_rows(
     `sketches` and `repetitions` are counts, or the numbers of those wanted: `[3]` gives the rows that a
     count of 4 gives to number 3. `progress(done, total)` counts data sets. Neither the threads nor their
     number change a bit. `loss` is the risk of the trained B_L computed as such, not from the terms.
+    A `device` draws the data, and does what a wide student needs.
     """
-    workers = whole("workers", workers)
+    where = device_for(settings, device)
+    workers = 1 if where else whole("workers", workers)
     tasks = [
         (family, sketch, repetition)
         for family in families(settings)
@@ -187,7 +195,7 @@ def sampled_rows(
 
     def run(task: tuple[list[int], int, int]) -> list[Row]:
         family, sketch, repetition = task
-        return _repetition(settings, family, sketch, repetition, seed, method, workers // across)
+        return _repetition(settings, family, sketch, repetition, seed, method, workers // across, where)
 
     rows: list[Row] = []
     with one_thread():
@@ -206,24 +214,26 @@ def _repetition(
     seed: int,
     method: Method,
     workers: int,
+    device: Device | None,
 ) -> list[Row]:
     """All rows of one family on one nested data set."""
     members = [settings[index] for index in family]
     modes, M = members[0].modes, members[0].M
-    S = gaussian_sketch(M, modes.d, seed=seed, index=sketch)
+    S = gaussian_sketch(M, modes.d, seed=seed, index=sketch, device=device)
     lengths = dict.fromkeys(P for member in members for P in (member.P, member.test_length))
     problems = {P: sketched_problem(modes, S, P) for P in lengths}
     points: list[tuple[int, Length]] = [(member.N, member.P) for member in members]
     data: dict[tuple[int, Length], Moments] = {}
+    key = (sketch, repetition)
     if plain := [(N, P) for N, P in points if isinstance(P, int)]:
         nested = nested_moments(
-            modes, S, plain, seed=seed, key=(sketch, repetition), method=method, workers=workers
+            modes, S, plain, seed=seed, key=key, method=method, workers=workers, device=device
         )
         data.update({(N, P): moments for (N, P), moments in nested.items()})
     for N, mixture in points:
         if isinstance(mixture, Counted):
             data[N, mixture] = mixed_moments(
-                modes, S, mixture, seed=seed, key=(sketch, repetition), method=method, workers=workers
+                modes, S, mixture, seed=seed, key=key, method=method, workers=workers
             )
     spectra = {point: Spectrum.of(moments.G) for point, moments in data.items()}
     events = {point: covariance_event(problems[point[1]], moments) for point, moments in data.items()}
@@ -275,6 +285,7 @@ def sampled_risks(
     method: Method = "auto",
     workers: int = 1,
     progress: Callable[[int, int], None] | None = None,
+    device: str | None = None,
 ) -> list[Risk]:
     """The measured risk of each setting: means and standard errors over sketches and repetitions."""
     rows = sampled_rows(
@@ -285,6 +296,7 @@ def sampled_risks(
         method=method,
         workers=workers,
         progress=progress,
+        device=device,
     )
     return [
         _summary(setting, [row for row in rows if row["point"] == index])

@@ -11,48 +11,75 @@ as a → 1, and the cost is O(log P) at most. The paper's guide keeps p = q only
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import eigh
 
+from seqlaw.model.arrays import ends, is_host, like, namespace, plus_product, zeros
 from seqlaw.model.checks import Array
+from seqlaw.model.device import smaller_blocks
 from seqlaw.model.lengths import Length, Lengths
 from seqlaw.model.sketch import Problem
 from seqlaw.model.teacher import Modes
 
 _TILE = 2**14  # entries of K and J at a time, so that a dozen such arrays stay near the processor
+_TILE_ELSEWHERE = 2**25  # on a card, where some thirty such arrays are 8 GiB and products need their rows
 _FORGOTTEN = 2.0**-64  # what is left of the start when the rest of the trajectory counts as stationary
+
+
+class Placed(NamedTuple):
+    """The numbers of `Modes` that the sums take, on any device."""
+
+    a: Array
+    sigma_xi: Array
+    sigma_0: Array
+    stationary: Array
+
+    @classmethod
+    def of(cls, modes: Modes, near: Array | None = None) -> Placed:
+        """Beside an array, or on the host."""
+        numbers = (modes.a, modes.sigma_xi, modes.sigma_0, modes.stationary)
+        return cls(*(x if near is None else like(near, x) for x in numbers))
+
+
+Part = Array | float
+"""A number for each pair of modes, for each mode of a kind, or for all: what is not there takes no time."""
 
 
 class _Pair(NamedTuple):
     """A sum over a block of positions as a polynomial in the variances (x_j, y_l) at its start:
     xy·x_j·y_l + x·x_j + y·y_l + one."""
 
-    xy: Array
-    x: Array
-    y: Array
-    one: Array
+    xy: Part
+    x: Part
+    y: Part
+    one: Part
 
 
 class _Single(NamedTuple):
     """The same for a sum in which only x_j appears: x·x_j + one."""
 
-    x: Array
-    one: Array
+    x: Part
+    one: Part
 
 
-def lag_sums(modes: Modes, P: Length, rows: slice = slice(None)) -> tuple[Array, Array]:
-    """K/P and J/P (rows × d each) for the modes j in `rows` against all l; of a mixture Σ_k w_k of them."""
-    return next(lag_sums_at(modes, [P], rows))
+def lag_sums(
+    modes: Modes, P: Length, rows: slice = slice(None), *, near: Array | None = None
+) -> tuple[Array, Array]:
+    """K/P and J/P (rows × d each) for the modes j in `rows` against all l; of a mixture Σ_k w_k of them.
+
+    Beside the array `near`, or on the host.
+    """
+    return next(lag_sums_at(modes, [P], rows, near=near))
 
 
 def lag_sums_at(
-    modes: Modes, lengths: Iterable[Length], rows: slice = slice(None)
+    modes: Modes, lengths: Iterable[Length], rows: slice = slice(None), *, near: Array | None = None
 ) -> Iterator[tuple[Array, Array]]:
     """`lag_sums` at many lengths: those that outlast the memory of the start share their first part."""
-    memory, shared = _memory(modes), None
+    memory, shared, here = _memory(modes), None, Placed.of(modes, near)
     for P in lengths:
         if isinstance(P, Lengths):  # each token counts alike: N_k Cov(T_k) over T² is w_k/T of Cov(T_k)/P_k
             each = lag_sums_at(modes, P.lengths, rows)
@@ -63,33 +90,32 @@ def lag_sums_at(
             yield np.asarray(K), np.asarray(J)
             continue
         if P < memory:
-            K, J = _doubled(modes, P, rows)
+            K, J = _doubled(here, P, rows)
         else:
-            shared = shared or _doubled(modes, memory, rows)
+            shared = shared or _doubled(here, memory, rows)
             # From here on every position adds the same.
-            a, s = modes.a, modes.stationary
+            a, s = here.a, here.stationary
             w = a[rows, None] * a
             gap = (1 - a)[rows, None] + a[rows, None] * (1 - a)  # 1 - w, to the last digit
             K = shared[0] + (P - memory) * (s[rows, None] * s * (1 + w) / gap)
             J = shared[1] + (P - memory) * (s[rows, None] / gap)
-        yield K / P, (modes.a[rows, None] * J) * (modes.sigma_xi / P)
+        yield K / P, (here.a[rows, None] * J) * (here.sigma_xi / P)
 
 
-def _doubled(modes: Modes, P: int, rows: slice) -> tuple[Array, Array]:
+def _doubled(modes: Placed, P: int, rows: slice) -> tuple[Array, Array]:
     """K, and J without its factor σ_ξ,l a_j, by doubling."""
-    a = modes.a
+    a, xp = modes.a, namespace(modes.a)
     w = a[rows, None] * a
     n = 1
-    ones, zeros = np.ones_like(w), np.zeros_like(w)
-    geometric = ones  # Σ_{k<n} w^k
-    plain = _Pair(ones, zeros, zeros, zeros)  # K over a block of n positions
+    geometric: Part = 1.0  # Σ_{k<n} w^k
+    plain = _Pair(1.0, 0.0, 0.0, 0.0)  # K over a block of n positions
     tail = plain  # Σ_p σ_p,j σ_p,l w^{n-1-p}
-    single = _Single(zeros, zeros)  # J over a block, without σ_ξ,l a_j
-    single_tail = _Single(ones, zeros)  # Σ_p σ_p,j w^{n-1-p}
+    single = _Single(0.0, 0.0)  # J over a block, without σ_ξ,l a_j
+    single_tail = _Single(1.0, 0.0)  # Σ_p σ_p,j w^{n-1-p}
     for bit in bin(P)[3:]:
         kept, gained = _carry(modes, n)
         power = kept[rows, None] * kept  # w^{2n}
-        root = np.power(a, n)
+        root = xp.pow(a, n)
         root = root[rows, None] * root  # w^n
         start, end = (kept[rows, None], gained[rows, None]), (kept, gained)
         lag = (2 * w) * geometric
@@ -108,15 +134,16 @@ def _doubled(modes: Modes, P: int, rows: slice) -> tuple[Array, Array]:
                 gained[rows, None] * gained,
             )
             plain = _Pair(*map(_combine, plain, here, tail, (2 * w,) * 4))
-            single = _Single(*map(np.add, single, single_tail))
+            single = _Single(*map(operator.add, single, single_tail))
             tail = _Pair(*map(_append, tail, here, (w,) * 4))
-            last = _Single(kept[rows, None] * ones, gained[rows, None] * ones)
+            last = _Single(kept[rows, None], gained[rows, None])
             single_tail = _Single(*map(_append, single_tail, last, (w,) * 2))
             geometric = 1 + w * geometric
             n += 1
     x, y = modes.sigma_0[rows, None], modes.sigma_0
-    K = (plain.xy * x + plain.y) * y + plain.x * x + plain.one
-    return K, single.x * x + single.one
+    K: Array = (plain.xy * x + plain.y) * y + plain.x * x + plain.one
+    J: Array = single.x * x + single.one
+    return K, J
 
 
 def _memory(modes: Modes) -> int:
@@ -132,11 +159,12 @@ def _memory(modes: Modes) -> int:
     return n
 
 
-def _carry(modes: Modes, n: int) -> tuple[Array, Array]:
+def _carry(modes: Placed, n: int) -> tuple[Array, Array]:
     """σ_{p+n} = kept·σ_p + gained: kept = a^{2n}, gained = σ_ξ (1 - a^{2n})/(1 - a²)."""
+    xp = namespace(modes.a)
     with np.errstate(divide="ignore"):
-        exponent = 2.0 * n * np.log(np.abs(modes.a))
-    return np.exp(exponent), -modes.stationary * np.expm1(exponent)
+        exponent = 2.0 * n * xp.log(xp.abs(modes.a))
+    return xp.exp(exponent), -modes.stationary * xp.expm1(exponent)
 
 
 _Ends = tuple[Array, Array]
@@ -145,27 +173,27 @@ _Ends = tuple[Array, Array]
 def _shift(f: _Pair, power: Array, start: _Ends, end: _Ends) -> _Pair:
     """The sum over the next block, as a polynomial in the variances at the start of this one."""
     (kept_j, gained_j), (kept_l, gained_l) = start, end
-    x = f.x + f.xy * gained_l
+    x = plus_product(f.x, f.xy, gained_l)
     return _Pair(
         f.xy * power,
         kept_j * x,
-        kept_l * (f.y + f.xy * gained_j),
-        f.one + gained_j * x + f.y * gained_l,
+        kept_l * plus_product(f.y, f.xy, gained_j),
+        plus_product(plus_product(f.one, gained_j, x), f.y, gained_l),
     )
 
 
 def _move(f: _Single, start: _Ends) -> _Single:
     kept, gained = start
-    return _Single(f.x * kept, f.one + f.x * gained)
+    return _Single(f.x * kept, plus_product(f.one, f.x, gained))
 
 
-def _combine(first: Array, second: Array, tail: Array, lag: Array) -> Array:
+def _combine(first: Part, second: Part, tail: Part, lag: Part) -> Part:
     """Two blocks and the products between them."""
-    return first + second + tail * lag
+    return plus_product(first + second, tail, lag)  # type: ignore[no-any-return]
 
 
-def _append(tail: Array, later: Array, decay: Array) -> Array:
-    return tail * decay + later
+def _append(tail: Part, later: Part, decay: Part) -> Part:
+    return plus_product(later, tail, decay)  # type: ignore[no-any-return]
 
 
 class Score(NamedTuple):
@@ -201,22 +229,35 @@ def score(problem: Problem, known: tuple[Array, Array] | None = None) -> Score:
 
     The lag sums may be `known`, d×d each: they do not depend on the sketch.
     """
+    M, d = problem.M, problem.modes.d
+    xp, least = namespace(problem.S), 16  # thinner slices would starve the matrix products
+    white = problem.eigenvectors / xp.sqrt(problem.eigenvalues)  # white · whiteᵀ = G^-1
+    weight = xp.sum((white.T @ problem.S) ** 2, axis=0)
+    step = max(least, (_TILE if is_host(problem.S) else _TILE_ELSEWHERE) // d)
+    half, leading, spread = smaller_blocks(
+        lambda rows: _tiles(problem, weight, rows, known), weight, step, least
+    )
+    covariance = leading + half + half.T
+    low, high = ends(white.T @ covariance @ white)
+    return Score(covariance, leading, low, high, M * M / spread)
+
+
+def _tiles(
+    problem: Problem, weight: Array, step: int, known: tuple[Array, Array] | None
+) -> tuple[Array, Array, float]:
+    """Half of what the elementwise products add, the leading part and cᵀ(K/P)c, in slices of `step` modes."""
     modes, S, D, M = problem.modes, problem.S, problem.D, problem.M
-    diagonal_DD, diagonal_DS = np.sum(D * D, axis=0), np.sum(D * S, axis=0)
-    white = problem.eigenvectors / np.sqrt(problem.eigenvalues)  # white · whiteᵀ = G^-1
-    weight = np.sum((white.T @ S) ** 2, axis=0)
+    xp = namespace(S)
+    diagonal_DD, diagonal_DS = xp.sum(D * D, axis=0), xp.sum(D * S, axis=0)
     noise = 2 * problem.irreducible  # tr(S Σ_ξ Sᵀ)
-    step = max(16, _TILE // modes.d)  # thinner slices would starve the matrix products
-    half, leading, spread = np.zeros((M, M)), np.zeros((M, M)), 0.0
+    half, leading, spread = zeros(S, M, M), zeros(S, M, M), 0.0
     for first in range(0, modes.d, step):
         rows = slice(first, first + step)
-        K, J = lag_sums(modes, problem.P, rows) if known is None else (known[0][rows], known[1][rows])
+        K, J = lag_sums(modes, problem.P, rows, near=S) if known is None else (x[rows] for x in known)
         diagonal = K @ diagonal_DD + noise * problem.h[rows] + 2 * (J @ diagonal_DS)
         leading += (S[:, rows] * diagonal) @ S[:, rows].T
-        # Half of the symmetric part: the transpose below adds the other half.
+        # Half of the symmetric part: the transpose above adds the other half.
         inner = (D[:, rows].T @ D) * (K / 2) + (D[:, rows].T @ S) * J
         half += S[:, rows] @ (inner @ S.T)
         spread += float(weight[rows] @ (K @ weight))
-    covariance = leading + half + half.T
-    values = eigh(white.T @ covariance @ white, eigvals_only=True, check_finite=False)
-    return Score(covariance, leading, float(values[0]), float(values[-1]), M * M / spread)
+    return half, leading, spread

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from seqlaw.model.arrays import is_host, namespace, squares, zeros
 from seqlaw.model.checks import Array, InputError, whole
+from seqlaw.model.device import Device, Stream
 from seqlaw.model.randomness import generator
 from seqlaw.model.teacher import Modes
 from seqlaw.rungs.kernel import Kernel, kernel
@@ -21,27 +23,67 @@ from seqlaw.rungs.kernel import Kernel, kernel
 Key = tuple[str | int, ...]
 
 
-def block_rows(d: int) -> int:
-    """Trajectories simulated at a time: about half a megabyte of states, and never too few to multiply."""
-    return max(256, min(4096, 2**16 // d))
+_STRETCH = 2**23  # numbers of the states that a device makes at a time
 
 
-def blocks(first: int, last: int, d: int) -> Iterator[tuple[int, int]]:
+def block_rows(d: int, device: Device | None = None) -> int:
+    """Trajectories simulated at a time: about half a megabyte of states, and never too few to multiply.
+
+    On a device as many as it makes at a time.
+    """
+    return max(256, min(4096, 2**16 // d) if device is None else _STRETCH // d)
+
+
+def blocks(first: int, last: int, d: int, device: Device | None = None) -> Iterator[tuple[int, int]]:
     """(start, rows) of the blocks that make up the trajectories first … last - 1."""
-    step = block_rows(d)
+    step = block_rows(d, device)
     for start in range(first, last, step):
         yield start, min(step, last - start)
 
 
-def walk(rng: np.random.Generator, modes: Modes, rows: int, P: int, kernel: Kernel) -> Iterator[Array]:
-    """The states X_0, X_1, …, X_P (rows × d) of one block, in one buffer that the next state overwrites."""
+def walk(
+    rng: np.random.Generator | Stream,
+    modes: Modes,
+    rows: int,
+    P: int,
+    kernel: Kernel,
+    stops: Sequence[int] = (),
+) -> Iterator[Array]:
+    """The states X_0, then X_1 … X_P of one block in stretches (positions × rows × d), one after the other.
+
+    On the host a stretch is one position, in one buffer that the next state overwrites; on a device it is
+    long, and ends at `stops`.
+    """
+    if isinstance(rng, Stream):
+        yield from _stretches(rng, modes, rows, sorted({*stops, P}))
+        return
     X, scratch = np.zeros((rows, modes.d)), np.empty((rows, modes.d))
     scale = np.sqrt(modes.sigma_xi)
     kernel.advance(rng, X, modes.a, np.sqrt(modes.sigma_0), scratch)
-    yield X
+    yield X[None]
     for _ in range(P):
         kernel.advance(rng, X, modes.a, scale, scratch)
-        yield X
+        yield X[None]
+
+
+def _stretches(rng: Stream, modes: Modes, rows: int, stops: Sequence[int]) -> Iterator[Array]:
+    """The same with few calls: X_p = Σ_i aⁱ z_{p-i} over a stretch by doubling, all positions at once."""
+    a, scale, first = (rng.device.array(x) for x in (modes.a, modes.sigma_xi**0.5, modes.sigma_0**0.5))
+    most = max(1, _STRETCH // (rows * modes.d))
+    states = rng.standard_normal((1, rows, modes.d)) * first
+    yield states
+    done = 0
+    for stop in stops:
+        while done < stop:
+            last, size = states[-1], min(most, stop - done)
+            states = rng.standard_normal((size, rows, modes.d)) * scale
+            states[0] += a * last
+            reach, power = 1, a
+            while reach < size:
+                states[reach:] += power * states[:-reach]
+                reach, power = 2 * reach, power * power
+            yield states
+            done += size
 
 
 def trajectory_chunks(
@@ -71,7 +113,7 @@ def trajectory_chunks(
         first = 0
         chunk = np.empty((rows, min(window, P + 1), width))
         for p, X in enumerate(walk(rng, modes, rows, P, loops)):
-            chunk[:, p - first] = X if sketch is None else X @ sketch
+            chunk[:, p - first] = X[0] if sketch is None else X[0] @ sketch
             if p + 1 - first == chunk.shape[1]:
                 yield slice(start, start + rows), slice(first, p + 1), chunk
                 first = p + 1
@@ -107,14 +149,16 @@ class Sums:
     energy: float = 0.0
 
     @classmethod
-    def zero(cls, M: int) -> Sums:
-        return cls(G=np.zeros((M, M)), C=np.zeros((M, M)))
+    def zero(cls, M: int, near: Array | None = None) -> Sums:
+        """No data yet, beside an array or on the host."""
+        G, C = (np.zeros((M, M)) if near is None else zeros(near, M, M) for _ in "GC")
+        return cls(G=G, C=C)
 
     def add(self, u: Array, y: Array) -> None:
         """Take in the transitions u → y, one a row."""
         self.G += u.T @ u
         self.C += y.T @ u
-        self.energy += float(np.vdot(y, y))
+        self.energy += squares(y)
 
     def merge(self, other: Sums) -> None:
         self.G += other.G
@@ -122,25 +166,33 @@ class Sums:
         self.energy += other.energy
 
     def copy(self) -> Sums:
-        return Sums(G=self.G.copy(), C=self.C.copy(), energy=self.energy)
+        return Sums(G=self.G + 0.0, C=self.C + 0.0, energy=self.energy + 0.0)
 
 
 def direct_sums(
-    rng: np.random.Generator, modes: Modes, S: Array, rows: int, lengths: Sequence[int], loops: Kernel
+    rng: np.random.Generator | Stream,
+    modes: Modes,
+    S: Array,
+    rows: int,
+    lengths: Sequence[int],
+    loops: Kernel,
 ) -> dict[int, Sums]:
     """The sums of one block of simulated trajectories, read off at each of the ascending lengths.
 
-    Nothing is kept but the present state and the running sums.
+    Nothing is kept but the present stretch of states and the running sums. Where `rng` draws, there are S
+    and the sums.
     """
-    sketch = np.ascontiguousarray(S.T)
-    running = Sums.zero(len(S))
-    wanted, out = set(lengths), dict[int, Sums]()
-    states = walk(rng, modes, rows, lengths[-1], loops)
-    u = next(states) @ sketch
-    for p, X in enumerate(states, 1):
-        y = X @ sketch
+    sketch = np.ascontiguousarray(S.T) if is_host(S) else S.T
+    running = Sums.zero(len(S), S)
+    wanted, out, p = set(lengths), dict[int, Sums](), 0
+    states = walk(rng, modes, rows, lengths[-1], loops, lengths)
+    last = next(states)[0] @ sketch
+    for X in states:
+        y = X.reshape(-1, modes.d) @ sketch  # (positions · rows) × M
+        u = last if len(X) == 1 else namespace(y).concat([last, y[:-rows]])
         running.add(u, y)
+        p += len(X)
         if p in wanted:
             out[p] = running.copy()
-        u = y
+        last = y[-rows:]
     return out

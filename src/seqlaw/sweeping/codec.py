@@ -59,8 +59,8 @@ def column(field: str) -> str:
 
 
 def draws_of(task: Task) -> dict[str, Any]:
-    """What a task says of sketches and repetitions."""
-    return {name: task[name] for name in ("sketches", "repetitions") if name in task}
+    """What a task says of sketches and repetitions, and where they are drawn."""
+    return {name: task[name] for name in ("sketches", "repetitions", "device") if name in task}
 
 
 def setting_of(task: Task) -> Setting:

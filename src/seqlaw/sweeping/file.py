@@ -14,12 +14,13 @@ from typing import Any
 from seqlaw.files import load_teacher, load_toml, make_schedule, read
 from seqlaw.lab.grid import Task, axis, combine
 from seqlaw.model.checks import InputError, positive, real, whole
+from seqlaw.model.device import device_name
 from seqlaw.model.extension import IMPORT_PATH
 from seqlaw.model.lengths import one_or_many, parse
 from seqlaw.model.schedule import Schedule
 from seqlaw.model.teacher import LONGEST, PRESETS, Teacher
 from seqlaw.rungs.ask import rung_name, rung_of
-from seqlaw.rungs.rung import finite_only
+from seqlaw.rungs.rung import finite_only, lengths_on_cpu
 from seqlaw.sweeping.codec import LATER, schedule_columns
 
 _STRICT = {"extra": "forbid"}  # to pydantic, which reads the dataclasses: an unknown field is an error
@@ -112,6 +113,7 @@ class Sweep:
     `combine` is how sizes and schedules meet (`product` or `zip`); teachers and test lengths always multiply.
     With `nested`, all N, P, schedules and test lengths of one teacher, M and d are one task: they share
     sketches and data sets, as the paper's own sweeps do, and a change of any of them makes it another task.
+    With `device = "cuda"` the random rungs take a GPU, one a worker.
     """
 
     sizes: Sizes
@@ -124,6 +126,7 @@ class Sweep:
     repetitions: int = 2
     seed: int = 0
     nested: bool = False
+    device: str | None = None
     __pydantic_config__ = _STRICT
 
     def __post_init__(self) -> None:
@@ -131,11 +134,14 @@ class Sweep:
         object.__setattr__(self, "rung", rung_name(rung))
         for name, least in (("sketches", 1), ("repetitions", 1), ("seed", 0)):
             object.__setattr__(self, name, whole(name, getattr(self, name), least=least))
+        object.__setattr__(self, "device", device_name(self.device))
         if not self.teachers or not self.schedules:
             raise InputError("teachers" if not self.teachers else "schedules", "must not be empty", [])
         lengths = axis("eval_lengths", self.eval_lengths, whole=True)
         checked = [P if P == OWN else whole("eval_lengths", P, most=LONGEST) for P in lengths]
         object.__setattr__(self, "eval_lengths", checked)
+        if self.device and rung.draws and any(isinstance(P, str) for P in self.sizes.P):
+            raise lengths_on_cpu(self.device)
         if math.inf in self.sizes.d and not rung.infinite:
             raise finite_only("sizes.d")
         teachers = [one for place, source in enumerate(self.teachers) for one in _teachers(place, source)]
@@ -175,11 +181,10 @@ class Sweep:
     @cached_property
     def tasks(self) -> list[Task]:
         """The tasks, each a flat dict of parameters (and, if nested, the list of its points)."""
-        random = {name: getattr(self, name) for name in rung_of(self.rung).draws}
+        random: Task = {name: getattr(self, name) for name in rung_of(self.rung).draws}
+        random = LATER | random | ({"device": self.device} if random else {})
         teachers = dict.fromkeys(self.teachers)
-        shared: list[Task] = [
-            {"rung": self.rung, **asdict(teacher), **random, **LATER} for teacher in teachers
-        ]
+        shared: list[Task] = [{"rung": self.rung, **asdict(teacher), **random} for teacher in teachers]
         if not self.nested:
             return [teacher | point for teacher in shared for point in self._points]
         families: dict[tuple[int, float], list[Task]] = {}

@@ -14,6 +14,7 @@ from seqlaw.lab.progress import WorkBar, drawn_bar
 from seqlaw.lab.run import Progress, Summary, run
 from seqlaw.lab.table import Table
 from seqlaw.model.checks import InputError, whole
+from seqlaw.model.device import cards
 from seqlaw.sweeping.cost import Estimate, estimate, seconds
 from seqlaw.sweeping.file import Sweep, load_sweep
 from seqlaw.sweeping.task import risk_rows
@@ -37,7 +38,8 @@ def sweep(
 ) -> Summary:
     """Run what a sweep (a file, its tables or a `Sweep`) has not recorded in the folder `out` yet.
 
-    `jobs` processes here, or with `engine="dask"` the cluster at `scheduler`: the rows are the same.
+    `jobs` processes here, or with `engine="dask"` the cluster at `scheduler`: the rows are the same. On
+    GPUs (`device`) as many as there are at most.
     `progress=True` draws a bar, in a terminal and in a notebook; a function gets the summary and the share.
     `announce` gets the estimate before the work begins, which with `dry_run` it does not; `resume` is the
     command that goes on, for those who find the folder unfinished.
@@ -51,6 +53,8 @@ def sweep(
     if (engine == "dask") != (scheduler is not None):
         raise InputError("scheduler", "goes with engine dask, which needs one", scheduler)
     asked = load_sweep(source)
+    if asked.device == "cuda" and scheduler is None and not dry_run:
+        whole("jobs", jobs, most=cards())  # one worker a card
     with contextlib.ExitStack() as drawn:
         bar = drawn.enter_context(drawn_bar()) if progress is True else WorkBar()
 

@@ -31,6 +31,7 @@ class Reproduction:
     conditions: list[dict[str, Any]]
     replicates: int
     rows: list[Row]
+    device: str | None = None
 
     def document(self) -> dict[str, Any]:
         """The numbers as plain types: `table.json`, and what the command prints."""
@@ -48,7 +49,7 @@ class Reproduction:
             "clipping_rate": self.clipping,
             "conditions": self.conditions,
             "versions": versions(),
-        }
+        } | ({} if self.device is None else {"device": self.device})
 
 
 def versions() -> dict[str, str]:

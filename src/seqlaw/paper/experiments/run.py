@@ -24,11 +24,11 @@ ALONE = 10.0
 """Seconds of estimated work below which worker processes cost more than they save."""
 
 
-def tasks(panels: Iterable[Panel], rungs: Iterable[str]) -> list[Task]:
-    """What the panels need on these rungs, each task once."""
+def tasks(panels: Iterable[Panel], rungs: Iterable[str], device: str | None = None) -> list[Task]:
+    """What the panels need on these rungs, each task once; what is drawn, on a device."""
     rungs = list(rungs)
     return [
-        task
+        task | ({"device": device} if "sketch" in task else {})
         for panel in panels
         for name in dict.fromkeys(rows for rung in rungs for rows in role(rung).needs(panel.quantity))
         for task in _of_panel(panel, role(name))
@@ -67,9 +67,11 @@ class Work:
         return jobs if self.left > ALONE else 1
 
 
-def plan(panels: Sequence[Panel], rungs: Sequence[str], *, folder: Path, seed: int) -> Work:
+def plan(
+    panels: Sequence[Panel], rungs: Sequence[str], *, folder: Path, seed: int, device: str | None = None
+) -> Work:
     """The tasks of the panels, each once, and what is left of them; nothing runs."""
-    wanted = {key(task, seed): task for task in tasks(panels, rungs)}
+    wanted = {key(task, seed): task for task in tasks(panels, rungs, device)}
     planned = {name: software(panel_rows, task) for name, task in wanted.items()}
     done, _ = recorded(folder, planned)
     left = sum(seconds(task) for name, task in wanted.items() if name not in done)

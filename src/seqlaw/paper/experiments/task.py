@@ -28,5 +28,10 @@ def seconds(task: Task) -> float:
 def _asked(task: Task, seed: int) -> tuple[Rung, list[Setting], Draws]:
     """The rung and the settings of a task, and its one sketch and data set where the rung draws any."""
     rung = SketchesOnly() if task["rung"] == SketchesOnly.name else rung_of(task["rung"])
-    draws = Draws(sketches=[task.get("sketch", 0)], repetitions=[task.get("repetition", 0)], seed=seed)
+    draws = Draws(
+        sketches=[task.get("sketch", 0)],
+        repetitions=[task.get("repetition", 0)],
+        seed=seed,
+        device=task.get("device"),
+    )
     return rung, [setting_of(task | point) for point in task["points"]], draws

@@ -8,8 +8,10 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from seqlaw.model.arrays import host, namespace, on_host
 from seqlaw.model.assumptions import setting_flags
 from seqlaw.model.checks import Array, InputError
+from seqlaw.model.device import WORTH
 from seqlaw.model.filters import LARGEST_STEP, Schedule
 from seqlaw.model.flags import flag
 from seqlaw.model.lengths import parts
@@ -21,7 +23,7 @@ from seqlaw.rungs.one_pass.law import mean_filter, variances
 from seqlaw.rungs.one_pass.nodes import Nodes, given_sketch, grouped
 from seqlaw.rungs.one_pass.step import DIAGNOSTICS, no_law, stepped
 from seqlaw.rungs.rows import Row, columns, families, indices, summarise, with_sums
-from seqlaw.rungs.rung import Cost, Draws, Progress, Rung, sketch_memory
+from seqlaw.rungs.rung import Cost, Draws, Progress, Rung, card_cost, device_for, sketch_memory
 from seqlaw.rungs.terms import Risk
 
 WIDEST = 64
@@ -42,17 +44,24 @@ class OnePassExact(Rung):
     def risks(
         self, settings: Sequence[Setting], draws: Draws, *, progress: Progress | None = None
     ) -> list[Risk]:
-        rows = one_pass_rows(settings, sketches=draws.count("sketches"), seed=draws.seed)
+        count, seed = draws.count("sketches"), draws.seed
+        rows = one_pass_rows(settings, sketches=count, seed=seed, device=draws.device)
         return [_summary(one, [row for row in rows if row["point"] == k]) for k, one in enumerate(settings)]
 
     def rows(self, settings: Sequence[Setting], draws: Draws) -> list[Row]:
-        return one_pass_rows(settings, sketches=draws.sketches, seed=draws.seed)
+        return one_pass_rows(settings, sketches=draws.sketches, seed=draws.seed, device=draws.device)
 
     def cost(self, settings: Sequence[Setting], draws: Draws) -> Cost:
         seconds, memory = 0.0, 0.0
         for family in families(settings):
             M, d = settings[family[0]].M, float(settings[family[0]].d or 0)
             lengths = {P for index in family for P, _ in parts(settings[index].P)}
+            if draws.device and M * d >= WORTH:
+                card = card_cost(M, d, len(lengths))
+                channels = len(lengths) * (2e-5 * d + 1e-11 * d * M**2)
+                seconds += draws.count("sketches") * (card.seconds + channels + 0.2 * len(family))
+                memory = max(memory, card.memory)
+                continue
             each = sum(0.02 + d**2 * (1e-7 * math.log2(2 * P) + 2e-10 * M) + 3e-8 * d * M**2 for P in lengths)
             seconds += draws.count("sketches") * (each + 0.2 * len(family))
             memory = max(memory, sketch_memory(M, d, len(family)))
@@ -70,10 +79,11 @@ class Learner(NamedTuple):
     """One a direction: γ_max and the step are theirs."""
 
     def tested(self, test: Problem) -> Array:
-        """[UᵀG'U]_ii."""
+        """[UᵀG'U]_ii, on the host."""
         if test.P == self.problem.P:
-            return self.problem.eigenvalues
-        return np.asarray(np.sum((test.G @ self.problem.eigenvectors) * self.problem.eigenvectors, axis=0))
+            return host(self.problem.eigenvalues)  # type: ignore[no-any-return]
+        U = self.problem.eigenvectors
+        return host(namespace(U).sum((test.G @ U) * U, axis=0))  # type: ignore[no-any-return]
 
 
 def mean_bias(problem: Problem, schedule: Schedule, test: Problem) -> float:
@@ -86,21 +96,27 @@ def mean_bias(problem: Problem, schedule: Schedule, test: Problem) -> float:
 def mean_error(problem: Problem, schedule: Schedule, test: Problem) -> Array:
     """E[B_L] - B*' = -B* ψ(G) + B* - B*'."""
     U = problem.eigenvectors
-    left = -((problem.B_star @ U) * mean_filter(schedule, problem.eigenvalues)) @ U.T
+    psi = on_host(lambda mu: mean_filter(schedule, mu), problem.eigenvalues)
+    left: Array = -((problem.B_star @ U) * psi) @ U.T
     return left if test.P == problem.P else left + (problem.B_star - test.B_star)
 
 
 @one_thread()
 def one_pass_rows(
-    settings: Sequence[Setting], *, sketches: int | Sequence[int] = 1, seed: int = 0
+    settings: Sequence[Setting],
+    *,
+    sketches: int | Sequence[int] = 1,
+    seed: int = 0,
+    device: str | None = None,
 ) -> list[Row]:
     """One row for each setting and sketch; settings of one teacher and width share sketches and nodes."""
     rows: list[Row] = []
+    where = device_for(settings, device)
     for family in families(settings):
         members = [settings[index] for index in family]
         modes, M = members[0].modes, members[0].M
         for sketch in indices("sketches", sketches):
-            S = gaussian_sketch(M, modes.d, seed=seed, index=sketch)
+            S = gaussian_sketch(M, modes.d, seed=seed, index=sketch, device=where)
             lengths = dict.fromkeys(P for one in members for P in (one.P, one.test_length))
             problems = {P: sketched_problem(modes, S, P) for P in lengths}
             learners = {
@@ -114,7 +130,7 @@ def one_pass_rows(
 
 def _terms(setting: Setting, learner: Learner, test: Problem) -> Row:
     assert setting.batch is not None
-    step, weight, nodes = stepped(setting, learner.nodes), learner.tested(test), learner.nodes
+    step, weight, nodes = stepped(setting, learner.nodes), learner.tested(test), learner.nodes.on_host()
     if nodes.mu.size > WIDEST:
         nodes, weight = grouped(nodes, weight)
     additive, variance = math.inf, math.inf

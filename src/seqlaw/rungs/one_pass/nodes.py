@@ -8,11 +8,12 @@ mixture w_k/P_k over the mean length):
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import NamedTuple
 
 import numpy as np
 
+from seqlaw.model.arrays import host, is_host, like, namespace, zeros
 from seqlaw.model.checks import Array
 from seqlaw.model.lengths import Length, averaged, longest, mean_length
 from seqlaw.model.sketch import Problem
@@ -22,7 +23,7 @@ from seqlaw.rungs.score import lag_sums, score
 _CLOSE = 1e-14
 """What the channels leave of a diagonal entry of K, and a J of its norm."""
 _PROBES = 40  # random directions that find the range of J, whose rank to rounding is 8 to 15
-_TILE = 2**18  # entries of J at a time
+_TILE, _TILE_ELSEWHERE = 2**18, 2**25  # entries of J at a time, on the host and on a card
 
 
 class Crowd(NamedTuple):
@@ -57,14 +58,20 @@ class Nodes:
 
     def largest_step(self, batch: float) -> float:
         """γ_max = 2/λ_max(diag μ + μ^-½ [√w R √w + Q] μ^-½/b): beyond, the mean square diverges (13)."""
-        root = np.sqrt(self.w / self.mu)
-        feedback = self.R * np.outer(root, root) + self.Q / np.sqrt(np.outer(self.mu, self.mu))
-        return 2 / float(np.linalg.eigvalsh(np.diag(self.mu) + feedback / batch)[-1])
+        mu, xp = self.mu, namespace(self.mu)
+        root = xp.sqrt(self.w / mu)
+        feedback = self.R * (root[:, None] * root) + self.Q / xp.sqrt(mu[:, None] * mu)
+        own = xp.eye(mu.shape[0], dtype=mu.dtype, device=mu.device) * mu
+        return 2 / float(xp.linalg.eigvalsh(own + feedback / batch)[-1])
 
     @property
     def inflation(self) -> Array:
         """R_ii/μ_i²: one over the independent tokens that a trajectory counts for in a direction."""
-        return np.asarray(np.diag(self.R) / self.mu**2)
+        return namespace(self.R).linalg.diagonal(self.R) / self.mu**2  # type: ignore[no-any-return]
+
+    def on_host(self) -> Nodes:
+        """The same with NumPy's arrays."""
+        return Nodes(**{field.name: host(getattr(self, field.name)) for field in fields(self)})
 
 
 def channels(modes: Modes, P: Length) -> Array:
@@ -90,28 +97,28 @@ def _some(modes: Modes, at: slice) -> Modes:
     return Modes(a=modes.a[at], sigma_xi=modes.sigma_xi[at], sigma_0=modes.sigma_0[at])
 
 
-def innovation_lags(modes: Modes, P: Length) -> tuple[Array, Array]:
+def innovation_lags(modes: Modes, P: Length, *, near: Array | None = None) -> tuple[Array, Array]:
     """(X, Y) with J/P² = XᵀY, few rows each: the range of the scaled J from random directions.
 
-    J_jl = σ_ξ,l a_j h_j times a smooth function of a_j and a_l.
+    J_jl = σ_ξ,l a_j h_j times a smooth function of a_j and a_l. Beside an array `near`, or on the host.
     """
-    d, each = modes.d, mean_length(P)
+    d, each, near = modes.d, mean_length(P), modes.a if near is None else near
     if longest(P) == 1:
-        return np.zeros((0, d)), np.zeros((0, d))
-    height, breadth = (
-        np.where(x > 0, x, 1.0) for x in (averaged(modes, P) * np.abs(modes.a), modes.sigma_xi)
-    )
-    probes = np.random.default_rng(0).standard_normal((d, min(d, _PROBES)))
-    step = max(1, _TILE // d)
+        return zeros(near, 0, d), zeros(near, 0, d)
+    sizes = (averaged(modes, P) * np.abs(modes.a), modes.sigma_xi)
+    height, breadth = (like(near, np.where(x > 0, x, 1.0)) for x in sizes)
+    probes = like(near, np.random.default_rng(0).standard_normal((d, min(d, _PROBES))))
+    step = max(1, (_TILE if is_host(near) else _TILE_ELSEWHERE) // d)
     tiles = [slice(first, first + step) for first in range(0, d, step)]
 
     def scaled(rows: slice) -> Array:
-        return np.asarray(lag_sums(modes, P, rows)[1] / each / height[rows, None] / breadth)
+        J = lag_sums(modes, P, rows, near=near)[1]
+        return J / each / height[rows, None] / breadth  # type: ignore[no-any-return]
 
-    image = np.vstack([scaled(rows) @ probes for rows in tiles])
+    image = np.vstack([host(scaled(rows) @ probes) for rows in tiles])
     U, size, _ = np.linalg.svd(image, full_matrices=False)
-    U = U[:, size > _CLOSE * size[0]] if size[0] > 0 else U[:, :0]
-    Y = sum((U[rows].T @ scaled(rows) for rows in tiles), np.zeros((U.shape[1], d)))
+    U = like(near, U[:, size > _CLOSE * size[0]] if size[0] > 0 else U[:, :0])
+    Y = sum((U[rows].T @ scaled(rows) for rows in tiles), zeros(near, U.shape[1], d))
     return U.T * height, Y * breadth
 
 
@@ -130,8 +137,9 @@ class Ground(NamedTuple):
 
 def ground(problem: Problem) -> Ground:
     """The channels, and the noise at B*."""
-    modes, P = problem.modes, problem.P
-    return grounded(problem, channels(modes, P), innovation_lags(modes, P), score(problem).covariance)
+    modes, P, S = problem.modes, problem.P, problem.S
+    phi, lags = like(S, channels(modes, P)), innovation_lags(modes, P, near=S)
+    return grounded(problem, phi, lags, score(problem).covariance)
 
 
 def grounded(problem: Problem, phi: Array, lags: tuple[Array, Array], covariance: Array) -> Ground:
@@ -142,12 +150,12 @@ def grounded(problem: Problem, phi: Array, lags: tuple[Array, Array], covariance
 
 def given_sketch(problem: Problem, known: Ground | None = None, start: Array | None = None) -> Nodes:
     """The nodes of one sketch: one a direction (8), (9). The student starts at 0 unless told."""
-    U, mu = problem.eigenvectors, problem.eigenvalues
+    U, mu, xp = problem.eigenvectors, problem.eigenvalues, namespace(problem.S)
     s, phi, (X, Y), noise = ground(problem) if known is None else known
     b = (problem.B_star if start is None else problem.B_star - start) @ U  # columns b_k = B* u_k
     missed, carried = problem.D.T @ b, problem.S.T @ b  # (Dᵀb_k)_j, (Sᵀb_k)_j: d×M
     seen, weighted = s**2, missed * s.T
-    Q, f = np.zeros((mu.size, mu.size)), seen @ phi.T
+    Q, f = zeros(s, problem.M, problem.M), seen @ phi.T
     # The trace part: 2 Σ_l s_il² Σ_j [K_lj (Dᵀb_k)_j + J_lj (Sᵀb_k)_j] s_kj.
     ell = f @ (phi @ weighted) + (seen @ X.T) @ (Y @ (carried * s.T))
     for one in phi:  # the product part, channel by channel
@@ -158,11 +166,11 @@ def given_sketch(problem: Problem, known: Ground | None = None, start: Array | N
         ell += ((s * x) @ s.T) * ((s * y) @ carried)
     return Nodes(
         mu=mu,
-        w=np.ones(mu.size),
+        w=zeros(s, problem.M) + 1,
         R=f @ f.T,
         Q=Q,
-        A=np.diag(noise).copy(),
-        beta=np.sum(b**2, axis=0),
+        A=xp.asarray(xp.linalg.diagonal(noise), copy=True),
+        beta=xp.sum(b**2, axis=0),
         ell=2 * ell,
         norm=float(mu[-1]),
     )

@@ -6,13 +6,17 @@ Also mini-batches that come round several times (`epochs`), for which no law is 
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterator, Sequence
-from typing import ClassVar
+from functools import reduce
+from typing import Any, ClassVar
 
 import numpy as np
 
+from seqlaw.model.arrays import host, like, namespace, zeros
 from seqlaw.model.assumptions import setting_flags
 from seqlaw.model.checks import Array, InputError
+from seqlaw.model.device import Device
 from seqlaw.model.flags import flag
 from seqlaw.model.lengths import Counted, mean_length
 from seqlaw.model.randomness import generator
@@ -26,13 +30,14 @@ from seqlaw.rungs.one_pass.exact import mean_error
 from seqlaw.rungs.one_pass.nodes import given_sketch
 from seqlaw.rungs.one_pass.step import DIAGNOSTICS, stepped
 from seqlaw.rungs.rows import Row, columns, indices, summarise, with_sums
-from seqlaw.rungs.rung import Cost, Draws, Progress, Rung, sketch_memory
+from seqlaw.rungs.rung import Cost, Draws, Progress, Rung, device_for, sketch_memory
 from seqlaw.rungs.terms import Risk
 from seqlaw.rungs.trajectories import walk
 
 _BLOCK = 2**17  # numbers of the trajectories simulated at a time, for each repetition
 _LARGEST = 2**27  # numbers that the trajectories of a step, or of an epoch that comes round, may have
 _TOGETHER = 16  # repetitions side by side
+_ON_CARD, _ALL_ON_CARD = 2**14, 2**25  # … on a card, and the numbers of all their trajectories at a time
 _MEASURED = tuple(name for name in DIAGNOSTICS if name not in ("additive", "multiplicative"))
 
 
@@ -58,19 +63,23 @@ class OnePassSampled(Rung):
         for setting in settings:
             if (refusal := self.refuses(setting)) is not None:
                 raise refusal
-        groups = [repetitions[k : k + _TOGETHER] for k in range(0, len(repetitions), _TOGETHER)]
+        device = device_for(settings, draws.device)
+        widest = max(one.M for one in settings)
+        together = max(1, min(_ON_CARD, _ALL_ON_CARD // widest**2)) if device else _TOGETHER
+        groups = [repetitions[k : k + together] for k in range(0, len(repetitions), together)]
         tasks = [(k, sketch, group) for k in range(len(settings)) for sketch in sketches for group in groups]
 
         def run(task: tuple[int, int, list[int]]) -> list[Row]:
             k, sketch, group = task
             return [
                 {"rung": "sampled", "point": k, "sketch": sketch} | row
-                for row in _trained(settings[k], sketch, group, draws.seed)
+                for row in _trained(settings[k], sketch, group, draws.seed, device)
             ]
 
         rows: list[Row] = []
         with one_thread():
-            for done, new in enumerate(in_order(run, tasks, min(draws.workers, len(tasks))), 1):
+            workers = 1 if device else min(draws.workers, len(tasks))
+            for done, new in enumerate(in_order(run, tasks, workers), 1):
                 rows.extend(new)
                 if progress is not None:
                     progress(done, len(tasks))
@@ -129,16 +138,19 @@ def _stretches(setting: Setting) -> list[tuple[Parts, int]]:
     return [((pair,), n) for pair, n in zip(pairs, P.steps(L), strict=True)] if P.phases else [(pairs, L)]
 
 
-def _trained(setting: Setting, sketch: int, repetitions: list[int], seed: int) -> list[Row]:
+def _trained(
+    setting: Setting, sketch: int, repetitions: list[int], seed: int, device: Device | None
+) -> list[Row]:
     """Train one student a repetition, and split its risk."""
     modes, M = setting.modes, setting.M
-    S = gaussian_sketch(M, modes.d, seed=seed, index=sketch)
+    S = gaussian_sketch(M, modes.d, seed=seed, index=sketch, device=device)
     problem = sketched_problem(modes, S, setting.P)
     test = problem if setting.test_length == setting.P else sketched_problem(modes, S, setting.test_length)
     nodes = given_sketch(problem)
     step = stepped(setting, nodes)
-    students = descended(setting, step.schedule, S, [(seed, sketch, one) for one in repetitions])
-    left = mean_error(problem, step.schedule, test)
+    keys = [(seed, sketch, one) for one in repetitions]
+    students = host(descended(setting, step.schedule, S, keys, device))
+    left, test = host(mean_error(problem, step.schedule, test)), test.on_host()
     shared = columns(setting) | step.diagnostics(nodes, setting.P)
     rows = []
     for repetition, B in zip(repetitions, students, strict=True):
@@ -160,72 +172,107 @@ def split_risk(B: Array, left: Array, test: Problem) -> Row:
     return with_sums(terms) | {"loss": test.loss(B) if finite else math.inf}
 
 
-def descended(setting: Setting, schedule: Schedule, S: Array, keys: Sequence[tuple[int, int, int]]) -> Array:
+def descended(
+    setting: Setting,
+    schedule: Schedule,
+    S: Array,
+    keys: Sequence[tuple[int, int, int]],
+    device: Device | None = None,
+) -> Array:
     """B_L of each (seed, sketch, repetition), side by side: B ← B + γ_t/(bP) Σ (y - Bu) uᵀ."""
-    B = np.zeros((len(keys), setting.M, setting.M))
-    count, M, t = len(keys), setting.M, 0
+    S = S if device is None else device.array(S)
+    B: Array = zeros(S, len(keys), setting.M, setting.M)
+    turned, count, M, t = namespace(S).matrix_transpose, len(keys), setting.M, 0
     with np.errstate(over="ignore", invalid="ignore"):  # without the safeguard a run may leave all bounds
-        for seen in _batches(setting, S, keys):
+        for seen in _batches(setting, S, keys, device):
             steps, tokens = seen[0].shape[1], sum(U.shape[2] * (U.shape[3] - 1) for U in seen)
             sizes = schedule.at(np.arange(t + 1, t + steps + 1)) / float(tokens)
             for k, size in enumerate(sizes.tolist()):
-                slope = np.zeros_like(B)
+                slopes = []
                 for U in seen:
                     u, y = U[:, k, :, :-1].reshape(count, -1, M), U[:, k, :, 1:].reshape(count, -1, M)
-                    missed = y - u @ np.swapaxes(B, 1, 2)
-                    slope += np.swapaxes(missed, 1, 2) @ u
-                B = B + size * slope
+                    missed = y - u @ turned(B)
+                    slopes.append(turned(missed) @ u)
+                B = B + size * reduce(operator.add, slopes)
             t += steps
     return B
 
 
-def _batches(setting: Setting, S: Array, keys: Sequence[tuple[int, int, int]]) -> Iterator[list[Array]]:
+def _batches(
+    setting: Setting, S: Array, keys: Sequence[tuple[int, int, int]], device: Device | None
+) -> Iterator[list[Array]]:
     """Mini-batches of some steps at a time, what the student sees: keys × steps × b × (P+1) × M a length."""
     if setting.epochs == 1:
         start = 0
         for parts, L in _stretches(setting):
-            yield from _fresh(setting, S, keys, parts, start, L)
+            yield from _fresh(setting, S, keys, parts, start, L, device)
             start += L
         return
     b, L = setting.batch or 1, setting.schedule.L
     epoch = setting.N // b  # steps until the data come round, in another order
-    data = np.stack([_drawn(setting, S, key, setting.one_length, setting.N) for key in keys])
+    data = _drawn(setting, S, keys, setting.one_length, setting.N, device, 0)
+    each = np.arange(len(keys))[:, None]
     for turn in range(setting.epochs):
-        orders = [
-            generator(seed, "one pass", *key, "order", turn).permutation(setting.N) for seed, *key in keys
-        ]
+        orders = np.stack(
+            [generator(seed, "one pass", *key, "order", turn).permutation(setting.N) for seed, *key in keys]
+        )
         for k in range(min(epoch, L - turn * epoch)):
-            drawn = [one[order[k * b : k * b + b]] for one, order in zip(data, orders, strict=True)]
-            yield [np.stack(drawn)[:, None]]
+            at = (like(S, index) for index in (each, orders[:, k * b : k * b + b]))
+            yield [data[tuple(at)][:, None]]
 
 
 def _fresh(
-    setting: Setting, S: Array, keys: Sequence[tuple[int, int, int]], parts: Parts, start: int, L: int
+    setting: Setting,
+    S: Array,
+    keys: Sequence[tuple[int, int, int]],
+    parts: Parts,
+    start: int,
+    L: int,
+    device: Device | None,
 ) -> Iterator[list[Array]]:
     """The mini-batches of L steps from number `start` on."""
     a_step = sum(b * (P + 1) for P, b in parts)
-    steps = max(1, _BLOCK // (a_step * max(setting.M, setting.modes.d)))
+    most = _BLOCK if device is None else _ALL_ON_CARD // len(keys)
+    steps = max(1, most // (a_step * max(setting.M, setting.modes.d)))
     for first in range(start, start + L, steps):
         count = min(steps, start + L - first)
         seen = []
         for place, (P, b) in enumerate(parts):
             name = (first, "length", place) if place else (first,)
-            drawn = [_drawn(setting, S, key, P, count * b, *name) for key in keys]
-            seen.append(np.stack(drawn).reshape(len(keys), -1, b, P + 1, setting.M))
+            drawn = _drawn(setting, S, keys, P, count * b, device, *name)
+            seen.append(drawn.reshape(len(keys), -1, b, P + 1, setting.M))
         yield seen
 
 
 def _drawn(
-    setting: Setting, S: Array, key: tuple[int, int, int], P: int, rows: int, *first: str | int
+    setting: Setting,
+    S: Array,
+    keys: Sequence[tuple[int, int, int]],
+    P: int,
+    rows: int,
+    device: Device | None,
+    *first: str | int,
 ) -> Array:
-    """Fresh trajectories: rows × (P+1) × M, of a stream of their own."""
-    seed, *names = key
-    rng = generator(seed, "one pass", *names, *(first or (0,)))
-    out = np.empty((rows, P + 1, setting.M))
-    loops = kernel(float(setting.N) * (P + 1) * setting.modes.d)
-    for p, X in enumerate(walk(rng, setting.modes, rows, P, loops)):
-        out[:, p] = X @ S.T
-    return out
+    """Fresh trajectories of each key, of the stream `first`: keys × rows × (P+1) × M.
+
+    A key has a stream of its own, on a device all of them together.
+    """
+    xp, M, modes = namespace(S), setting.M, setting.modes
+    loops = kernel(float(setting.N) * (P + 1) * modes.d)
+    sources: Sequence[Any]
+    if device is None:
+        sources = [generator(seed, "one pass", *names, *first) for seed, *names in keys]
+    else:
+        (seed, *names), (*_, last) = keys[0], keys[-1]
+        sources = [device.stream(seed, "one pass", *names, last, len(keys), *first)]
+    out: Array = zeros(S, len(keys) * rows, P + 1, M)
+    for part, rng in zip(np.split(np.arange(len(out)), len(sources)), sources, strict=True):
+        p, mine = 0, slice(int(part[0]), int(part[-1]) + 1)
+        for X in walk(rng, modes, len(part), P, loops):
+            seen = (X.reshape(-1, modes.d) @ S.T).reshape(len(X), len(part), M)
+            out[mine, p : p + len(X)] = xp.moveaxis(seen, 0, 1)
+            p += len(X)
+    return out.reshape(len(keys), rows, P + 1, M)
 
 
 def _summary(setting: Setting, rows: Sequence[Row]) -> Risk:
