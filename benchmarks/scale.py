@@ -77,6 +77,7 @@ def draw(found: dict[int, dict[str, Any]], path: str) -> None:
             widths * 1.04 ** (k - 1), mean, 2 * error, linestyle="none", capsize=2, label=NAMES[name], **look
         )
         right.plot(widths, spread / widths, label=NAMES[name], **look)
+    left.set_yscale("symlog", linthresh=1)
     left.axhline(0, color="0.5", linewidth=0.8)
     left.set(
         xscale="log",
@@ -100,7 +101,7 @@ if __name__ == "__main__":
     parser.add_argument("more", nargs="*", metavar="M:SKETCHES")
     parser.add_argument("--device")
     parser.add_argument("--draw")
-    asked = parser.parse_args()
+    asked = parser.parse_intermixed_args()
     for text in asked.more:
         M, count, *first = (int(part) for part in text.split(":"))
         with asked.rows.open("a") as file:

@@ -43,7 +43,7 @@ class Reproduction(Answer, reproduction.Reproduction):
             "replicate": self.replicates,
             "overlay": [overlay[0].curve.rung for overlay in self.overlays],
             "seed": self.seed,
-        }
+        } | ({} if self.device is None else {"device": self.device})
 
     def fields(self) -> Mapping[str, Any]:
         return self.document() | {"files": [str(path) for path in self.files], "seconds": self.seconds}
@@ -91,7 +91,8 @@ class Reproduction(Answer, reproduction.Reproduction):
         return [asdict(row) | {"rung": self.rung, "seed": self.seed} for row in self.slopes]
 
     def flagged(self) -> Sequence[Flag]:
-        return [flag("software", name=name, tasks=count) for name, count in self.others.items()]
+        drawn = [] if self.device is None else [flag("device-stream")]
+        return drawn + [flag("software", name=name, tasks=count) for name, count in self.others.items()]
 
     def draw(self, axes: Sequence[Axes]) -> None:
         """The panels, one axes each."""
