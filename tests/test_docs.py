@@ -59,7 +59,8 @@ def check_output(shown, printed):
     assert not left or shown.rstrip().endswith("…"), f"printed too: {left}"
 
 
-LONG = {"forecast", "law", "measure", "one-pass", "plan", "tutorial"}  # up to half a minute each
+LONG = {"forecast", "law", "loose", "measure", "momentum", "one-pass", "plan", "tutorial"}
+"""Up to half a minute each."""
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,19 @@ import numpy as np
 import pytest
 
 from recursions import diagonal_loop, growth, moment_recursion
-from seqlaw import Constant, Cosine, Explicit, InputError, Setting, Teacher
+from seqlaw import (
+    Budget,
+    Constant,
+    Cosine,
+    Explicit,
+    InputError,
+    Setting,
+    Teacher,
+    load,
+    plan_one_pass,
+    sweep,
+)
+from seqlaw.cli import main
 from seqlaw.model.pieces import pieces
 from seqlaw.model.schedule import WSD, BlockDecay
 from seqlaw.model.sketch import gaussian_sketch, sketched_problem
@@ -236,6 +248,17 @@ def test_a_run_does_not_depend_on_those_beside_it():
     assert len({row["loss"] for row in together}) == 3
 
 
+def test_tests_of_one_training_share_it_and_nothing_else():
+    """As if each was asked alone, to rounding: of what is shared only the test length may differ."""
+    schedule = BlockDecay(gamma=0.1, L=2000)
+    one = Setting(teacher="regime2", M=16, P=8, d=64, batch=2, schedule=schedule)
+    changes = [{}, {"eval_length": 64}, {"batch": 8}, {"P": 4, "eval_length": 8}, {"M": 8}]
+    asked = [replace(one, **change) for change in changes]
+    asked += [replace(asked[1], schedule=schedule.scaled(0.05))]
+    for together, setting in zip(one_pass_equivalent(asked), asked, strict=True):
+        assert together.variance == pytest.approx(one_pass_equivalent([setting])[0].variance, rel=1e-10)
+
+
 def test_epochs_are_sampled_only():
     setting = Setting(
         teacher="regime1", M=6, P=3, d=24, batch=2, schedule=Constant(gamma=1.0, L=41), epochs=4
@@ -333,10 +356,10 @@ def test_simulation_over_law(teacher):
         _, nodes = learner(teacher, 16, 48, P)
         gamma = 0.3 * nodes.largest_step(batch)
         gamma = min(gamma, 0.9 / nodes.norm)
-        schedule = (Constant, BlockDecay, WSD)[k % 3](gamma=gamma, L=150)
+        schedule = (Constant, BlockDecay, WSD)[k % 3](gamma=gamma, L=120)
         setting = Setting(teacher=teacher, M=16, P=P, d=48, batch=batch, schedule=schedule, safeguard=False)
         law = risks([setting], rung="exact", draws=Draws(sketches=1))[0]
-        runs = RUNGS["sampled"].rows([setting], Draws(sketches=1, repetitions=160))
+        runs = RUNGS["sampled"].rows([setting], Draws(sketches=1, repetitions=96))
         excess = np.array([row["reducible"] - row["approx"] for row in runs])
         want = law.bias + law.variance
         error = excess.std(ddof=1) / math.sqrt(excess.size) / want
@@ -377,3 +400,98 @@ def test_the_critical_tokens_grow_as_predicted():
     ]
     slope = np.polyfit(np.log(tokens), np.log(found), 1)[0]
     assert slope == pytest.approx(2 * teacher.r / teacher.beta_alpha, abs=0.06)
+
+
+def asked(capsys, *arguments):
+    """The JSON of a command, or the one line of its refusal."""
+    with pytest.raises(SystemExit) as stop:
+        main([*arguments])
+    out, err = capsys.readouterr()
+    return json.loads(out) if stop.value.code == 0 else err
+
+
+SMALL = ("-M", "8", "-P", "4", "-d", "32", "--schedule", "block", "--json")
+
+
+def test_the_commands(capsys):
+    point = asked(capsys, "risk", *SMALL, "--batch", "2", "-L", "300", "--gamma", "best")
+    assert (point["batch"], point["tokens"], point["cross"]) == (2, 2 * 4 * 300, 0)
+    parts = point["diagnostics"]
+    assert parts["additive"] + parts["multiplicative"] == pytest.approx(point["variance"])
+    assert {"gamma_max", "critical_tokens"} <= set(parts)
+    assert point["inputs"]["setting"]["schedule"]["gamma"] <= parts["gamma_max"] / 2
+    along_b = asked(
+        capsys,
+        *("curve", *SMALL, "--along", "b", "--from", "1", "--to", "8", "--points", "3"),
+        *("--batch", "1", "--tokens", "4000", "--gamma", "best"),
+    )
+    assert [row["batch"] * row["P"] * row["L"] for row in along_b["rows"]] == [4000, 3996, 4000]
+    assert len({row["gamma"] for row in along_b["rows"]}) == 3
+    split = asked(
+        capsys,
+        *("tradeoff", *SMALL[:2], *SMALL[4:], "--batch", "2", "--tokens", "4000"),
+        *("--points", "2", "--longest", "50"),
+    )
+    assert {(row["P"], row["N"], row["L"]) for row in split["rows"]} == {(2, 2000, 1000), (50, 80, 40)}
+    wild = asked(capsys, "risk", *SMALL, "--batch", "1", "-L", "50", "--gamma", "1e3", "--no-safeguard")
+    assert wild["variance"] is None
+    assert "diverges" in {flag["code"] for flag in wild["flag_records"]}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("risk", *SMALL, "--batch", "2", "-N", "10"), "-N/--trajectories must be left out with a batch"),
+        (("risk", *SMALL, "--gamma", "best"), "--gamma can be best in one pass only"),
+        (("risk", *SMALL, "--batch", "0"), "--batch must be"),
+        (("risk", *SMALL, "--no-safeguard"), "--no-safeguard must stay"),
+        (("risk", *SMALL, "--batch", "2", "--epochs", "3"), "--epochs must be 1 on this rung"),
+        (("curve", *SMALL, "--along", "N", "--batch", "2"), "--along must not be N in one pass"),
+        (("curve", *SMALL, "--tokens", "100"), "--tokens set the steps in one pass only"),
+        (("plan", "--one-pass", "--gamma", "3", "--json"), "--gamma is chosen by --one-pass"),
+        (("plan", "--one-pass", "--tokens", "3", "--json"), "--tokens or compute must allow"),
+    ],
+)
+def test_what_is_refused(capsys, arguments, words):
+    line = asked(capsys, *arguments)
+    assert line.startswith("seqlaw: ")
+    assert words in line
+    assert line.count("\n") == 1
+
+
+def test_a_sweep_over_batches(tmp_path):
+    sizes = {"M": 8, "P": 4, "d": 32, "batch": [1, 4]}
+    grid = {"rung": "equivalent", "sizes": sizes, "schedules": [{"kind": "block", "L": 300}]}
+    sweep(grid, tmp_path / "out", jobs=1)
+    rows = load(tmp_path / "out").frame
+    assert sorted(zip(rows["batch"], rows["N"], strict=True)) == [(1, 300), (4, 1200)]
+    with pytest.raises(InputError, match=r"sizes\.N must be given, or batch"):
+        sweep(grid | {"sizes": sizes | {"N": 5}}, tmp_path / "other", jobs=1)
+
+
+def test_a_narrow_student_is_no_trouble():
+    """Its largest eigenvalue scatters: the limit is the full batch's estimate of the norm."""
+    for M in (1, 2, 5):
+        setting = Setting(
+            teacher="regime2", M=M, P=8, d=math.inf, batch=1, schedule=BlockDecay(gamma=9.0, L=200)
+        )
+        for test in (None, 256):
+            (found,) = one_pass_equivalent([replace(setting, eval_length=test)])
+            assert 0 < found.variance < 1
+            assert best_step(replace(setting, eval_length=test)).excess > 0
+
+
+@pytest.mark.slow
+def test_no_pass_beats_the_plan():
+    """Forty others that spend the same budget, each at its best step: the ground is coarse to a percent."""
+    draw = np.random.default_rng(5)
+    for teacher, test in (("regime1", None), ("regime2", 256)):
+        budget = Budget(compute=3e11, tokens=3e6)
+        found = plan_one_pass(teacher, budget, schedule="block", eval_length=test)
+        for _ in range(20):
+            M, P, batch = (round(2 ** draw.uniform(low, high)) for low, high in ((4, 9), (1, 10), (0, 6)))
+            L = int(min(budget.tokens, budget.compute / M**2) // (batch * P))
+            if L < 2:
+                continue
+            other = replace(found.setting, M=M, P=P, batch=batch, schedule=BlockDecay(gamma=1.0, L=L))
+            assert one_pass_equivalent(tuned([other]))[0].reducible > 0.99 * found.risk.reducible

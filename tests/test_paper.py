@@ -482,6 +482,7 @@ def test_bad_input_is_one_line(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_replicates_give_a_spread(tmp_path: Path) -> None:
     result = reproduce(tmp_path, rung="exact", panels=["f"], quick=True, replicate=3)
     works = [plan(result.panels, ["exact"], folder=tmp_path, seed=seed) for seed in (0, 1, 2)]

@@ -241,7 +241,10 @@ def test_ctrl_c_while_libraries_load_is_silent(tmp_path, entry, library):
             lambda: Setting(teacher="regime2", schedule="seqlaw:Explicit", **SIZES),
             "Setting.schedule must name a",
         ),
-        (lambda: Setting(teacher="regime2", schedule="wsd", batch=3, **SIZES), "N must be left out with a batch"),
+        (
+            lambda: Setting(teacher="regime2", schedule="wsd", batch=3, **SIZES),
+            "N must be left out with a batch",
+        ),
     ],
 )
 def test_what_is_not_taken_is_refused_at_the_door(call, words):

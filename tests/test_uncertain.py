@@ -321,6 +321,7 @@ def test_same_seed_same_answer(found):
     assert [d.teacher for d in other.over.draws] != [d.teacher for d in found.over.draws]
 
 
+@pytest.mark.slow
 def test_what_is_printed_begins_with_the_answer(found, capsys):
     command = ("plan", *OPTIONS, "--alpha", "1.7:1.9", "--c-0", "0.1:0.9")
     code, out, err = called(capsys, *command)

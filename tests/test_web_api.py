@@ -8,7 +8,7 @@ import shlex
 import subprocess
 import sys
 import time
-from dataclasses import fields
+from dataclasses import fields, replace
 from importlib.resources import files
 
 import numpy as np
@@ -154,6 +154,85 @@ def test_longer_or_more_is_the_librarys(server):
     assert answer["best"] == {name: list(ends) for name, ends in mine.best.items()}
 
 
+def once(**change):
+    """The question in one pass: a batch instead of N, and a schedule that costs little."""
+    return (
+        {k: v for k, v in QUESTION.items() if k != "N"} | {"batch": 8, "schedule": {"kind": "block"}} | change
+    )
+
+
+ONCE = seqlaw.Setting(
+    teacher=SETTING.teacher, M=32, P=16, d=128, batch=8, schedule=seqlaw.BlockDecay(gamma=GAMMA, L=STEPS)
+)
+
+
+def test_one_pass_along_the_batch_is_the_librarys_and_so_are_its_copies(server, capsys):
+    body = once(along="b", start=1, stop=512, points=4, tokens=1e6, tune=True)
+    answer = server.post("/api/curve", json=body).json()
+    mine = seqlaw.curve(ONCE, "b", [1, 8, 64, 512], tokens=1e6, tune=True)
+    shown = [row["reducible"] for row in answer["rows"]]
+    assert shown == pytest.approx([one.reducible for one in mine], rel=ROUNDING)
+    assert [row["L"] for row in answer["rows"]] == [10**6 // (16 * b) for b in (1, 8, 64, 512)]
+    own = next(row for row in answer["rows"] if row["batch"] == 8)
+    assert answer["point"]["reducible"] == pytest.approx(own["reducible"], rel=ROUNDING)
+    assert answer["derived"] == {"N": own["N"], "tokens": 16 * own["N"]}
+    assert (answer["guides"], answer["badge"]["conditions"]) == ({}, [])  # the theorem is of the full batch
+    # Beyond the critical batch bias + variance are 20 % above their best, which lies among small batches.
+    critical = seqlaw.risk(mine[1].setting).diagnostics["critical_tokens"] / 16
+    assert answer["mark"] == {"at": pytest.approx(critical, rel=1e-6), "words": "critical batch"}
+    assert "20 % above their best" in answer["notes"][0]
+    document = json.loads(run(capsys, answer["copy"]["command"] + " --json"))
+    assert [row["reducible"] for row in document["rows"]] == pytest.approx(shown, rel=ROUNDING)
+    printed = run_python(answer["copy"]["python"])
+    assert [float(row[-1]) for row in printed] == pytest.approx(shown, rel=ROUNDING)
+    moving = server.post("/api/curve", json=body | {"quick": True}).json()
+    assert (moving["point"], moving["mark"]) == (None, None)
+    assert moving["rows"][0]["variance"] == pytest.approx(mine[0].variance, rel=1e-3)
+
+
+def test_longer_or_more_in_one_pass_is_the_librarys(server, capsys):
+    """A batch of 4096 leaves the longest sequences no steps: the lengths end before."""
+    body = once(batch=4096, tokens=1e6, eval_lengths=[64], points=4, tune=True)
+    answer = server.post("/api/tradeoff", json=body).json()
+    lengths = list(dict.fromkeys(row["P"] for row in answer["rows"]))
+    assert lengths[-1] * 4096 * ONCE.schedule.least_steps() <= 1e6
+    setting = replace(ONCE, batch=4096)
+    mine = seqlaw.tradeoff(setting, 1e6, lengths=lengths, eval_lengths=(64,), tune=True)
+    shown = [row["reducible"] for row in answer["rows"]]
+    assert shown == pytest.approx([row.reducible for row in mine.rows], rel=ROUNDING)
+    document = json.loads(run(capsys, answer["copy"]["command"] + " --json"))
+    assert [row["reducible"] for row in document["rows"]] == pytest.approx(shown, rel=ROUNDING)
+
+
+def test_one_pass_is_sampled_in_a_job(server):
+    change = {"M": 8, "d": 32, "schedule": {"kind": "block", "L": 100}, "sketches": 2, "seed": 5}
+    body = once(along="b", start=1, stop=8, points=2, tokens=3200, **change)
+    job = finished(server, server.post("/api/jobs/sampled", json=body).json())
+    assert job["state"] == "done", job["error"]
+    mine = seqlaw.curve(
+        replace(ONCE, M=8, d=32), "b", [1, 8], tokens=3200, rung="sampled", sketches=2, repetitions=1, seed=5
+    )
+    shown = [row["reducible"] for row in job["answer"]["rows"]]
+    assert shown == pytest.approx([one.reducible for one in mine], rel=1e-9)
+    long = once(along="P", stop=64, schedule={"kind": "block", "L": 10**7})
+    job = finished(server, server.post("/api/jobs/sampled", json=long).json())
+    assert (job["error"]["field"], "lower d, b, the steps" in job["error"]["rule"]) == ("sampled", True)
+
+
+@pytest.mark.slow
+def test_one_pass_is_planned_in_a_job(server, capsys):
+    body = PLAN | {"schedule": {"kind": "block"}, "budget": {"compute": 1e8, "tokens": 1e5, "max_P": 64}}
+    job = finished(server, server.post("/api/jobs/one-pass", json=body).json())
+    answer = job["answer"]
+    mine = seqlaw.plan_one_pass(SETTING.teacher, Budget(**body["budget"]), schedule="block", d=64)
+    assert answer["notes"] == [mine.sentence]
+    best, one = answer["finite"], mine.setting
+    assert [best[name] for name in ("M", "P", "batch", "L")] == [one.M, one.P, one.batch, one.schedule.L]
+    document = json.loads(run(capsys, answer["copy"]["command"] + " --json"))
+    assert document["finite"] == answer["finite"]
+    assert " ".join(run_python(answer["copy"]["python"])[0]) == mine.sentence
+
+
 def test_sampled_points_come_from_a_job(server):
     body = QUESTION | {"M": 8, "d": 32, "N": 64, "along": "P", "start": 2, "stop": 16, "points": 3}
     body |= {"sketches": 2, "repetitions": 2, "seed": 5}
@@ -206,6 +285,7 @@ def run(capsys, command):
     return capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_panels_of_a_reproduce_folder_are_its_own_and_so_is_the_copied_run(tmp_path, capsys):
     pytest.importorskip("pyarrow")
     folder = str(tmp_path / "a folder")
@@ -238,7 +318,9 @@ def test_the_panels_of_a_reproduce_folder_are_its_own_and_so_is_the_copied_run(t
 def test_all_that_is_missing_is_named_at_once(server):
     error = server.post("/api/curve", json={"M": -3}).json()["error"]
     assert error["message"] == "teacher must be given, got nothing"
-    assert error["also"] == [f"{name} must be given, got nothing" for name in ("N", "P", "d", "schedule")]
+    assert error["also"] == [f"{name} must be given, got nothing" for name in ("P", "d", "schedule")]
+    error = server.post("/api/curve", json={k: v for k, v in QUESTION.items() if k != "N"}).json()["error"]
+    assert error["message"].startswith("N must be given without a batch")
 
 
 REFUSED = [
@@ -257,6 +339,22 @@ REFUSED = [
     ("/api/curve", {"start": 9, "stop": 9}, "stop"),
     ("/api/curve", {"points": 1000}, "points"),
     ("/api/curve", {"colour": "red"}, "colour"),
+    ("/api/curve", {"batch": 8}, "N"),
+    ("/api/curve", {"tune": True}, "tune"),
+    ("/api/curve", {"tokens": 1e6}, "tokens"),
+    ("/api/curve", {"along": "b"}, "along"),
+    ("/api/curve", {"N": None, "batch": 8, "along": "N"}, "along"),
+    ("/api/curve", {"N": None, "batch": 0}, "batch"),
+    ("/api/curve", {"N": None, "batch": 8, "points": 25}, "points"),
+    ("/api/curve", {"N": None, "batch": 8, "schedule": {"L": 1e13}}, "L"),
+    ("/api/curve", {"N": None, "batch": 8, "along": "R", "stop": 1e14}, "stop"),
+    ("/api/curve", {"N": None, "batch": 8, "along": "R", "start": 90, "tune": True}, "tune"),
+    ("/api/curve", {"N": None, "batch": 8, "along": "b", "stop": 64, "tokens": 9}, "tokens"),
+    ("/api/curve", {"N": None, "batch": 8, "schedule": {"kind": "constant", "beta": 0.9}}, "momentum"),
+    ("/api/spectrum", {"N": None, "batch": 8}, "batch"),
+    ("/api/tradeoff", {"N": None, "batch": 8, "eval_lengths": [16] * 4, "tune": True}, "points"),
+    ("/api/tradeoff", {"N": None, "batch": 8, "eval_lengths": [16], "tokens": 1e14}, "tokens"),
+    ("/api/tradeoff", {"N": None, "batch": 8, "eval_lengths": [16], "tokens": 100}, "tokens"),
     ("/api/tradeoff", {"eval_lengths": []}, "eval_lengths"),
     ("/api/tradeoff", {"eval_lengths": [16], "tokens": 1}, "tokens"),
     ("/api/jobs/sampled", {"sketches": 100}, "sketches"),
@@ -471,9 +569,13 @@ def valid_bodies(draw):
         },
     }
     path = draw(st.sampled_from(["spectrum", "curve", "tradeoff", "plan"]))
+    once = path in ("curve", "tradeoff") and draw(st.booleans())
+    if once:
+        body |= {"N": None, "batch": draw(COUNTS)}
     if path == "curve":
         low = draw(st.integers(1, 10**6))
-        along = draw(st.sampled_from("MNPR"))
+        along = draw(st.sampled_from("MPRb" if once else "MNPR"))
+        body["tune"] = once and along != "R" and draw(st.booleans())
         body |= {"along": along, "start": low, "stop": low * draw(st.integers(2, 10**6)), "points": 3}
     if path == "tradeoff":
         body |= {"tokens": draw(st.integers(4, 10**15)), "eval_lengths": [draw(COUNTS)], "points": 2}

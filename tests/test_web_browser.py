@@ -279,6 +279,69 @@ def test_the_copied_command_and_python_give_the_curve_on_the_screen(tab, state):
     check_copies(tab, risk_on_screen(tab))
 
 
+def test_one_pass_has_a_batch_and_its_copies_give_the_curve(tab):
+    tab.open("view=curve&along=N&kind=block&L=20000")
+    tab.page.check("#field-one_pass")
+    tab.settle()
+    assert tab.page.is_hidden("#field-N")
+    # N went, and so the curve is along b, at the tokens on the page: the steps follow.
+    assert tab.page.get_attribute("[data-choice=along] [data-value=b]", "aria-pressed") == "true"
+    assert tab.page.is_hidden("[data-choice=along] [data-value=N]")
+    assert tab.page.is_hidden("#field-L")
+    tab.page.check("#field-best")
+    tab.settle()
+    assert tab.page.is_hidden("#field-gamma")
+    assert "critical batch" in tab.page.inner_text("#plot")
+    command = tab.copied("#copy-command")
+    assert "--batch 8" in command
+    assert "--tokens 1e6" in command
+    assert "--gamma best" in command
+    tab.page.click("[data-choice=along] [data-value=P]")
+    tab.settle()
+    assert tab.page.inner_text("#field-once_N") == "160,000"  # b·L
+    tab.slide("batch", 0)
+    assert tab.page.inner_text("#field-once_N") == "20,000"
+    tab.page.click("#tab-spectrum")
+    tab.settle()
+    assert tab.page.is_hidden("#field-one_pass")
+    assert "--batch" not in tab.copied("#copy-command")
+
+
+def test_momentum_is_copied(tab):
+    tab.open("view=curve&kind=constant&along=R&from_R=100")
+    assert tab.page.is_hidden("#field-nesterov")
+    before = risk_on_screen(tab)
+    tab.page.fill("#field-beta", "0.9")
+    tab.page.check("#field-nesterov")
+    tab.settle()
+    assert risk_on_screen(tab) != before
+    command = tab.copied("#copy-command")
+    assert "--schedule constant --gamma 0.1 -L 30000 --momentum 0.9 --nesterov" in command
+    assert "Nesterov's momentum 0.9" in tab.page.inner_text("#numbers")
+    tab.page.select_option("#field-kind", "wsd")
+    tab.settle()
+    assert tab.page.is_hidden("#field-beta")
+    assert "--momentum" not in tab.copied("#copy-command")
+
+
+@pytest.mark.slow
+def test_the_planner_plans_one_pass_in_the_background(tab):
+    tab.open("view=plan&kind=block&compute=1e8&budget_tokens=1e5&plan_d=64&max_P=64")
+    tab.page.check("#field-one_pass")
+    assert tab.page.locator("#status progress").count() == 1
+    assert tab.page.locator("#numbers .tile").count() == 0  # nothing of the other plan
+    tab.slide("budget_tokens", 700)  # stops that job, and starts another
+    tab.page.fill("#field-budget_tokens", "1e5")
+    tab.settle()
+    tiles = [tile.split("\n")[1] for tile in tab.page.locator(".tile").all_inner_texts()[:4]]
+    plan = loads(run(tab.copied("#copy-command") + " --json"))["finite"]
+    assert tiles == [f"{plan[name]:,}" for name in ("M", "batch", "P", "L")]
+    assert tab.page.inner_text("#status") == ""
+    tab.page.uncheck("#field-one_pass")
+    tab.settle()
+    assert "--one-pass" not in tab.copied("#copy-command")
+
+
 def test_the_copied_command_and_python_give_longer_or_more(tab):
     tab.open("view=tradeoff&tests=64")
     assert "cross" not in tab.page.inner_text("#flags")
@@ -524,7 +587,8 @@ def test_every_view_fits_its_screen(browser, address, viewport):
     tab = Tab(browser, address, viewport)
     try:
         largest = "plan&compute=1e26&budget_tokens=1e15"
-        for view in ("spectrum", "curve", "tradeoff", "plan", largest, "panels", "spectrum"):
+        once = [f"{view}&kind=block&one_pass=on" for view in ("curve&along=b&best=on", "tradeoff")]
+        for view in ("spectrum", "curve", "tradeoff", *once, "plan", largest, "panels", "spectrum"):
             tab.open(f"view={view}")  # the last again, after a larger one
             width = tab.page.evaluate("() => document.documentElement.scrollWidth")
             assert width <= viewport["width"], view

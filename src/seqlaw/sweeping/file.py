@@ -29,16 +29,26 @@ OWN = "own"
 
 @dataclass(frozen=True, kw_only=True)
 class Sizes:
-    """M, N, P and d, each a number, a list, or a range {log = [a, b], n = k}."""
+    """M, N, P and d, each a number, a list, or a range {log = [a, b], n = k}; one pass has batch, not N."""
 
     M: Any
-    N: Any
+    N: Any = None
     P: Any
     d: Any
+    batch: Any = None
     __pydantic_config__ = _STRICT
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What a grid over sizes runs along."""
+        return ("M", "d", "N" if self.batch is None else "batch", "P")
+
     def __post_init__(self) -> None:
-        for name, most in (("M", None), ("N", None), ("P", LONGEST), ("d", None)):
+        if (self.N is None) == (self.batch is None):
+            given = {"N": self.N, "batch": self.batch}
+            raise InputError("sizes.N", "must be given, or batch for one pass, and not both", given)
+        for name in self.names:
+            most = LONGEST if name == "P" else None
             values = axis(f"sizes.{name}", getattr(self, name), whole=True)
             object.__setattr__(self, name, [_size(f"sizes.{name}", value, most) for value in values])
 
@@ -134,16 +144,17 @@ class Sweep:
         points = []
         for family in self.schedules:
             built: dict[tuple[float, ...], Task] = {}
-            axes = {name: getattr(self.sizes, name) for name in ("M", "d", "N", "P")} | family.axes()
+            axes = {name: getattr(self.sizes, name) for name in self.sizes.names} | family.axes()
             for point in combine(axes, self.combine):
-                sizes = {name: point.pop(name) for name in ("M", "d", "N", "P")}
+                sizes = {name: point.pop(name) for name in self.sizes.names}
                 if sizes["M"] > sizes["d"]:
                     raise InputError("sizes.M", f"must be at most d = {sizes['d']}", sizes["M"])
                 shape = tuple(point.values())
                 if shape not in built:
                     built[shape] = schedule_columns(family.build(**point))
                 lengths = [sizes["P"] if P == OWN else P for P in self.eval_lengths]
-                points += [sizes | built[shape] | {"eval_length": P} for P in lengths]
+                once = {"N": None, "epochs": 1, "safeguard": True} if "batch" in sizes else {}
+                points += [sizes | once | built[shape] | {"eval_length": P} for P in lengths]
         return points
 
     @cached_property

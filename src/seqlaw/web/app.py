@@ -141,7 +141,7 @@ def create_app(
 
     @app.post("/api/curve", response_model=dict[str, Any], responses=_ERRORS)
     async def curve(body: CurveBody, request: Request) -> Response:
-        """The risk along M, N, P or R on the equivalent rung, with slopes and the theorem's guides."""
+        """The risk along M, N, P, R or b on the equivalent rung, with slopes and the theorem's guides."""
         return await ask("curve", replace(body, rung=rung), request)
 
     @app.post("/api/tradeoff", response_model=dict[str, Any], responses=_ERRORS)
@@ -166,6 +166,11 @@ def create_app(
     async def sampled(body: SampledBody) -> Response:
         """Sample points of a curve in the background."""
         return _state(services["own"].jobs.start("sampled", body), status=202)
+
+    @app.post("/api/jobs/one-pass", status_code=202, response_model=JobState, responses=_ERRORS)
+    async def plan_once(body: PlanBody) -> Response:
+        """Plan one pass in the background, which takes ten seconds or more; gamma is chosen."""
+        return _state(services["own"].jobs.start("plan-once", body), status=202)
 
     missing: dict[int | str, dict[str, Any]] = {404: {"model": Refusal, "description": "No such job."}}
 

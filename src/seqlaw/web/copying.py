@@ -31,9 +31,10 @@ def _teacher_options(teacher: Teacher) -> list[str]:
     return [part for option in options.items() for part in option]
 
 
-def _schedule_options(schedule: Schedule, *, steps: bool = True) -> list[str]:
+def _schedule_options(schedule: Schedule, *, steps: bool = True, tune: bool = False) -> list[str]:
     momentum = isinstance(schedule, Momentum)
-    options = ["--schedule", Constant.name if momentum else schedule.name, "--gamma", _number(schedule.gamma)]
+    options = ["--schedule", Constant.name if momentum else schedule.name]
+    options += ["--gamma", "best" if tune else _number(schedule.gamma)]
     if steps:
         options += ["-L", _number(schedule.L)]
     if isinstance(schedule, Momentum):
@@ -43,15 +44,22 @@ def _schedule_options(schedule: Schedule, *, steps: bool = True) -> list[str]:
     return options
 
 
-def _setting_options(setting: Setting, *, without: str = "", tested: bool = True) -> list[str]:
+def _sizes(setting: Setting) -> tuple[str, ...]:
+    """What is given of a setting: N, or in one pass the batch, from which it follows."""
+    return ("M", "N", "P", "d") if setting.batch is None else ("M", "P", "d", "batch")
+
+
+def _setting_options(
+    setting: Setting, *, without: str = "", tested: bool = True, steps: bool = True, tune: bool = False
+) -> list[str]:
     assert isinstance(setting.teacher, Teacher)
     options = _teacher_options(setting.teacher)
-    for name in ("M", "N", "P", "d"):
+    for name in _sizes(setting):
         if name not in without:
-            options += [f"-{name}", _number(getattr(setting, name))]
+            options += [f"-{name}" if len(name) == 1 else f"--{name}", _number(getattr(setting, name))]
     if tested and setting.test_length != setting.P:
         options += ["--eval-length", str(setting.test_length)]
-    return options + _schedule_options(setting.schedule)
+    return options + _schedule_options(setting.schedule, steps=steps, tune=tune)
 
 
 def _command(*words: str) -> str:
@@ -64,7 +72,7 @@ def _python(value: object) -> str:
 
 
 def _setting_lines(setting: Setting) -> list[str]:
-    sizes = ", ".join(f"{name}={_python(getattr(setting, name))}" for name in ("M", "N", "P", "d"))
+    sizes = ", ".join(f"{name}={_python(getattr(setting, name))}" for name in _sizes(setting))
     tested = f"    eval_length={setting.test_length},\n" if setting.test_length != setting.P else ""
     return [
         f"setting = Setting(\n    teacher={setting.teacher!r},\n    {sizes},\n"
@@ -114,9 +122,15 @@ def copy_curve(body: CurveBody) -> dict[str, str]:
     elif body.rung != CurveBody.rung:
         how = f", rung={body.rung!r}"
         options += ["--rung", body.rung]
+    if body.tokens is not None:
+        how += f", tokens={_number(body.tokens)}"
+        options += ["--tokens", _number(body.tokens)]
+    how += ", tune=True" * body.tune
     values = [int(value) if along != "R" else value for value in body.values()]
     return {
-        "command": _command("curve", *options, *_setting_options(setting)),
+        "command": _command(
+            "curve", *options, *_setting_options(setting, steps=body.tokens is None, tune=body.tune)
+        ),
         "python": _script(
             [f"from seqlaw import {_names(setting)}, curve"],
             [
@@ -134,15 +148,19 @@ def copy_tradeoff(body: TradeoffBody, lengths: list[int]) -> dict[str, str]:
     setting = body.setting()
     tests = [part for length in body.eval_lengths for part in ("--test", _number(length))]
     options = ["--tokens", _number(body.tokens), "--points", str(body.points), *tests]
+    all_at_once = setting.batch is None
+    if not all_at_once:
+        options += ["--longest", str(lengths[-1])]
+    options += _setting_options(setting, without="NP", tested=False, steps=all_at_once, tune=body.tune)
     common = tuple(int(length) for length in body.eval_lengths)
     return {
-        "command": _command("tradeoff", *options, *_setting_options(setting, without="NP", tested=False)),
+        "command": _command("tradeoff", *options),
         "python": _script(
             [f"from seqlaw import {_names(setting)}, tradeoff"],
             [
                 *_setting_lines(setting),
                 f"answer = tradeoff(\n    setting, {_number(body.tokens)}, eval_lengths={common},\n"
-                f"    lengths={lengths},\n)",
+                f"    lengths={lengths},{' tune=True,' * body.tune}\n)",
                 "for row in answer.rows:",
                 "    print(row.tested, row.P, row.N, row.reducible)",
             ],
@@ -150,8 +168,8 @@ def copy_tradeoff(body: TradeoffBody, lengths: list[int]) -> dict[str, str]:
     }
 
 
-def copy_plan(body: PlanBody) -> dict[str, str]:
-    """The allocation of a budget."""
+def copy_plan(body: PlanBody, *, one_pass: bool = False) -> dict[str, str]:
+    """The allocation of a budget, all data in every step or once."""
     budget, schedule = body.budget, body.schedule.build()
     options = ["--compute", _number(budget.compute), "--tokens", _number(budget.tokens)]
     bounds = {
@@ -168,15 +186,21 @@ def copy_plan(body: PlanBody) -> dict[str, str]:
     spent = "Budget(" + ", ".join(f"{name}={value!r}" for name, value in given.items()) + ")"
     tested = "" if body.eval_length is None else f", eval_length={_number(body.eval_length)}"
     d = "math.inf" if body.d == math.inf else _number(body.d)
+    options += [*["--one-pass"] * one_pass, *_schedule_options(schedule, steps=False, tune=one_pass)]
+    call = "plan_one_pass" if one_pass else "plan"
+    shown = (
+        ["print(answer.sentence)"]
+        if one_pass
+        else ["print(answer.finite.best)", 'print("\\n".join(answer.notes))']
+    )
     return {
-        "command": _command("plan", *options, *_schedule_options(schedule, steps=False)),
+        "command": _command("plan", *options),
         "python": _script(
-            [f"from seqlaw import Budget, {type(schedule).__name__}, Teacher, plan"],
+            [f"from seqlaw import Budget, {type(schedule).__name__}, Teacher, {call}"],
             [
-                f"answer = plan(\n    {body.teacher!r},\n    {spent},\n"
+                f"answer = {call}(\n    {body.teacher!r},\n    {spent},\n"
                 f"    schedule={schedule!r}, d={d}{tested},\n)",
-                "print(answer.finite.best)",
-                'print("\\n".join(answer.notes))',
+                *shown,
             ],
         ),
     }

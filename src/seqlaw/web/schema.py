@@ -18,7 +18,7 @@ from seqlaw.model.schedule import GAMMA, STEPS, Schedule
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import Teacher
 from seqlaw.planning.budget import Budget
-from seqlaw.rungs.ask import spaced
+from seqlaw.rungs.ask import along, spaced
 
 LARGEST = 1e15
 """The largest size: whole numbers up to it are exact in JSON."""
@@ -26,11 +26,14 @@ MOST_POINTS = 64
 MOST_TESTS = 4
 SAMPLED = {"M": 256, "d": 1024, "sketches": 16, "repetitions": 8, "points": 16}
 """Ceilings of a sampled job; `views.sampled_seconds` bounds the whole of it."""
+ONE_PASS = {"points": 24, "steps": 10**12}
+"""Ceilings of one pass, where a point takes up to 0.3 s, and as much again to tune its step."""
 LIMITS: dict[str, Any] = {
     "size": LARGEST,
     "points": MOST_POINTS,
     "eval_lengths": MOST_TESTS,
     "sampled": SAMPLED,
+    "one_pass": ONE_PASS,
 }
 
 _STRICT = {"extra": "forbid"}  # to pydantic, which reads the dataclasses: an unknown field is an error
@@ -84,29 +87,41 @@ class ScheduleBody:
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """One setting: `seqlaw.Setting` as JSON. `d` may be the string "inf"."""
+    """One setting: `seqlaw.Setting` as JSON, with N or, in one pass, a batch. `d` may be the string "inf"."""
 
     teacher: Teacher
     M: Size
-    N: Size
+    N: Size | None = None
     P: Size
     d: Modes
     schedule: ScheduleBody
     eval_length: Size | None = None
+    batch: Size | None = None
+    """Fresh trajectories a step, in one pass."""
+    tune: bool = False
+    """One pass: the best step at each point instead of gamma."""
     __pydantic_config__ = _STRICT
 
     def __post_init__(self) -> None:
         self.setting()
+        if self.tune and self.batch is None:
+            raise InputError("tune", "can be chosen in one pass only (give a batch)", self.tune)
+
+    def require_few(self, points: int) -> None:
+        """Raise where one pass would be solved at too many points."""
+        if self.batch is not None and points > ONE_PASS["points"]:
+            raise InputError("points", f"must be at most {ONE_PASS['points']} in one pass", points)
 
     def setting(self) -> Setting:
         return Setting(
             teacher=self.teacher,
             M=whole("M", self.M),
-            N=whole("N", self.N),
+            N=None if self.N is None else whole("N", self.N),
             P=whole("P", self.P),
             d=self.d,
             schedule=self.schedule.build(),
             eval_length=None if self.eval_length is None else whole("eval_length", self.eval_length),
+            batch=None if self.batch is None else whole("batch", self.batch),
         )
 
 
@@ -114,10 +129,13 @@ class Question:
 class CurveBody(Question):
     """The setting with one size varied from `start` to `stop`, evenly in the logarithm."""
 
-    along: Literal["M", "N", "P", "R"] = "P"
+    along: Literal["M", "N", "P", "R", "b"] = "P"
+    """b, the batch, in one pass only; N not there."""
     start: Annotated[float, Field(le=LARGEST)] = 2
     stop: Annotated[float, Field(le=LARGEST)] = 4096
-    points: Points = 25
+    points: Points = ONE_PASS["points"]
+    tokens: Size | None = None
+    """One pass: batch·P·L at every point; the steps follow."""
     rung: str = "equivalent"
     """The server's rung: `equivalent`, or what `seqlaw explore --rung` names."""
     quick: bool = False
@@ -125,7 +143,14 @@ class CurveBody(Question):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self.require_few(self.points)
+        if self.tune and self.along == "R":
+            raise InputError("tune", "cannot be chosen along R, which the step sets", self.tune)
         self.values()
+
+    def settings(self) -> list[Setting]:
+        """One for each point, before any step is tuned."""
+        return along(self.setting(), self.along, self.values(), tokens=self.tokens)
 
     def values(self) -> list[float]:
         if self.along != "R":
@@ -163,6 +188,8 @@ class TradeoffBody(Question):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        # Tests of one training share it, but each test has a best step of its own.
+        self.require_few(self.points * (1 + len(self.eval_lengths) if self.tune else 1))
         whole("tokens", self.tokens, least=2)
         for length in self.eval_lengths:
             whole("eval_lengths", length)

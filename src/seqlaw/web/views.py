@@ -7,39 +7,37 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from seqlaw.answers.curve import MARK, SAMPLED_RUNG, Curve
 from seqlaw.answers.curve import curve as sample_curve
+from seqlaw.answers.one_pass import plan_one_pass
 from seqlaw.answers.plan import plan
-from seqlaw.answers.rates import rates
-from seqlaw.answers.risk import answered
+from seqlaw.answers.risk import DEARER, answered, two_digits
 from seqlaw.answers.spectrum import NO_NUMBER, averaged_spectrum
 from seqlaw.answers.tradeoff import tradeoff
-from seqlaw.answers.words import REMARKS, sentence, words_alone
 from seqlaw.files import plain
+from seqlaw.model.amount import amount
 from seqlaw.model.assumptions import setting_flags
 from seqlaw.model.checks import InputError
 from seqlaw.model.flags import Flag
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import Teacher
 from seqlaw.planning.tradeoff import split_lengths
-from seqlaw.rungs.ask import along, require_answerable, rung_of
+from seqlaw.rungs.ask import require_answerable, rung_of
 from seqlaw.rungs.equivalent import equivalent_risks
+from seqlaw.rungs.one_pass.tuning import critical_tokens, tuned, with_tokens
 from seqlaw.rungs.rates import approx_guide, bias_guide, guide_cutoff
-from seqlaw.rungs.rung import Draws, Progress
+from seqlaw.rungs.rung import SHORT, Draws, Progress
+from seqlaw.web.badge import Answer, badge, told, words
 from seqlaw.web.copying import copy_curve, copy_plan, copy_spectrum, copy_tradeoff
 from seqlaw.web.panels import panels
-from seqlaw.web.schema import SAMPLED, CurveBody, PlanBody, Question, SampledBody, TradeoffBody
+from seqlaw.web.schema import ONE_PASS, SAMPLED, CurveBody, PlanBody, Question, SampledBody, TradeoffBody
 
-Answer = dict[str, Any]
-_SENTENCES = {
-    "I": "θ ≥ α: innovations rule the spectrum. To leading order only the number of tokens counts, "
-    "not how they are cut.",
-    "II": "α − 2r ≤ θ < α: the initialization has the heavier tail. Longer sequences wash it out.",
-}
 _SPECTRUM_POINTS = 240
 _SAMPLED_SECONDS = 120.0
+_LESS = {True: "d, N", False: "d, b, the steps"}
 
 
 def to_json(answer: Answer) -> bytes:
@@ -59,34 +57,10 @@ def _counted(lost: list[Flag]) -> list[str]:
     return [words(first[kind]) + (f" (and {n - 1} more)" if n > 1 else "") for kind, n in kinds.items()]
 
 
-def words(flag: Flag) -> str:
-    """A flag as a reader of the page is told it, who has the commands to copy."""
-    return sentence(flag, "cli")
-
-
-def badge(setting: Setting) -> Answer:
-    """The regime, each condition of the theorem with its value, and the assumptions that are broken."""
-    teacher, flags = setting.teacher, setting_flags(setting)
-    assert isinstance(teacher, Teacher)
-    answer: Answer = {
-        "regime": teacher.regime,
-        "covered": not flags,
-        "sentence": _broken(flags) if flags else _SENTENCES[teacher.regime],
-        "theta": teacher.theta,
-        "alpha": teacher.alpha,
-        "edge": teacher.alpha - 2 * teacher.r,
-        "conditions": [],
-        "exponents": {},
-        "flags": [words(flag) for flag in flags],
-    }
-    with suppress(*NO_NUMBER):  # no exponents there: the flags say which assumption breaks
-        law = rates(setting)
-        answer |= {"conditions": law.conditions, "exponents": law.exponents}
-    return answer
-
-
 def spectrum(body: Question, progress: Progress) -> Answer:
     """h_P with its two parts, where they cross (m_P) and how far training reaches (κ)."""
+    if body.batch is not None:
+        raise InputError("batch", "has no part in the spectrum: leave it out", body.batch)
     found = averaged_spectrum(body.setting(), points=_SPECTRUM_POINTS)
     setting, orders = found.setting, found.orders
     point = equivalent_risks([setting])[0]
@@ -110,37 +84,69 @@ def spectrum(body: Question, progress: Progress) -> Answer:
             ),
         ],
         "copy": copy_spectrum(setting, points=_SPECTRUM_POINTS, last=int(found.j[-1]), orders=bool(orders)),
-        **_flags(point.flags),
+        **told(point.flags),
     }  # fmt: skip
 
 
 def curve(body: CurveBody, progress: Progress) -> Answer:
     """The terms along one size, at the setting itself (unless quick), slopes, and the theorem's guides."""
     setting, rung = body.setting(), rung_of(body.rung)
-    settings = [*along(setting, body.along, body.values()), *([] if body.quick else [setting])]
+    if body.tokens is not None:
+        setting = with_tokens(setting, body.tokens)
+    settings = [*body.settings(), *([] if body.quick else [setting])]
     draws = Draws()
     require_answerable(rung, settings)
+    _require_few_steps(settings, "stop" if body.along == "R" else "L" if body.tokens is None else "tokens")
+    if body.tune:
+        settings = tuned(settings)
     risks = answered(settings, rung.quick(settings) if body.quick else rung.risks(settings, draws), draws)
     point = None if body.quick else risks.pop()
-    found = Curve(setting=setting, along=body.along, values=tuple(body.values()), risks=tuple(risks))
+    axis = SHORT.get(body.along, body.along)
+    found = Curve(setting=setting, along=axis, values=tuple(body.values()), risks=tuple(risks))
     tested_apart = any(risk.setting.test_length != risk.setting.P for risk in risks)
     return {
         "badge": badge(setting),
         **_shown(found),
         "tested": "own" if not tested_apart else setting.test_length,
-        "guides": {} if tested_apart else _guides(settings[: len(risks)], found.points),
+        "derived": {} if setting.batch is None else {"N": setting.N, "tokens": setting.tokens},
+        "guides": {}
+        if tested_apart or setting.batch is not None
+        else _guides(settings[: len(risks)], found.points),
+        "tokens": body.tokens,
         "point": None if point is None else point.point,
         "accuracy": risks[0].accuracy if point is None else point.accuracy,
         "slopes": found.slopes,
         "se_is": found.se_is,
-        "mark": None if found.interpolation is None else {"at": found.interpolation, "words": MARK},
+        **_marked(found, body),
         "copy": copy_curve(body),
     }
 
 
+def _marked(found: Curve, body: CurveBody) -> Answer:
+    """Where tokens are as many as dimensions; along b at fixed tokens, beyond which batch they are wasted."""
+    at, text, notes = found.interpolation, MARK, list[str]()
+    if found.along == "batch" and body.tokens is not None and not body.quick:
+        critical = critical_tokens(found.setting)
+        if math.isfinite(critical):
+            batch = critical / found.setting.P
+            at, text = batch if body.tune else None, "critical batch"
+            notes = [f"With {amount(body.tokens)} tokens and the best step for each batch: beyond about "
+                     f"{two_digits(critical)} tokens a step, a batch of {two_digits(batch)}, bias + variance "
+                     f"are {DEARER}."]  # fmt: skip
+    seen = at is not None and body.start <= at <= body.stop
+    return {"mark": {"at": at, "words": text} if seen else None, "notes": notes}
+
+
+def _require_few_steps(settings: Sequence[Setting], field: str) -> None:
+    """One pass takes longer the more steps it has, if slowly."""
+    most = max(one.schedule.L for one in settings)
+    if settings[0].batch is not None and most > ONE_PASS["steps"]:
+        raise InputError(field, f"must ask for at most {ONE_PASS['steps']:g} steps in one pass", most)
+
+
 def sampled(body: SampledBody, progress: Progress) -> Answer:
     """The terms along one size, measured on sampled data sets, with standard errors."""
-    settings = along(body.setting(), body.along, body.values())
+    settings = body.settings()
     _check_sampled(body, settings)
     found = sample_curve(
         body.setting(),
@@ -151,21 +157,15 @@ def sampled(body: SampledBody, progress: Progress) -> Answer:
         repetitions=body.repetitions,
         seed=body.seed,
         progress=progress,
+        tokens=body.tokens,
+        tune=body.tune,
     )
     return {**_shown(found), "rows": found.fields()["rows"], "copy": copy_curve(body)}
 
 
 def _shown(found: Curve) -> Answer:
     rows = [_known(row) for row in found.points]
-    return {"along": found.along, "rung": found.rung, "rows": rows, **_flags(found.flagged())}
-
-
-def _flags(flags: Sequence[Flag]) -> Answer:
-    """Warnings, and apart from them what is true of a rung everywhere."""
-    return {
-        "flags": [words(flag) for flag in flags if flag.code not in REMARKS],
-        "remarks": [words(flag) for flag in flags if flag.code in REMARKS],
-    }
+    return {"along": found.along, "rung": found.rung, "rows": rows, **told(found.flagged())}
 
 
 def _check_sampled(body: SampledBody, settings: Sequence[Setting]) -> None:
@@ -178,23 +178,31 @@ def _check_sampled(body: SampledBody, settings: Sequence[Setting]) -> None:
     if seconds > _SAMPLED_SECONDS:
         raise InputError(
             "sampled",
-            f"points must take at most {_SAMPLED_SECONDS:g} s: lower d, N, the range or the sketches",
+            f"points must take at most {_SAMPLED_SECONDS:g} s: lower {_LESS[body.batch is None]}, the range "
+            "or the sketches",
             f"about {seconds:.3g} s",
         )
 
 
 def longer_or_more(body: TradeoffBody, progress: Progress) -> Answer:
     """The risk along P at fixed tokens, tested at the own length and at common ones."""
-    setting = body.setting()
-    lengths = split_lengths(int(body.tokens), body.points)
-    found = tradeoff(setting, body.tokens, lengths=lengths, eval_lengths=[int(P) for P in body.eval_lengths])
+    setting, tokens = body.setting(), int(body.tokens)
+    lengths, rough = split_lengths(tokens, body.points), ""
+    if setting.batch is not None:
+        # The longest leave the schedule its steps.
+        most = min(lengths[-1], tokens // (setting.batch * setting.schedule.least_steps()))
+        lengths, rough = split_lengths(tokens, body.points, most=most), ", of the variance 3/M"
+        _require_few_steps([with_tokens(replace(setting, P=lengths[0]), tokens)], "tokens")
+    tests = [int(P) for P in body.eval_lengths]
+    found = tradeoff(setting, tokens, lengths=lengths, eval_lengths=tests, tune=body.tune)
     return {
         "badge": badge(setting),
         "tokens": found.tokens,
+        "batch": setting.batch,
         **found.fields(),
-        "accuracy": f"relative error about 1/M = {1 / setting.M:.2g}",
+        "accuracy": f"relative error about 1/M = {1 / setting.M:.2g}{rough}",
         "copy": copy_tradeoff(body, lengths),
-        **_flags(found.flagged()),
+        **told(found.flagged()),
     }
 
 
@@ -210,7 +218,23 @@ def planner(body: PlanBody, progress: Progress) -> Answer:
         "budget": {"compute": body.budget.compute, "tokens": body.budget.tokens},
         "tested": "own" if tested is None else tested,
         "copy": copy_plan(body),
-        **_flags(found.flagged()),
+        **told(found.flagged()),
+    }
+
+
+def plan_once(body: PlanBody, progress: Progress) -> Answer:
+    """The best single pass, and the risk at other tokens a step, lengths and widths."""
+    tested = None if body.eval_length is None else int(body.eval_length)
+    schedule = body.schedule.build()
+    found = plan_one_pass(body.teacher, body.budget, schedule=schedule, d=body.d, eval_length=tested)
+    return {
+        "badge": badge(found.setting),
+        **found.fields(),
+        "notes": [found.sentence],
+        "budget": {"compute": body.budget.compute, "tokens": body.budget.tokens},
+        "tested": "own" if tested is None else tested,
+        "copy": copy_plan(body, one_pass=True),
+        **told(found.flagged()),
     }
 
 
@@ -225,6 +249,7 @@ VIEWS: dict[str, Callable[[Any, Progress], Answer]] = {
     "sampled": sampled,
     "tradeoff": longer_or_more,
     "plan": planner,
+    "plan-once": plan_once,
     "panels": six_panels,
 }
 
@@ -236,12 +261,6 @@ def _known(row: Answer) -> Answer:
 
 def _number(name: str, meaning: str, value: float | None, accuracy: str) -> Answer:
     return {"name": name, "meaning": meaning, "value": value, "accuracy": accuracy}
-
-
-def _broken(flags: Sequence[Flag]) -> str:
-    """The sentence of a badge outside the theorem: what it needs and what it got."""
-    needs = "; ".join(words_alone(flag, "cli") for flag in flags)
-    return f"{needs[0].upper()}{needs[1:]}. Computed all the same."
 
 
 def _guides(settings: Sequence[Setting], rows: Sequence[Answer]) -> Answer:

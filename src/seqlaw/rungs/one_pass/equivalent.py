@@ -16,7 +16,7 @@ from seqlaw.model.setting import Setting
 from seqlaw.model.threads import one_thread
 from seqlaw.rungs.expected import population
 from seqlaw.rungs.frozen import frozen_rows
-from seqlaw.rungs.one_pass.law import FINE, QUICK, mean_filter, variances
+from seqlaw.rungs.one_pass.law import FINE, QUICK, Spread, mean_filter, variances
 from seqlaw.rungs.one_pass.nodes import COARSE, Nodes
 from seqlaw.rungs.one_pass.nodes import FINE as FINE_CROWD
 from seqlaw.rungs.one_pass.over_sketches import over_sketches
@@ -25,7 +25,7 @@ from seqlaw.rungs.rung import BLOCK, Cost, Draws, Progress, Rung
 from seqlaw.rungs.spectral_sum import sum_rule
 from seqlaw.rungs.terms import Risk
 
-LARGEST_ON_CONTOURS = 0.6
+LARGEST_ON_CONTOURS = 0.55
 """γ‖G‖ up to which the bias comes from a contour; without the safeguard it may be more."""
 
 
@@ -95,8 +95,13 @@ def one_pass_equivalent(settings: Sequence[Setting], *, ratio: float = FINE) -> 
         learners = Learners(members[0])
         steps = [stepped(one, learners.nodes(one)) for one in members]
         means = mean_terms(members, [one.schedule.gamma for one in steps], learners)
+        spreads: dict[Any, Spread | None] = {}
         for index, one, step, mean in zip(indices, members, steps, means, strict=True):
-            answers[index] = _risk(one, step, mean, learners, ratio)
+            # Where only the test length differs the training is the same; a schedule may have no hash.
+            key = (one.P, one.M, one.batch, one.safeguard, id(one.schedule))
+            if key not in spreads:
+                spreads[key] = _spread(one, step, learners.nodes(one), ratio)
+            answers[index] = _risk(one, step, mean, learners, spreads[key])
     return [answers[k] for k in range(len(settings))]
 
 
@@ -130,14 +135,22 @@ def mean_terms(
     return found
 
 
-def _risk(setting: Setting, step: Step, mean: dict[str, float], learners: Learners, ratio: float) -> Risk:
+def _spread(setting: Setting, step: Step, nodes: Nodes, ratio: float) -> Spread | None:
+    """The variance of each node; None above γ_max, where there is none."""
     assert setting.batch is not None
+    if step.diverges:
+        return None
+    gamma, batch = np.array([step.schedule.gamma]), np.array([float(setting.batch)])
+    return variances(nodes, step.schedule, batch, gamma, ratio=ratio)
+
+
+def _risk(
+    setting: Setting, step: Step, mean: dict[str, float], learners: Learners, spread: Spread | None
+) -> Risk:
     nodes, weight = learners.nodes(setting), learners.tested(setting)
     additive = variance = math.inf
-    if not step.diverges:
-        gamma = np.array([step.schedule.gamma])
-        found = variances(nodes, step.schedule, np.array([float(setting.batch)]), gamma, ratio=ratio)
-        variance, additive = (float(weight @ part[0]) / 2 for part in found)
+    if spread is not None:
+        variance, additive = (float(weight @ part[0]) / 2 for part in spread)
     flags = [*setting_flags(setting), *step.flags()]
     saturation, bias = step.schedule.total * mean["kappa"], mean["bias"]
     if bias < mean["floor"] * mean["source_energy"]:

@@ -50,11 +50,8 @@ class Nodes:
     """|B* u_i|²."""
     ell: Array
     """The noise that is linear in the mean error, n×n."""
-
-    @property
-    def norm(self) -> float:
-        """‖G‖."""
-        return float(self.mu.max())
+    norm: float
+    """‖G‖."""
 
     def largest_step(self, batch: float) -> float:
         """γ_max = 2/λ_max(diag μ + μ^-½ [√w R √w + Q] μ^-½/b): beyond, the mean square diverges (13)."""
@@ -140,6 +137,7 @@ def given_sketch(problem: Problem) -> Nodes:
         A=np.einsum("ji,jk,ki->i", U, noise, U, optimize=True),
         beta=np.sum(b**2, axis=0),
         ell=2 * ell,
+        norm=float(mu[-1]),
     )
 
 
@@ -173,4 +171,5 @@ def grouped(nodes: Nodes, tested: Array) -> tuple[Nodes, Array]:
         A=mean(nodes.A),
         beta=mean(nodes.beta),
         ell=mean(mean(nodes.ell), 1),
+        norm=nodes.norm,
     ), mean(tested)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from seqlaw.model.checks import Array
 from seqlaw.rungs.expected import population, score_diagonal
 from seqlaw.rungs.one_pass.nodes import FINE, Crowd, Nodes
+from seqlaw.rungs.resolvent import spectral_edge
 from seqlaw.rungs.score import lag_sums
 from seqlaw.rungs.spectral_sum import Rule
 
@@ -131,5 +132,7 @@ def over_sketches(rule: Rule, P: int, M: int, crowd: Crowd = FINE) -> tuple[Node
         A=seen @ score,
         beta=F.imag / (density[:, 0] * x**2),
         ell=ell,
+        # As for the full batch: a narrow student's largest eigenvalue scatters up to the edge.
+        norm=max(float(x.max()), float(spectral_edge(own.h, weights, own.M)[1][0])),
     )
     return nodes, sigma

@@ -1,7 +1,7 @@
 // The words and numbers around the picture: the regime's badge, tables with accuracy, notes and flags.
 
 import { element } from "./controls.js";
-import { COLOURS, number, pretty, short, whole } from "./charts.js";
+import { COLOURS, number, pretty, short, sign, whole } from "./charts.js";
 
 const byId = (id) => document.getElementById(id);
 
@@ -105,6 +105,33 @@ function drawRuler({ theta, alpha, edge, regime, covered }) {
 
 // ---- the numbers of each view ------------------------------------------------------------------------------
 
+const near = (ends) => `within 1 %: ${[...new Set(ends)].map((size) => short(size)).join(" – ")}`;
+const tile = (label, value, under) => {
+  const out = element("div", { className: "tile" }, element("span", {}, label), element("b", {}, value), element("span", {}, under));
+  out.style.setProperty("--ems", 0.7 * value.length); // no bold digit is wider: the style sheet makes them fit
+  return out;
+};
+
+function termsAt({ terms, accuracy }) {
+  const names = ["approx", "bias", "variance", "cross"], share = (name) => `${(100 * terms[name] / terms.reducible).toFixed(0)} %`;
+  const rows = names.map((name) => [term(name), n(number(terms[name])), n(share(name))]);
+  return table(["term at the optimum", n("value"), n("share")], rows, accuracies(accuracy, names));
+}
+
+function planOnce({ finite: best, budget, by_length }) {
+  const least = Math.min(...by_length.map((run) => run.reducible));
+  const others = by_length.map((run) => [n(short(run.P)), n((run.reducible / least).toFixed(3)), n(short(run.M)), n(short(run.batch)), n(short(run.L)), n(number(run.gamma, 3))]);
+  return [
+    element("div", { className: "tiles" },
+      tile("M, width", whole(best.M), near(best.flat.M)), tile("b, sequences a step", whole(best.batch), near(best.flat.batch)),
+      tile("P, length", whole(best.P), near(best.flat.P)), tile("L, steps", whole(best.L), `N = b·L = ${short(best.N)}`),
+      tile("γ, peak step", number(best.gamma, 3), "within a few percent"), tile("reducible risk", number(best.terms.reducible), "approx + bias + variance"),
+      tile("compute used, b·P·L·M²", short(best.compute, 4), `of ${number(budget.compute)}; tokens ${short(best.tokens, 4)} of ${number(budget.tokens)}`)),
+    table([n("if P were"), n("risk over the least"), n("M"), n("b"), n("L"), n("γ")], others, "Longer or more, in one pass: each length with its own best step size, and the batch or the tokens a step kept."),
+    termsAt(best),
+  ];
+}
+
 const SHOWERS = {
   spectrum(answer) {
     const rows = answer.numbers.map((x) => {
@@ -120,9 +147,11 @@ const SHOWERS = {
       const slope = answer.slopes[name];
       return [term(name), n(number(answer.point[name], 5)), n(slope ? slope.slope.toFixed(3) : "–"), n(slope ? fitError(slope.se, answer.se_is) : "–")];
     });
-    const { M, N, P, d, L, R, eval_length } = answer.point;
-    const caption = `At M = ${number(M)}, N = ${number(N)}, P = ${number(P)}, d = ${d === null ? "∞" : number(d)}, L = ${number(L)} (R = ${number(R)}), tested at length ${number(eval_length)}. ${accuracies({ ...answer.accuracy, irreducible: "exact for the teacher" }, names)} ${CURVATURE}`;
-    return [table(["term", n("value here"), n(`slope along ${answer.along}`), n(answer.se_is)], rows, caption)];
+    const { M, N, P, d, L, R, eval_length, batch, gamma, beta, nesterov } = answer.point;
+    const once = batch === null ? "" : `in one pass with b = ${number(batch)}, γ = ${number(gamma, 3)}, `;
+    const momentum = beta === undefined ? "" : `, ${nesterov ? "Nesterov's " : ""}momentum ${number(beta)}`;
+    const caption = `At M = ${number(M)}, ${once}N = ${number(N)}, P = ${number(P)}, d = ${d === null ? "∞" : number(d)}, L = ${number(L)} (R = ${number(R)})${momentum}, tested at length ${number(eval_length)}. ${accuracies({ ...answer.accuracy, irreducible: "exact for the teacher" }, names)} ${CURVATURE}`;
+    return [table(["term", n("value here"), n(`slope along ${sign(answer.along)}`), n(answer.se_is)], rows, caption)];
   },
 
   tradeoff(answer) {
@@ -140,13 +169,9 @@ const SHOWERS = {
   },
 
   plan(answer) {
+    if (answer.by_batch) return planOnce(answer);
     const best = answer.finite, { flat, terms: risk } = best, of = (name) => `of ${number(answer.budget[name])}`;
-    const range = (name) => `within 1 %: ${[...new Set(flat[name])].map((size) => short(size)).join(" – ")}`;
-    const tile = (label, value, under) => {
-      const out = element("div", { className: "tile" }, element("span", {}, label), element("b", {}, value), element("span", {}, under));
-      out.style.setProperty("--ems", 0.7 * value.length); // no bold digit is wider: the style sheet makes them fit
-      return out;
-    };
+    const range = (name) => near(flat[name]);
     const tiles = element("div", { className: "tiles" },
       tile("M, width", whole(best.M), range("M")), tile("N, trajectories", whole(best.N), range("N")),
       tile("P, length", whole(best.P), range("P")), tile("L, steps", whole(best.L), range("L")),
@@ -161,14 +186,12 @@ const SHOWERS = {
     const rows = [line("corollary", answer.corollary), line("paper: spend all, conditions", answer.program.paper),
       line("proved: ceilings, conditions", answer.program.proved), line("free: ceilings, risk alone", answer.program.free)];
     const phase = answer.phase ? `, ${answer.phase} (τ = ${number(answer.tau, 3)}, critical ${number(answer.tau_crit, 3)})` : "";
-    const names = ["approx", "bias", "variance", "cross"], share = (name) => `${(100 * risk[name] / risk.reducible).toFixed(0)} %`;
-    const terms = names.map((name) => [term(name), n(number(risk[name])), n(share(name))]);
     const lengths = best.by_length.filter((a) => a.reducible !== null);
     const least = Math.min(...lengths.map((a) => a.reducible));
     const others = lengths.map((a) => [n(short(a.P)), n((a.reducible / least).toFixed(3)), n(short(a.M)), n(short(a.N)), n(short(a.L))]);
     const out = [tiles,
       table([n("if P were"), n("risk over the least"), n("M"), n("N"), n("L")], others, "Longer or more: each length with its own best sizes."),
-      table(["term at the optimum", n("value"), n("share")], terms, accuracies(best.accuracy, names))];
+      termsAt(best)];
     if (answer.corollary)
       out.push(table(["exponents of K = γC", n("M"), n("N"), n("P"), n("R"), n("risk"), soft("binding")], rows, `K = ${number(answer.K, 3)}${phase}. Exponents are exact; they say nothing of constants.`));
     return out;

@@ -1,8 +1,8 @@
 // The flow: state → question → answer → picture. One question is under way at a time; while a slider moves
 // only the newest is kept for after it, so that nothing stale queues up.
 
-import { VIEWS, address, bodies, readAddress, state } from "./state.js";
-import { buildControls, clearErrors, element, showError, showState } from "./controls.js";
+import { VIEWS, address, bodies, onePass, readAddress, state } from "./state.js";
+import { buildControls, clearErrors, element, showDerived, showError, showState } from "./controls.js";
 import * as charts from "./charts.js";
 import { clearAnswer, showAnswer, showBadge, showFlags, showLegend } from "./answers.js";
 import { copyText, csv, download, toast } from "./leaving.js";
@@ -38,7 +38,16 @@ function refresh(moving = false) {
   clearTimeout(retry);
   const request = { view: state.view, moving, began: performance.now(), controller: new AbortController() };
   request.body = state.view === "panels" ? null : bodies[state.view](moving);
-  if (under && under.view === request.view && !(moving && !under.moving)) waiting = request;
+  if (state.view === "plan" && onePass()) {
+    // Ten seconds: a job for the setting at rest; a hand that moves on stops it.
+    under?.controller.abort();
+    request.job = { cancelled: false };
+    under = request;
+    waiting = null;
+    busy(true);
+    planning();
+    if (!moving) retry = setTimeout(() => send(request), 400);
+  } else if (under && !under.job && under.view === request.view && !(moving && !under.moving)) waiting = request;
   else {
     if (under) under.controller.abort();
     waiting = null;
@@ -55,10 +64,10 @@ async function send(request) {
   busy(true);
   try {
     const path = "api/" + request.view;
-    const answer = request.body
-      ? await call(path, { body: request.body, signal: request.controller.signal })
+    const answer = request.job ? await planned(request)
+      : request.body ? await call(path, { body: request.body, signal: request.controller.signal })
       : await call(path, { method: "GET", signal: request.controller.signal });
-    if (request.view === state.view) {
+    if (answer && request.view === state.view) {
       await show(request, answer);
       if (request.moving)
         performance.measure("slider-to-picture", { start: request.began, end: performance.now() });
@@ -72,6 +81,16 @@ async function send(request) {
   else busy(false);
 }
 
+// The job of a plan; null where a newer question has stopped it.
+async function planned({ job, body, controller }) {
+  controller.signal.addEventListener("abort", () => { job.cancelled = true; job.wake?.(); });
+  return job.cancelled || controller.signal.aborted ? null : watch("one-pass", job, body, () => {});
+}
+
+function planning() {
+  status("").append(element("span", { className: "work" }, element("progress"), "Searching the best single pass, for ten seconds or more …"));
+}
+
 async function show(request, answer) {
   last = { view: request.view, answer, body: request.body };
   if (request.view === "curve") dropStaleSamples(request.body);
@@ -80,6 +99,7 @@ async function show(request, answer) {
   await draw();
   if (last?.answer !== answer) return; // another view was chosen meanwhile
   if (answer.badge) showBadge(answer.badge, request.moving);
+  if (answer.derived) showDerived(answer.derived);
   // While a slider moves the other views are coarse; a plan is whole, and its sizes are what one watches.
   if (!request.moving || request.view === "plan") showAnswer(request.view, answer, ofView());
   showCopies();
@@ -100,7 +120,8 @@ function leave() {
 }
 
 function fail(error) {
-  if (error.status === 503 || error instanceof TypeError) {
+  const late = error.problem?.field === "time"; // asking again would take as long
+  if ((error.status === 503 && !late) || error instanceof TypeError) {
     status("The server is busy or away; trying again …", true);
     retry = setTimeout(() => refresh(), 1000);
     return;
@@ -136,9 +157,9 @@ function status(text, problem = false) {
 
 // ---- sampled points, in the background --------------------------------------------------------------------
 
-async function watch(key, body, onProgress) {
-  const own = (job = { key, cancelled: false });
-  const first = await call("api/jobs/sampled", { body });
+// The answer of a job, null once `own` is cancelled.
+async function watch(kind, own, body, onProgress) {
+  const first = await call("api/jobs/" + kind, { body });
   own.id = first.id;
   for (let now = first; ;) {
     if (own.cancelled) { await call("api/jobs/" + own.id, { method: "DELETE" }).catch(() => {}); return null; }
@@ -180,7 +201,7 @@ async function runSamples() {
   sampling(true, "Waiting for a worker …");
   clearErrors();
   try {
-    const answer = await watch(key, body, (now) => {
+    const answer = await watch("sampled", (job = { key, cancelled: false }), body, (now) => {
       const bar = element("progress", now.total ? { value: now.done, max: now.total } : {});
       byId("sample-status").replaceChildren(bar, now.total ? `${now.done} of ${now.total} data sets` : "sampling …");
     });
@@ -233,8 +254,9 @@ function remember() {
   addressTimer = setTimeout(() => history.replaceState(null, "", address()), 200);
 }
 
-function onInput(moving) {
+function onInput(moving, name) {
   remember();
+  if (name === "one_pass" && state.view === "plan") leave(); // ten seconds are long for the other plan to stand there
   refresh(moving);
 }
 

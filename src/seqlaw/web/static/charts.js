@@ -4,7 +4,7 @@ export const COLOURS = { approx: "#0072B2", bias: "#D55E00", variance: "#009E73"
 const SERIES = ["#1b2733", "#0072B2", "#D55E00", "#009E73", "#CC79A7"];
 const PALE = { approx: "rgba(0,114,178,.28)", bias: "rgba(213,94,0,.28)", variance: "rgba(0,158,115,.28)", cross: "rgba(204,121,167,.4)" };
 const TERMS = ["approx", "bias", "variance"]; // those that the theorem has a guide of; cross has none
-const WORDS = { M: "width M", N: "trajectories N", P: "trajectory length P", R: "horizon R" };
+const WORDS = { M: "width M", N: "trajectories N", P: "trajectory length P", R: "horizon R", batch: "batch b" };
 const FONT = { family: 'system-ui, "Segoe UI", "Liberation Sans", Arial, sans-serif', size: 12.5, color: "#1b2733" };
 
 export const number = (value, digits = 4) => {
@@ -114,6 +114,8 @@ function mark(out, values, at, text, { color = "#5b6b7a", dash = "dash", row = 0
   }];
 }
 
+export const sign = (name) => (name === "batch" ? "b" : name);
+
 function tested(answer) {
   return answer.tested === "own" ? "tested at the training length" : `tested at length ${number(answer.tested)}`;
 }
@@ -176,7 +178,10 @@ export function curve(answer, state, narrow, sampled) {
   }
   const y = { ...axis("risk", state.scale), ...decades([low, high], state.scale) };
   y.range = state.scale === "log" ? [Math.log10(low), Math.log10(high) + 0.12] : [0, high * 1.08];
-  const fixed = ["M", "N", "P"].filter((name) => name !== key).map((name) => `${name} = ${number(answer.rows[0][name])}`);
+  const once = answer.rows[0].batch !== null, sizes = once ? ["M", "P", "batch"] : ["M", "N", "P"];
+  const fixed = sizes.filter((name) => name !== key).map((name) => `${sign(name)} = ${number(answer.rows[0][name])}`);
+  if (once) fixed.unshift("one pass");
+  if (answer.tokens !== null) fixed.push(`${number(answer.tokens)} tokens`);
   const title = `${answer.badge.covered ? `Regime ${answer.badge.regime}` : "Outside the theorem"}, ${fixed.join(", ")}, ${tested(answer)}`;
   const out = layout(title, { ...axis(WORDS[key]), ...decades(x) }, y, narrow);
   if (answer.mark) mark(out, x, answer.mark.at, answer.mark.words, { foot: true }); // the peak is at the top
@@ -185,6 +190,7 @@ export function curve(answer, state, narrow, sampled) {
 
 export function tradeoff(answer, state, narrow) {
   const names = [...new Set(answer.rows.map((row) => row.tested))];
+  const once = answer.batch !== null, follows = once ? "L" : "N";
   const data = [];
   names.forEach((name, k) => {
     const rows = answer.rows.filter((row) => row.tested === name);
@@ -192,7 +198,7 @@ export function tradeoff(answer, state, narrow) {
     const near = rows.filter((row) => row.P >= low && row.P <= high);
     const label = name === "own" ? "own length (the paper)" : `length ${number(Number(name))}`;
     data.push(line(rows.map((row) => row.P), rows.map((row) => row.reducible), label, SERIES[k % SERIES.length], {
-      legendgroup: name, customdata: rows.map((row) => row.N), hovertemplate: "%{y:.4~g} (N = %{customdata})",
+      legendgroup: name, customdata: rows.map((row) => row[follows]), hovertemplate: `%{y:.4~g} (${follows} = %{customdata})`,
       line: { dash: name === "own" ? "dash" : "solid" },
     }));
     data.push({
@@ -201,16 +207,17 @@ export function tradeoff(answer, state, narrow) {
       hoverinfo: "skip",
     });
   });
-  const title = `${number(answer.tokens)} tokens, M = ${number(Number(state.M))}: risk at each test length (dots: best within 1 %)`;
+  const title = `${number(answer.tokens)} tokens${once ? `, one pass, b = ${number(answer.batch)}` : ""}, M = ${number(Number(state.M))}: risk at each test length (dots: best within 1 %)`;
   const all = answer.rows.map((row) => row.reducible);
   return {
     data,
-    layout: layout(title, { ...axis(narrow ? "length P = tokens / N" : "trajectory length P, N = tokens / P"), ...decades(answer.rows.map((row) => row.P)) },
+    layout: layout(title, { ...axis(once ? "trajectory length P, L = tokens / (b·P)" : narrow ? "length P = tokens / N" : "trajectory length P, N = tokens / P"), ...decades(answer.rows.map((row) => row.P)) },
       { ...axis("reducible risk"), ...decades(all) }, narrow),
   };
 }
 
 export function plan(answer, state, narrow) {
+  if (answer.by_batch) return planOnce(answer, narrow);
   const rows = answer.finite.isoflop.filter((row) => row.reducible !== null);
   const sizes = (row, write = whole) => ["M", "N", "P", "L"].map((name) => `${name} = ${write(row[name])}`).join(", ");
   const best = answer.finite, hovertemplate = "%{text}<br>reducible risk %{y:.4~g}<extra></extra>";
@@ -228,6 +235,30 @@ export function plan(answer, state, narrow) {
     { ...axis(narrow ? "width M (N, P, L chosen anew)" : "width M; N, P and L chosen anew at each"), ...decades(rows.map((row) => row.M)) },
     { ...axis("reducible risk"), ...decades(rows.map((row) => row.reducible)) }, narrow);
   out.hovermode = "closest";
+  return { data, layout: out };
+}
+
+// One pass: the least risk at other tokens a step, which is what a large batch wastes.
+function planOnce(answer, narrow) {
+  const rows = answer.by_batch, best = answer.finite, x = rows.map((row) => row.batch * row.P);
+  const sizes = (row) => `M = ${short(row.M)}, b = ${short(row.batch)}, P = ${short(row.P)}, L = ${short(row.L)}, γ = ${number(row.gamma, 3)}`;
+  const hovertemplate = "%{text}<br>reducible risk %{y:.4~g}<extra></extra>";
+  const data = [
+    {
+      ...line(x, rows.map((row) => row.reducible), "least risk at each batch searched", COLOURS.approx, { line: { width: 1.2 } }),
+      mode: "lines+markers", marker: { size: 7.5, color: COLOURS.approx }, text: rows.map(sizes), hovertemplate,
+    },
+    {
+      type: "scatter", mode: "markers", x: [best.batch * best.P], y: [best.terms.reducible], name: `optimum: ${sizes(best)}`,
+      marker: { color: COLOURS.bias, size: 14, symbol: "diamond" }, text: [`optimum: ${sizes(best)}`], hovertemplate,
+    },
+  ];
+  const out = layout(`One pass, C = ${number(answer.budget.compute)}, T = ${number(answer.budget.tokens)}, ${tested(answer)}`,
+    { ...axis(narrow ? "tokens a step b·P" : "tokens a step b·P; the step size tuned at each"), ...decades(x) },
+    { ...axis("reducible risk"), ...decades(rows.map((row) => row.reducible)) }, narrow);
+  out.hovermode = "closest";
+  const critical = answer.diagnostics.critical_tokens;
+  if (critical !== null && critical <= x.at(-1)) mark(out, x, critical, "critical");
   return { data, layout: out };
 }
 

@@ -1,13 +1,14 @@
 // The controls: a slider and a field for each number, both views of one text in the state.
 
-import { pretty } from "./charts.js";
-import { state } from "./state.js";
+import { pretty, whole } from "./charts.js";
+import { best, fitAxis, hasMomentum, onePass, state, stepsFollow } from "./state.js";
 
 const ALL = ["spectrum", "curve", "tradeoff", "plan"];
 const STUDENT = ["spectrum", "curve", "tradeoff"];
 // name → symbol (the name's own sign where none is given), words, slider's ends; `log` sliders move in equal
 // ratios; `whole` ones stop at integers;
-// `left`/`right` is the text that stands for the slider's end.
+// `left`/`right` is the text that stands for the slider's end; `check` is a box to tick; `derived` is not typed
+// but read from that field of an answer; `once` are the words in one pass.
 const FIELDS = {
   alpha: { words: "innovation exponent", low: 0.5, high: 4, step: 0.01 },
   theta: { words: "initial exponent", low: 0.5, high: 4, step: 0.01 },
@@ -17,6 +18,10 @@ const FIELDS = {
   c_0: { words: "initial scale", low: 1e-4, high: 10, log: true },
   M: { words: "width", low: 1, high: 1e5, log: true, whole: true },
   N: { words: "trajectories", low: 1, high: 1e9, log: true, whole: true },
+  one_pass: { symbol: "", words: "one pass: fresh sequences in every step", check: true },
+  batch: { symbol: "b", words: "sequences a step", low: 1, high: 1e6, log: true, whole: true },
+  once_N: { symbol: "N", words: "trajectories = b·L", derived: "N" },
+  once_tokens: { symbol: "T", words: "tokens = b·P·L", derived: "tokens" },
   P: { words: "length", low: 2, high: 1e6, log: true, whole: true },
   d: { words: "latent modes", low: 16, high: 1e6, log: true, whole: true, right: "inf" },
   eval_length: {
@@ -26,12 +31,15 @@ const FIELDS = {
   L: { words: "steps", low: 10, high: 1e9, log: true, whole: true },
   R: { words: "horizon", low: 1, high: 1e8, log: true },
   gamma: { words: "peak step", low: 1e-3, high: 1, log: true },
+  best: { symbol: "γ", words: "the best at each point", check: true },
+  beta: { words: "momentum", low: 0, high: 0.99, step: 0.01, left: "", placeholder: "none" },
+  nesterov: { symbol: "", words: "Nesterov's", check: true },
   warmup: { symbol: "", words: "warm-up fraction", low: 0.01, high: 0.9, step: 0.01 },
   decay: { symbol: "", words: "decay fraction", low: 0.01, high: 0.9, step: 0.01 },
-  tokens: { symbol: "T", words: "tokens N·P", low: 100, high: 1e12, log: true, whole: true },
+  tokens: { symbol: "T", words: "tokens N·P", once: "tokens b·P·L", low: 100, high: 1e12, log: true, whole: true },
   tests: { symbol: "P′", words: "test lengths", slider: false, wide: true, placeholder: "16, 4096" },
-  compute: { symbol: "C", words: "compute N·P·M²·L", low: 1e6, high: 1e26, log: true },
-  budget_tokens: { symbol: "T", words: "tokens N·P", low: 100, high: 1e15, log: true },
+  compute: { symbol: "C", words: "compute N·P·M²·L", once: "compute b·P·L·M²", low: 1e6, high: 1e26, log: true },
+  budget_tokens: { symbol: "T", words: "tokens N·P", once: "tokens b·P·L", low: 100, high: 1e15, log: true },
   sample_points: { symbol: "", words: "points", slider: false },
   sketches: { symbol: "", words: "sketches", slider: false },
   repetitions: { symbol: "", words: "data sets a sketch", slider: false },
@@ -43,19 +51,20 @@ for (const [size, high] of [["M", 1e6], ["N", 1e12], ["P", 1e9], ["L", 1e12]])
     symbol: size, words: "at most", low: 2, high, log: true, whole: true, right: "", placeholder: "no limit",
   };
 FIELDS.min_P = { symbol: "P", words: "at least", low: 2, high: 1e9, log: true, whole: true, left: "", placeholder: "no limit" };
-for (const axis of ["M", "N", "P", "R"]) {
+const AXES = ["M", "N", "P", "R", "b"];
+for (const axis of AXES) {
   const whole = axis !== "R";
   FIELDS["from_" + axis] = { symbol: "", words: `from ${axis} =`, slider: false, whole };
   FIELDS["to_" + axis] = { symbol: "", words: `to ${axis} =`, slider: false, whole };
 }
 
 const GROUPS = [
-  { title: "Along", views: ["curve"], fields: ["from_M", "to_M", "from_N", "to_N", "from_P", "to_P", "from_R", "to_R"] },
-  { title: "Tokens and tests", views: ["tradeoff"], fields: ["tokens", "tests"] },
+  { title: "Along", views: ["curve"], fields: AXES.flatMap((axis) => ["from_" + axis, "to_" + axis]) },
+  { title: "Tokens", views: ["curve", "tradeoff"], fields: ["tokens", "tests"] },
   { title: "Budgets", views: ["plan"], fields: ["compute", "budget_tokens"] },
   { title: "Teacher", views: ALL, fields: ["alpha", "theta", "r", "rho", "c_xi", "c_0"] },
-  { title: "Student and data", views: ALL, fields: ["M", "N", "P", "d", "plan_d", "eval_length"] },
-  { title: "Training", views: ALL, fields: ["L", "R", "gamma", "warmup", "decay"] },
+  { title: "Student and data", views: ALL, fields: ["one_pass", "batch", "M", "N", "P", "d", "plan_d", "eval_length", "once_N", "once_tokens"] },
+  { title: "Training", views: ALL, fields: ["L", "R", "best", "gamma", "beta", "nesterov", "warmup", "decay"] },
   { title: "Ceilings, and a floor", views: ["plan"], fields: ["max_M", "max_N", "max_P", "max_L", "min_P"] },
   {
     title: "Sampled points", views: ["curve"],
@@ -66,29 +75,40 @@ const GROUPS = [
 // The field of an API error → the control that shows it.
 const ALIASES = {
   start: () => "from_" + state.along, stop: () => "to_" + state.along, from: () => "from_" + state.along,
-  points: () => "sample_points", sampled: () => "sample_points", eval_lengths: () => "tests",
+  points: () => "sample_points", sampled: () => "sample_points", tune: () => "best", eval_lengths: () => "tests",
   tokens: () => (state.view === "plan" ? "budget_tokens" : "tokens"), s: () => "gamma",
   d: () => (state.view === "plan" ? "plan_d" : "d"),
 };
 
 const SHOWN_IF = {
-  N: () => STUDENT.includes(state.view) && state.view !== "tradeoff",
+  one_pass: () => state.view !== "spectrum",
+  batch: () => onePass() && state.view !== "plan",
+  once_N: () => onePass() && state.view === "curve",
+  once_tokens: () => onePass() && state.view === "curve" && !stepsFollow(),
+  tokens: () => state.view === "tradeoff" || stepsFollow(),
+  tests: () => state.view === "tradeoff",
+  N: () => STUDENT.includes(state.view) && state.view !== "tradeoff" && !onePass(),
   P: () => STUDENT.includes(state.view) && state.view !== "tradeoff",
   M: () => STUDENT.includes(state.view),
   d: () => state.view !== "plan",
   plan_d: () => state.view === "plan",
   eval_length: () => state.view === "curve" || state.view === "plan",
-  L: () => state.view !== "plan" && state.by === "L",
-  R: () => state.view !== "plan" && state.by === "R",
+  L: () => state.view !== "plan" && !stepsFollow() && (state.by === "L" || best()),
+  R: () => state.view !== "plan" && !stepsFollow() && state.by === "R" && !best(),
+  best: () => onePass() && state.view !== "plan" && !(state.view === "curve" && state.along === "R"),
+  gamma: () => !best() && !(onePass() && state.view === "plan"), // the plan of one pass chooses it
+  beta: hasMomentum,
+  nesterov: () => hasMomentum() && state.beta.trim() !== "",
   warmup: () => state.kind === "wsd",
   decay: () => state.kind === "wsd",
 };
-for (const axis of ["M", "N", "P", "R"])
+for (const axis of AXES)
   SHOWN_IF["from_" + axis] = SHOWN_IF["to_" + axis] = () => state.along === axis;
 
 // Risk against N through the interpolation peak near N·P = M: training so long that it saturates, sizes that are sampled in a
 // second. The teacher stays.
 const DESCENT = {
+  one_pass: "", beta: "",
   along: "N", from_N: "2", to_N: "400", M: "48", N: "12", P: "4", d: "192", eval_length: "", kind: "constant", by: "L", L: "1e7", gamma: "0.1",
   style: "lines", scale: "log", sample_points: "13", sketches: "8", repetitions: "4",
 };
@@ -133,7 +153,7 @@ export function buildControls(place, presets, onInput, onDescent) {
   for (const group of GROUPS) {
     const box = element("fieldset", { className: "group" }, element("legend", {}, group.title));
     box.dataset.views = group.views.join(" ");
-    if (group.title === "Along") box.append(chooser("along", ["M", "N", "P", "R"], onInput, descentButton(onDescent)));
+    if (group.title === "Along") box.append(chooser("along", AXES, onInput, descentButton(onDescent)));
     if (group.title === "Teacher") box.append(presetButtons(presets, onInput));
     if (group.title === "Training") box.append(kindField(onInput), byField(onInput));
     if (group.hint) box.append(element("p", { className: "hint" }, group.hint));
@@ -158,6 +178,18 @@ function makeField(name, onInput) {
   const label = element("label", { htmlFor: id, title: field.words });
   if (symbol) label.append(mathSymbol(symbol));
   label.append(element("span", {}, field.words));
+  const error = element("p", { className: "error", id: id + "-error", role: "alert" });
+  if (field.derived) {
+    box.append(label, element("output", { id, name }));
+    return box;
+  }
+  if (field.check) {
+    const tick = element("input", { type: "checkbox", id, name });
+    tick.addEventListener("change", () => { state[name] = tick.checked ? "on" : ""; fitAxis(); showState(); onInput(false, name); });
+    box.classList.add("check");
+    box.append(tick, label, error);
+    return box;
+  }
   const text = element("input", {
     type: "text", id, name, inputMode: field.wide ? "text" : "decimal", spellcheck: false,
     placeholder: field.placeholder ?? "",
@@ -165,6 +197,7 @@ function makeField(name, onInput) {
   text.setAttribute("aria-describedby", id + "-error");
   text.addEventListener("input", () => {
     state[name] = text.value;
+    if (name === "beta") showState(); // what kind of momentum, once there is some
     const position = field.slider === false ? null : toSlider(field, text.value);
     if (position !== null) slider.value = position;
     onInput(false, name);
@@ -177,13 +210,20 @@ function makeField(name, onInput) {
     slider.setAttribute("aria-label", `${field.words} ${symbol}`.trim());
     slider.addEventListener("input", () => {
       state[name] = text.value = fromSlider(field, Number(slider.value));
+      if (name === "beta") showState();
       onInput(true, name);
     });
     slider.addEventListener("change", () => onInput(false, name));
     box.append(slider);
   }
-  box.append(element("p", { className: "error", id: id + "-error", role: "alert" }));
+  box.append(error);
   return box;
+}
+
+// What follows from the controls, as the server has it.
+export function showDerived(values) {
+  for (const [name, field] of Object.entries(FIELDS))
+    if (field.derived) document.getElementById("field-" + name).value = values[field.derived] === undefined ? "" : whole(values[field.derived]);
 }
 
 export function mathSymbol(text) {
@@ -256,6 +296,9 @@ export function showState() {
     const name = box.dataset.name;
     box.hidden = SHOWN_IF[name] ? !SHOWN_IF[name]() : false;
     if (name === "kind") { box.querySelector("select").value = state.kind; continue; }
+    if (FIELDS[name].once) box.querySelector("label span").textContent = FIELDS[name][onePass() ? "once" : "words"];
+    if (FIELDS[name].derived) continue;
+    if (FIELDS[name].check) { box.querySelector("input").checked = state[name] === "on"; continue; }
     const text = box.querySelector("input[type=text]");
     if (text.value !== state[name]) text.value = state[name];
     const slider = box.querySelector("input[type=range]");
@@ -265,7 +308,10 @@ export function showState() {
   for (const box of document.querySelectorAll("[data-choice]"))
     for (const button of box.children)
       button.setAttribute("aria-pressed", String(button.dataset.value === state[box.dataset.choice]));
-  document.getElementById("by-row").hidden = state.view === "plan";
+  for (const button of document.querySelectorAll("[data-choice=along] button")) button.hidden = button.dataset.value === (onePass() ? "N" : "b");
+  document.getElementById("by-row").hidden = state.view === "plan" || stepsFollow() || best();
+  for (const box of document.querySelectorAll("#controls fieldset:not([hidden])"))
+    box.hidden = [...box.querySelectorAll(".field")].every((field) => field.hidden); // a title alone
 }
 
 export function clearErrors() {

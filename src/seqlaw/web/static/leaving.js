@@ -35,6 +35,8 @@ export function download(name, url) {
 function table(view, answer, sampled) {
   if (view === "spectrum")
     return answer.j.map((j, k) => ({ j, initial: answer.initial[k], innovation: answer.innovation[k], total: answer.total[k] }));
+  if (view === "plan" && answer.by_batch) // one pass
+    return ["by_batch", "by_length", "by_width"].flatMap((choice) => answer[choice].map((run) => ({ choice, ...run })));
   if (view === "plan") return answer.finite.isoflop;
   if (view === "panels")
     return answer.panels.flatMap((p) => [...p.curves, ...p.overlays].flatMap((c) => c.x.map((x, k) => ({
