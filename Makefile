@@ -28,9 +28,9 @@ $(VENV)/.docs: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[docs]'
 	touch $@
 
-# The site, with its notebooks executed, to be opened from the folder: site/index.html. A warning is an error.
+# The site, with its notebooks executed, to be opened from the folder: build/site/index.html. A warning is an error.
 docs: $(VENV)/.docs
-	$(BIN)/python -m sphinx --fail-on-warning --quiet --doctree-dir build/doctrees docs site
+	$(BIN)/python -m sphinx --fail-on-warning --quiet --doctree-dir build/doctrees docs build/site
 
 test: $(VENV)/.ready
 	$(BIN)/python -m pytest -n 2 -m 'not slow'
@@ -53,4 +53,4 @@ bench: $(VENV)/.ready
 
 # The virtual environment, the site and the tools' caches; results/ stays.
 clean:
-	rm -rf $(VENV) site build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache .hypothesis

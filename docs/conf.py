@@ -52,6 +52,19 @@ def _escape(found):
     return found[1] or "\\" + found[0]
 
 
+ARRAY = re.compile(
+    r"~?(?:numpy\.)?ndarray\[tuple\[[^\]]*\], ~?(?:numpy\.)?dtype\[(?:[^\[\]]|\[[^\]]*\])*\]\]"
+)
+ARRAY_LIKE = re.compile(r"~?[\w.]*_Buffer \|.*?_NestedSequence\[~?[\w.]*complex \| bytes \| str\]")
+
+
+def shortened(app, what, name, obj, options, signature, returns):
+    """NumPy's array types by the names that the code has for them."""
+    return tuple(
+        text and ARRAY_LIKE.sub("ArrayLike", ARRAY.sub("ndarray", text)) for text in (signature, returns)
+    )
+
+
 class Commands(SphinxDirective):
     """The help of every command, from the command line itself."""
 
@@ -78,5 +91,6 @@ class Commands(SphinxDirective):
 
 def setup(app):
     app.connect("autodoc-process-docstring", escaped)
+    app.connect("autodoc-process-signature", shortened)
     app.add_directive("commands", Commands)
     return {"parallel_read_safe": True}
