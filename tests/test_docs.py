@@ -59,7 +59,10 @@ def check_output(shown, printed):
     assert not left or shown.rstrip().endswith("…"), f"printed too: {left}"
 
 
-LONG = {"forecast", "law", "lengths", "loose", "measure", "momentum", "one-pass", "plan", "tutorial"}
+LONG = {
+    *("forecast", "law", "lengths", "loose", "measure", "momentum"),
+    *("one-pass", "plan", "rungs", "sweeps", "tutorial"),
+}
 """Pages of up to half a minute, for the slow suite."""
 
 
