@@ -60,7 +60,7 @@ def check_output(shown, printed):
 
 
 LONG = {
-    *("forecast", "law", "lengths", "loose", "measure", "momentum"),
+    *("extend", "forecast", "law", "lengths", "loose", "measure", "momentum"),
     *("one-pass", "plan", "rungs", "sweeps", "tutorial"),
 }
 """Pages of up to half a minute, for the slow suite."""

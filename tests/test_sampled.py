@@ -74,6 +74,7 @@ def test_terms_are_those_of_the_paper_at_the_own_length():
     assert terms.cross == pytest.approx(-np.trace(left @ problem.G @ noise.T), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_variance_at_convergence_for_independent_tokens():
     """P = 1, gradient descent run to convergence: least squares, E variance = ½ tr(Ω) M/(N-M-1)."""
     modes, M, N = PRESETS["regime2"].modes(16), 5, 30
@@ -186,6 +187,7 @@ def excess(rows, point):
     return np.mean([row["bias"] + row["variance"] + row["cross"] for row in rows if row["point"] == point])
 
 
+@pytest.mark.slow
 def test_frozen_filter_threshold():
     """Just above the threshold the frozen filter is within the 20 % it states, far below it is not.
 

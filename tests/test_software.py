@@ -160,6 +160,7 @@ def test_the_fingerprint_is_of_the_numeric_source_alone() -> None:
     assert {"seqlaw.model.schedule", "seqlaw.model.teacher", "seqlaw.model.filters"} <= modules
 
 
+@pytest.mark.slow
 def test_code_that_a_task_names_is_part_of_its_software(tmp_path: Path) -> None:
     """A schedule of the user's beside the sweep's file: its edits count, and tasks without it stay."""
     (tmp_path / "mine_1.py").write_text(LINEAR)
