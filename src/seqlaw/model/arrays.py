@@ -50,8 +50,8 @@ def on_host(function: Callable[[Any], Any], array: Any) -> Any:
 def eigh(G: Any) -> tuple[Any, Any]:
     """Ascending eigenvalues and eigenvectors of a symmetric matrix."""
     if is_host(G):
-        return linalg.eigh(G, driver="evd", check_finite=False)  # type: ignore[no-any-return]
-    return namespace(G).linalg.eigh(G)  # type: ignore[no-any-return]
+        return linalg.eigh(G, driver="evd", check_finite=False)  # type: ignore[no-any-return]  # NumPy's or torch's
+    return namespace(G).linalg.eigh(G)  # type: ignore[no-any-return]  # NumPy's or torch's
 
 
 def ends(G: Any) -> tuple[float, float]:

@@ -108,4 +108,4 @@ def matrix(field: str, value: ArrayLike, shape: tuple[int, int]) -> Array:
     finite = namespace(array).isfinite(array)
     if not finite.all():
         raise InputError(field, "must be finite", float(array[~finite][0]))
-    return array  # type: ignore[no-any-return]
+    return array  # type: ignore[no-any-return]  # NumPy's or torch's

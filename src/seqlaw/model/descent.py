@@ -112,8 +112,10 @@ class Spectrum:
 
     def residual(self, B: Array, schedule: Schedule) -> Array:
         """B ψ(G) = B U ψ(μ) Uᵀ; without momentum B Π_t (I - γ_t G)."""
-        return ((B @ self.U) * on_host(schedule.residual, self.mu)) @ self.U.T  # type: ignore[no-any-return]
+        left: Array = ((B @ self.U) * on_host(schedule.residual, self.mu)) @ self.U.T
+        return left
 
     def response(self, E: Array, schedule: Schedule) -> Array:
         """E g(G) = E U g(μ) Uᵀ; with E = C this is the iterate B_L."""
-        return ((E @ self.U) * on_host(schedule.response, self.mu)) @ self.U.T  # type: ignore[no-any-return]
+        learned: Array = ((E @ self.U) * on_host(schedule.response, self.mu)) @ self.U.T
+        return learned

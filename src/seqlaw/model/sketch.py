@@ -163,7 +163,7 @@ def as_sketch(S: ArrayLike, d: int) -> Array:
     array: Any = np.asarray(S, dtype=np.float64) if is_host(S) else S
     if array.ndim != 2 or array.shape[1] != d:
         raise InputError("S", f"must have shape (M, {d})", tuple(array.shape))
-    return array  # type: ignore[no-any-return]
+    return array  # type: ignore[no-any-return]  # NumPy's or torch's
 
 
 def weighted_square(B: Array, G: Array) -> float:

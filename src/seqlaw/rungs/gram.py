@@ -23,7 +23,8 @@ from seqlaw.rungs.trajectories import Sums
 def bartlett_diagonal(rng: np.random.Generator | Stream, n: int, d: int) -> Array:
     """The diagonal of a Bartlett factor: B_ii² ~ χ²_{n-i+1}, i = 1 … d."""
     squared = rng.chisquare(n - np.arange(d, dtype=np.float64))
-    return namespace(squared).sqrt(squared)  # type: ignore[no-any-return]
+    root: Array = namespace(squared).sqrt(squared)
+    return root
 
 
 def gram_sums(

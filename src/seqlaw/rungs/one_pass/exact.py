@@ -81,9 +81,11 @@ class Learner(NamedTuple):
     def tested(self, test: Problem) -> Array:
         """[UᵀG'U]_ii, on the host."""
         if test.P == self.problem.P:
-            return host(self.problem.eigenvalues)  # type: ignore[no-any-return]
+            own: Array = host(self.problem.eigenvalues)
+            return own
         U = self.problem.eigenvectors
-        return host(namespace(U).sum((test.G @ U) * U, axis=0))  # type: ignore[no-any-return]
+        other: Array = host(namespace(U).sum((test.G @ U) * U, axis=0))
+        return other
 
 
 def mean_bias(problem: Problem, schedule: Schedule, test: Problem) -> float:

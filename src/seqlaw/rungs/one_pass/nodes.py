@@ -67,7 +67,8 @@ class Nodes:
     @property
     def inflation(self) -> Array:
         """R_ii/μ_i²: one over the independent tokens that a trajectory counts for in a direction."""
-        return namespace(self.R).linalg.diagonal(self.R) / self.mu**2  # type: ignore[no-any-return]
+        found: Array = namespace(self.R).linalg.diagonal(self.R) / self.mu**2
+        return found
 
     def on_host(self) -> Nodes:
         """The same with NumPy's arrays."""
@@ -113,7 +114,8 @@ def innovation_lags(modes: Modes, P: Length, *, near: Array | None = None) -> tu
 
     def scaled(rows: slice) -> Array:
         J = lag_sums(modes, P, rows, near=near)[1]
-        return J / each / height[rows, None] / breadth  # type: ignore[no-any-return]
+        smooth: Array = J / each / height[rows, None] / breadth
+        return smooth
 
     image = np.vstack([host(scaled(rows) @ probes) for rows in tiles])
     U, size, _ = np.linalg.svd(image, full_matrices=False)
