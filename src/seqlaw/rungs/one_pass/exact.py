@@ -13,7 +13,6 @@ from seqlaw.model.assumptions import setting_flags
 from seqlaw.model.checks import Array, InputError
 from seqlaw.model.device import WORTH
 from seqlaw.model.filters import LARGEST_STEP, Schedule
-from seqlaw.model.flags import flag
 from seqlaw.model.lengths import parts
 from seqlaw.model.setting import Setting
 from seqlaw.model.sketch import Problem, gaussian_sketch, sketched_problem, weighted_square
@@ -21,7 +20,7 @@ from seqlaw.model.threads import one_thread
 from seqlaw.rungs.exact import population_bias
 from seqlaw.rungs.one_pass.law import mean_filter, variances
 from seqlaw.rungs.one_pass.nodes import Nodes, given_sketch, grouped
-from seqlaw.rungs.one_pass.step import DIAGNOSTICS, no_law, stepped
+from seqlaw.rungs.one_pass.step import DIAGNOSTICS, no_law, step_flags, stepped
 from seqlaw.rungs.rows import Row, columns, families, indices, summarise, with_sums
 from seqlaw.rungs.rung import Cost, Draws, Progress, Rung, card_cost, device_for, sketch_memory
 from seqlaw.rungs.terms import Risk
@@ -153,14 +152,7 @@ def _terms(setting: Setting, learner: Learner, test: Problem) -> Row:
 
 def _summary(setting: Setting, rows: Sequence[Row]) -> Risk:
     flags = list(setting_flags(setting))
-    worst = min(rows, key=lambda row: row["gamma_max"])
-    numbers = {"gamma": worst["gamma"], "gamma_max": worst["gamma_max"]}
-    if any(row["clipped"] for row in rows):
-        flags.append(flag("one-pass-safeguard", **numbers))
-    elif worst["gamma"] >= worst["gamma_max"]:
-        flags.append(flag("diverges", **numbers))
-    elif worst["gamma"] > worst["gamma_max"] / 2 * (1 + 1e-9):
-        flags.append(flag("mean-not-median", **numbers))
+    flags += step_flags(rows)
     error = 0.0 if setting.P == 1 and setting.eval_length in (None, 1) else DIAGONAL_ERROR
     accuracy = {"variance": f"relative error about {error:.1g} besides" if error else "exact besides"}
     return summarise(

@@ -28,7 +28,7 @@ from seqlaw.rungs.kernel import kernel
 from seqlaw.rungs.moments import direct_cost
 from seqlaw.rungs.one_pass.exact import mean_error
 from seqlaw.rungs.one_pass.nodes import given_sketch
-from seqlaw.rungs.one_pass.step import DIAGNOSTICS, stepped
+from seqlaw.rungs.one_pass.step import DIAGNOSTICS, step_flags, stepped
 from seqlaw.rungs.rows import Row, columns, indices, summarise, with_sums
 from seqlaw.rungs.rung import Cost, Draws, Progress, Rung, device_for, sketch_memory
 from seqlaw.rungs.terms import Risk
@@ -277,9 +277,7 @@ def _drawn(
 
 def _summary(setting: Setting, rows: Sequence[Row]) -> Risk:
     flags = list(setting_flags(setting))
-    first = rows[0]
-    if any(row["clipped"] for row in rows):
-        flags.append(flag("one-pass-safeguard", gamma=first["gamma"], gamma_max=first["gamma_max"]))
+    flags += step_flags(rows)
     if setting.epochs > 1:
         flags.append(flag("epochs", epochs=setting.epochs))
     return summarise("sampled", setting, rows, diagnostics=_MEASURED, flags=flags)

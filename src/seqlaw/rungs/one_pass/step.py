@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from seqlaw.model.checks import InputError
@@ -38,13 +39,7 @@ class Step(NamedTuple):
 
     def flags(self) -> list[Flag]:
         gamma, largest = self.schedule.gamma, self.largest
-        if self.clipped:
-            return [flag("one-pass-safeguard", gamma=gamma, gamma_max=largest)]
-        if self.diverges:
-            return [flag("diverges", gamma=gamma, gamma_max=largest)]
-        if gamma > largest / 2 * (1 + 1e-9):
-            return [flag("mean-not-median", gamma=gamma, gamma_max=largest)]
-        return []
+        return step_flags([{"gamma": gamma, "gamma_max": largest, "clipped": self.clipped}])
 
     def diagnostics(self, nodes: Nodes, P: Length) -> dict[str, float]:
         inflation = mean_length(P) * nodes.inflation
@@ -55,6 +50,19 @@ class Step(NamedTuple):
             "inflation_low": float(inflation.min()),
             "inflation_high": float(inflation.max()),
         }
+
+
+def step_flags(rows: Sequence[Mapping[str, float]]) -> list[Flag]:
+    """What must be said of the steps of some sketches: of the one that is nearest to diverging."""
+    worst = min(rows, key=lambda row: row["gamma_max"])
+    gamma, largest = worst["gamma"], worst["gamma_max"]
+    if any(row["clipped"] for row in rows):
+        return [flag("one-pass-safeguard", gamma=gamma, gamma_max=largest)]
+    if gamma >= largest:
+        return [flag("diverges", gamma=gamma, gamma_max=largest)]
+    if gamma > largest / 2 * (1 + 1e-9):
+        return [flag("mean-not-median", gamma=gamma, gamma_max=largest)]
+    return []
 
 
 def limit(nodes: Nodes, batch: float) -> float:
