@@ -36,7 +36,7 @@ _MANY_SEQUENCES = 2000  # above which rounding N to whole sequences does not sho
 _FINALISTS, _CLOSE_CALL = 2, 5e-4  # how many are told apart by the accurate sums, and within what
 _GRIDS = {0: (1, 0.1), 1: (9, 0.25), 2: (7, 0.33), 3: (5, 0.45)}
 """Points along each of so many free sizes, and how much finer the next grid is."""
-_FINEST = np.array([0.01, 0.025, 0.02])  # grid, in log M, log P, log L
+_FINEST = np.array([0.03, 0.075, 0.06])  # grid, in log M, log P, log L: 1e-5 of the risk
 _TINY = 1e-300
 
 
@@ -129,7 +129,7 @@ class Interpolated(Landscape):
         wide = np.array([np.diff(self.logs[axis]).max(initial=0.1) for axis in _AXES])
         free = np.array([axis not in held for axis in _AXES])
         points, shrink = _GRIDS[int(free.sum())]
-        finest = _FINEST if held.keys() - {"N"} else _FINEST / 4  # the optimum itself
+        finest = _FINEST if held.keys() - {"N"} else _FINEST / 12  # the optimum itself
         best = np.full((centre.shape[0], 5), np.inf)
         rows = np.arange(centre.shape[0])
         while True:
@@ -265,7 +265,7 @@ def interpolated(search: Search, box: Box, whole: bool, few: bool) -> Interpolat
         # A width more is much to a narrow student.
         "M": joined(width_nodes(search, first, last, 1.2), np.arange(first, min(last, 8) + 1, dtype=float)),
         "P": length_nodes(box.low["P"], box.high["P"], 2.2),
-        "L": step_counts(search, fewest, box.high["L"], 0.5),
+        "L": step_counts(search, fewest, box.high["L"], 0.65),
     }
     return _table(search, box, fine, few)
 

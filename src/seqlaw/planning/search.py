@@ -30,6 +30,8 @@ FLAT, TIED = 0.01, 0.001
 _STRIDES = (0.05, 0.15, 0.4, 1.0, 2.5, 6.0, 12.0, 20.0)
 _FAR = 0.05  # by which a landscape may miss and still be right but for a factor
 _CLOSE = 2e-3  # of a range's end, where the size is large: 0.03 % of the risk
+_ROUGH = 0.2  # of an end that only says where to look closer
+_SHIFTS = (-0.03, -0.004, 0.004, 0.03)  # of the way between two sizes, round where the end should be
 _FACTORS = {"M": (1.25, 2.5, 6.0, 15.0), "P": (2.0, 15.0, 1e3)}
 
 
@@ -100,7 +102,7 @@ def _found(
     [guess] = wide.least()
     if guess is None:
         raise InputError("compute", "leaves no allocation under these limits", search.budget.compute)
-    (low, _), (high, _) = _flat_range(wide, wide, "P", guess, 2 * FLAT)
+    (low, _), (high, _) = _flat_range(wide, wide, "P", guess, 2 * FLAT, near=_ROUGH)
     close = wide.closer(guess, (low, high))
     least = close.least()[0] or guess
     ends = {size: _flat_range(close, wide, size, least, FLAT) for size in SIZES}
@@ -161,11 +163,12 @@ End = tuple[int, str | None]
 
 
 def _flat_range(
-    close: Landscape, wide: Landscape, size: str, best: Allocation, share: float
+    close: Landscape, wide: Landscape, size: str, best: Allocation, share: float, near: float = _CLOSE
 ) -> tuple[End, End]:
     """How far a size can go each way before the least risk with it is `share` above the least of all.
 
-    N counts as a real number where another size is held. `wide` is asked where `close` does not reach.
+    The ends are known to `near` of themselves. N counts as a real number where another size is held. `wide`
+    is asked where `close` does not reach.
     """
     level = best.reducible
     box = wide.box
@@ -180,7 +183,7 @@ def _flat_range(
         risen = iter(excess([value for side in values for value in side]))
         for side, asked in zip(sides, values, strict=True):
             side.learn(asked, list(itertools.islice(risen, len(asked))), share)
-        values = [side.next(share) for side in sides]
+        values = [side.next(share, near) for side in sides]
     low, high = ((s.inside, None if s.outside else box.set_by[size][k]) for k, s in enumerate(sides))
     return low, high
 
@@ -216,9 +219,9 @@ class _Side:
                 return
             self.inside, self.below = value, lost
 
-    def next(self, share: float) -> list[int]:
+    def next(self, share: float, close: float) -> list[int]:
         """Sizes round where the loss, as a power of the distance in log size, is `share`; none when done."""
-        if not self.outside or abs(self.outside - self.inside) <= max(1, _CLOSE * self.inside):
+        if not self.outside or abs(self.outside - self.inside) <= max(1, close * self.inside):
             return []
         near, far = (abs(math.log(size / self.here)) for size in (self.inside, self.outside))
         if near > 0 and 0 < self.below < self.above < math.inf:
@@ -226,7 +229,7 @@ class _Side:
             place = (math.log(share / self.below) / power) / math.log(far / near)
         else:
             place = 0.5
-        share_of_way = sorted({min(max(place + shift, 0.02), 0.98) for shift in (-0.02, 0.02)} | {0.5})
+        share_of_way = sorted({min(max(place + shift, 0.02), 0.98) for shift in _SHIFTS} | {0.5})
         path = (near + (far - near) * part for part in share_of_way)
         values = _between(self.here, self.outside, path)
         return [value for value in values if value not in (self.inside, self.outside)]

@@ -29,6 +29,7 @@ from seqlaw.rungs.resolvent import contour_kappa, spectral_edge
 from seqlaw.rungs.spectral_sum import Rule
 
 FINE, QUICK = 0.25, 0.5
+_CLOSE = 2e-3  # Newton's last step beside QUICK: it leaves the square of that
 _ANGLE = math.pi / 4  # half-way between the spectrum and the left half-plane, where ψ grows
 _TOP = 0.9  # γ|z| up to which ψ is asked for
 _OUTSIDE = {
@@ -142,10 +143,12 @@ def solve(
     eval_length: int | None,
     rule: Rule,
     scored: tuple[Array, Array, Array],
+    *,
+    close: float = 1e-9,
 ) -> Spectra:
     """κ at the nodes of each point, whose γ̄ is `peak` and whose score is `scored` (`score_diagonal`)."""
     z = path.x[: path.solved] / peak[:, None]
-    nodes = contour_kappa(own.h, own.weights, own.M, z, close=1e-9 if path.step == FINE else 1e-4)
+    nodes = contour_kappa(own.h, own.weights, own.M, z, close=close)
     test = own if eval_length is None else population(rule, [eval_length] * len(P), own.M)
     return Spectra(
         path=path,
@@ -328,7 +331,7 @@ def surface(
             psi = path.residuals(chosen) if psi is None else psi
             lengths = [P[k] for k in at]
             known = (scored[0][at], scored[1][at], scored[2][at])
-            spectra = solve(pick(own, at), peak[at], path, lengths, eval_length, rule, known)
+            spectra = solve(pick(own, at), peak[at], path, lengths, eval_length, rule, known, close=_CLOSE)
             found = terms(spectra, psi[:, : path.x.size], diagnostics=False)
             index = np.ix_(at, np.array(columns))
             fixed[index] = spectra.approx[:, None] + np.maximum(found["bias"], 0.0)
