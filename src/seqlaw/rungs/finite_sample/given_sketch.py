@@ -12,7 +12,16 @@ import numpy as np
 
 from seqlaw.model.checks import Array
 from seqlaw.model.sketch import Problem
-from seqlaw.rungs.finite_sample.ladder import CLOSE, Ladder, Terms, mirrored, outer, over_pairs, products
+from seqlaw.rungs.finite_sample.ladder import (
+    CLOSE,
+    Ladder,
+    Terms,
+    halves,
+    mirrored,
+    outer,
+    over_pairs,
+    products,
+)
 from seqlaw.rungs.finite_sample.positions import Complex, Positions
 
 
@@ -38,13 +47,15 @@ def sketch_nodes(
     done = bool(np.isinf(tokens))
     for _ in range(40):
         Q = np.linalg.inv(np.tensordot(t, F, axes=1) - z[:, None, None] * eye)
-        flat = Q.swapaxes(-1, -2).reshape(len(z), -1)
-        q = flat @ F.reshape(len(F), -1).T / tokens
+        q = Q.swapaxes(-1, -2).reshape(len(z), -1) @ F.reshape(len(F), -1).T / tokens
         gamma = place.inverse(place.identity + q @ place.here)
         if done:
             break
-        FQ = F @ Q[:, None]
-        K = FQ.reshape(len(z), len(F), -1) @ FQ.swapaxes(-1, -2).reshape(len(z), len(F), -1).swapaxes(-1, -2)
+        FQ = F @ halves(Q)[:, :, None]
+        flat = FQ.reshape(2, len(z), len(F), -1)
+        turned = np.swapaxes(FQ.swapaxes(-1, -2).reshape(flat.shape), -1, -2)
+        across = flat[0] @ turned[1]  # tr(F_m Re Q F_n Im Q); the other way round its transpose
+        K = flat[0] @ turned[0] - flat[1] @ turned[1] + 1j * (across + across.swapaxes(-1, -2))
         A = products(place, cells, gamma) / tokens
         new = (gamma * cells) @ place.here.T
         step = np.linalg.solve(np.eye(len(F)) - A @ K, (new - t)[..., None])[..., 0]
@@ -77,9 +88,8 @@ def sketch_terms(
     columns = G[None] if np.isinf(tokens) else np.concatenate([G[None], F])
 
     def seen(left: Complex, right: Complex) -> Complex:
-        rows = (left[:, None] @ columns).reshape(n * len(columns), M * M)
-        found = rows @ mirrored(right).reshape(2 * n, M * M).T
-        return np.asarray(found.reshape(n, len(columns), 2 * n).swapaxes(-1, -2))
+        rows = halves(left)[:, :, None] @ columns
+        return outer(rows.reshape(2, n, len(columns), -1), halves(right).reshape(2, n, 1, -1))[..., 0]
 
     def trace(left: Complex, right: Array) -> Complex:
         """tr(left_i right), for one right or several."""
@@ -88,10 +98,10 @@ def sketch_terms(
     ladder = None
     alpha: Complex = np.ones(1)
     if not np.isinf(tokens):
-        FQ = F @ nodes.Q[:, None]
-        flat = FQ.reshape(n, len(F), -1)
-        K = outer(flat, mirrored(FQ).swapaxes(-1, -2).reshape(2 * n, len(F), -1))
-        source = outer(flat, mirrored(G @ nodes.Q).swapaxes(-1, -2).reshape(2 * n, 1, -1))[..., 0]
+        FQ, GQ = F @ halves(nodes.Q)[:, :, None], G @ halves(nodes.Q)
+        flat = FQ.reshape(2, n, len(F), -1)
+        K = outer(flat, FQ.swapaxes(-1, -2).reshape(flat.shape))
+        source = outer(flat, GQ.swapaxes(-1, -2).reshape(2, n, 1, -1))[..., 0]
         ladder = Ladder(place, cells, nodes.gamma, K, source, tokens)
         alpha = np.concatenate([np.ones((n, 2 * n, 1)), ladder.rho], axis=-1)
     moment = np.sum(seen(Z, Z) * alpha, axis=-1)

@@ -49,11 +49,23 @@ def products(place: Positions, cells: Array, gamma: Complex) -> Complex:
     return np.asarray((left * cells) @ np.swapaxes(place.turned(left), -1, -2))
 
 
-def outer(left: Complex, right: Complex) -> Complex:
-    """Σ over the last axis of left_i,m right_j,n: i × j × m × n, as one product of matrices."""
-    (i, m), (j, n) = left.shape[:2], right.shape[:2]
-    found = left.reshape(i * m, -1) @ right.reshape(j * n, -1).T
-    return np.asarray(found.reshape(i, m, j, n).transpose(0, 2, 1, 3))
+def halves(x: Complex) -> Array:
+    """Real and imaginary parts, stacked: products with them are real ones."""
+    return np.stack([x.real, x.imag])
+
+
+def outer(left: Array, right: Array) -> Complex:
+    """Σ over the last axis of left_i,m right_j,n, both as `halves`: i × (j, then their conjugates) × m × n.
+
+    One real product of matrices has all four parts, for a partner and its conjugate alike.
+    """
+    (i, m), (j, n) = left.shape[1:3], right.shape[1:3]
+    parts = left.reshape(2 * i * m, -1) @ right.reshape(2 * j * n, -1).T
+    (rr, ri), (ir, ii) = parts.reshape(2, i, m, 2, j, n).transpose(0, 3, 1, 4, 2, 5)
+    found = np.empty((i, 2 * j, m, n), dtype=np.complex128)
+    found.real[:, :j], found.imag[:, :j] = rr - ii, ri + ir
+    found.real[:, j:], found.imag[:, j:] = rr + ii, ir - ri
+    return found
 
 
 class Ladder:
@@ -63,7 +75,7 @@ class Ladder:
         self, place: Positions, cells: Array, gamma: Complex, K: Complex, source: Complex, tokens: float
     ) -> None:
         left = place.times(gamma)
-        A = outer(left * cells, place.turned(mirrored(left))) / tokens
+        A = outer(halves(left * cells), halves(place.turned(left))) / tokens
         theta = np.linalg.solve(np.eye(A.shape[-1]) - K @ A, source[..., None])
         inner = place.between(gamma[:, None], theta[..., 0] @ place.here, mirrored(gamma))
         between = inner * (cells / tokens)  # Λ, counted as in tr(·)/P

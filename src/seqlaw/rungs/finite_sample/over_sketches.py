@@ -16,7 +16,16 @@ import numpy as np
 
 from seqlaw.model.checks import Array
 from seqlaw.rungs.expected import Population
-from seqlaw.rungs.finite_sample.ladder import CLOSE, Ladder, Terms, mirrored, outer, over_pairs, products
+from seqlaw.rungs.finite_sample.ladder import (
+    CLOSE,
+    Ladder,
+    Terms,
+    halves,
+    mirrored,
+    outer,
+    over_pairs,
+    products,
+)
 from seqlaw.rungs.finite_sample.positions import Complex, Positions
 from seqlaw.rungs.resolvent import contour_kappa
 
@@ -176,7 +185,7 @@ class _Pairs:
             self.columns = np.concatenate([test[None], f]) * own.weights
             seen = self._seen(one.D, two.D)
             s, wide = seen[..., 1:], scale[..., None]
-            K = outer(one.D[:, None] * self.columns[1:], two.D[:, None] * f)
+            K = outer(halves(one.D[:, None] * self.columns[1:]), halves(one.D[:, None] * f))
             K = K + (wide * s)[..., None] * s[..., None, :]
             source = self._seen(one.D * test, two.D)[..., 1:] + wide * seen[..., :1] * s
             self.ladder = Ladder(place, cells, one.gamma, K, source, tokens)
