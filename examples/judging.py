@@ -33,4 +33,5 @@ def report(answer, rest, test, counts, mean, *, whole=None):
         for N in counts:
             loss, se = measured_loss(rest, test, N, law.P, answer.schedule, mean, whole=whole)
             told = f"{law.at(N):.4g} | {law.at(N) / loss:.4f}" if law.forecast else "none | "
-            print(f"| {law.P} | {N} | {law.tokens(N):.1f} | {loss:.4g} ± {se:.2g} | {told} |")
+            chance = f"± {se:.2g}" if N < len(rest) else "(all there are)"
+            print(f"| {law.P} | {N} | {law.tokens(N):.1f} | {loss:.4g} {chance} | {told} |")
