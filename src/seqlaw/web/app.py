@@ -47,7 +47,7 @@ _STATIC = {
     "/icon.svg": ("icon.svg", "image/svg+xml"),
     **{
         f"/{name}.js": (f"{name}.js", _SCRIPT)
-        for name in ("app", "state", "controls", "charts", "answers", "leaving")
+        for name in ("app", "state", "controls", "charts", "answers", "leaving", "theme")
     },
 }
 _ERRORS: dict[int | str, dict[str, Any]] = {
