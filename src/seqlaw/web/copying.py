@@ -48,8 +48,11 @@ def _sizes(setting: Setting) -> tuple[str, ...]:
     """What is given of a setting: N, or in one pass the batch, from which it follows, and how it is taken."""
     if setting.batch is None:
         return ("M", "N", "P", "d")
-    usual = {"epochs": 1, "safeguard": True}
-    return ("M", "P", "d", "batch", *(name for name, value in usual.items() if getattr(setting, name) != value))
+    return (
+        ("M", "P", "d", "batch")
+        + ("epochs",) * (setting.epochs > 1)
+        + ("safeguard",) * (not setting.safeguard)
+    )
 
 
 def _setting_options(

@@ -2,6 +2,7 @@
 
 import { element } from "./controls.js";
 import { number, pretty, short, sign, whole } from "./charts.js";
+import { worded } from "./words.js";
 
 const byId = (id) => document.getElementById(id);
 
@@ -22,7 +23,7 @@ function table(head, rows, caption = "") {
     element("thead", {}, row(head, "th")), element("tbody", {}, ...rows.map((cells) => row(cells))));
   out.style.setProperty("--others", columns - 1);
   // The caption wraps with the page, while a wide table may scroll under it.
-  const words = caption ? [element("p", { className: "caption" }, caption)] : [];
+  const words = caption ? [element("p", { className: "caption" }, ...worded(caption))] : [];
   return element("div", { className: "block" }, ...words, element("div", { className: "scroll" }, out));
 }
 
@@ -33,7 +34,7 @@ const fitError = (se, kind) => (se === null ? "–" : se < 1e-6 ? "< 1e-6" : `${
 const CURVATURE = "Curvature: how far from a straight line on logarithmic axes, as an error of its slope.";
 const KEYS = { approx: "approx", bias: "bias", variance: "variance", cross: "cross", reducible: "ink" };
 const term = (name) => ({
-  node: element("span", {}, Object.assign(element("span", { className: "key" }), { style: `background:var(--${KEYS[name] ?? "edge"})` }), name),
+  node: element("span", {}, Object.assign(element("span", { className: "key" }), { style: `background:var(--${KEYS[name] ?? "edge"})` }), ...worded(name)),
 });
 
 // Each accuracy once, after the names of the terms that have it.
@@ -210,7 +211,7 @@ const SHOWERS = {
 
 function list(node, items, remarks = []) {
   node.hidden = !items?.length && !remarks.length;
-  const line = (className) => (text) => element("li", { className }, pretty(text));
+  const line = (className) => (text) => element("li", { className }, ...worded(pretty(text)));
   node.replaceChildren(...(items ?? []).map(line("")), ...remarks.map(line("remark")));
 }
 

@@ -5,6 +5,7 @@ import { VIEWS, address, bodies, onePass, readAddress, state } from "./state.js"
 import { buildControls, clearErrors, element, showDerived, showError, showState } from "./controls.js";
 import * as charts from "./charts.js";
 import { clearAnswer, showAnswer, showBadge, showFlags, showLegend } from "./answers.js";
+import { setWords } from "./words.js";
 import { copyText, csv, download, toast } from "./leaving.js";
 
 const byId = (id) => document.getElementById(id);
@@ -343,6 +344,7 @@ async function begin() {
   const start = await call("api/start", { method: "GET" });
   charts.setSigns(start.signs);
   charts.takeColours();
+  setWords(start.words);
   buildTabs();
   buildOptions();
   buildControls(byId("fold"), start.presets, onInput, onDescent);

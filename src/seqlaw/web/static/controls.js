@@ -1,6 +1,7 @@
 // The controls: a slider and a field for each number, both views of one text in the state.
 
 import { pretty, whole } from "./charts.js";
+import { explained } from "./words.js";
 import { best, fitAxis, hasMomentum, onePass, state, stepGiven, stepsFollow } from "./state.js";
 
 const ALL = ["spectrum", "curve", "tradeoff", "plan"];
@@ -179,7 +180,7 @@ function makeField(name, onInput) {
   const id = "field-" + name;
   const box = element("div", { className: field.wide ? "field wide" : "field" });
   box.dataset.name = name;
-  const label = element("label", { htmlFor: id, title: field.words });
+  const label = element("label", { htmlFor: id, title: explained(field.words) });
   if (symbol) label.append(mathSymbol(symbol));
   label.append(element("span", {}, field.words));
   const error = element("p", { className: "error", id: id + "-error", role: "alert" });
