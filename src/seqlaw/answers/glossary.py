@@ -6,17 +6,17 @@ WORDS = {
         "that are drawn), equivalent (the mean over both, by a formula) or rates (the theorem)"
     ),
     "reducible": (
-        "of the risk: approx + bias + variance + cross, what a better student could save; the irreducible "
-        "rest is the teacher's noise"
+        "the risk that a better student could save, approx + bias + variance + cross; the irreducible rest "
+        "is the teacher's noise"
     ),
     "cross": (
-        "of the risk: where what is not yet learned (bias) meets what the noise of the data adds (variance); "
-        "of either sign, and small where data abound"
+        "the term of the risk where what is not yet learned (bias) meets what the noise of the data adds "
+        "(variance); of either sign, and small where data abound"
     ),
-    "horizon": "R, how long training lasts: gamma L, for block decay gamma ⌊L/ln L⌋",
+    "horizon": "R, how long training lasts: γL, or γ⌊L/ln L⌋ for block decay",
     "safeguard": (
-        "gamma is lowered where the largest eigenvalue of the data's covariance would make gamma ||G|| "
-        "exceed 1/2; in one pass also to half of gamma_max, beyond which it diverges"
+        "γ is lowered where the largest eigenvalue of the data's covariance would make γ‖G‖ exceed ½; in one "
+        "pass also to half of γ_max, beyond which it diverges"
     ),
     "saturated": (
         "trained so long that even the weakest features are learned; the smallest eigenvalues, which differ "
@@ -31,8 +31,8 @@ WORDS = {
     "deterministic equivalent": "the risk averaged over sketches and data in closed form, nothing sampled",
     "learned dimension": "a direction that training has learned; one that is half learned counts as a half",
     "effective tokens": (
-        "tokens as if all were independent: N P times the share of a token that its neighbours do not tell "
+        "tokens as if all were independent: N·P times the share of a token that its neighbours do not tell "
         "already"
     ),
 }
-"""Word → what it means, in the plain text of `symbols`."""
+"""Word → what it means, after a colon."""
