@@ -1,7 +1,7 @@
 // The pictures: an answer of the API in, Plotly's traces and layout out.
 
 // The colours are those of style.css, as the page or a part of it has them: `takeColours` reads them.
-export const COLOURS = {}, PALE = {}, INK = {};
+const COLOURS = {}, PALE = {}, INK = {};
 const SERIES = [];
 export function takeColours(scheme = "") {
   const probe = document.body.appendChild(document.createElement("i"));
