@@ -390,6 +390,7 @@ def test_every_text_can_be_read_by_day_and_by_night(browser, address, scheme):
         tab.context.close()
 
 
+@pytest.mark.slow
 def test_dark_or_light_is_chosen_and_remembered(browser, address, tmp_path):
     tab = Tab(browser, address, WIDE)
     ground = "() => document.getElementById('plot').layout.paper_bgcolor"
