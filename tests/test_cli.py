@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import seqlaw
+from seqlaw.answers.glossary import WORDS
 from seqlaw.answers.words import sentences
 from seqlaw.cli import main
 from seqlaw.cli.progress import progress_bar
@@ -559,9 +560,10 @@ def test_version_and_help(run):
 def test_help_is_readable_at_80_columns(run, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     root = run("--help")[1]
-    listed = root.split("Commands:\n")[1].splitlines()
+    listed, words = (part.splitlines() for part in root.split("Commands:\n")[1].split("\n\n", 1))
     assert not any(line.endswith("...") for line in listed)  # each sentence is whole
     assert "Example: seqlaw" in root
+    assert f"saturated: {WORDS['saturated']}." in " ".join(" ".join(words).split())
     for command in (line.split()[0] for line in listed):
         text = run(command, "--help")[1]
         assert f"Example: seqlaw {command}" in text

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from conftest import python_path
+from seqlaw.answers.glossary import WORDS
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -91,6 +92,25 @@ def test_page(page, tmp_path):
             commands = [line[2:] for line in body.splitlines() if line.startswith("$ ")]
             assert commands, body
             printed = "".join(run(["bash", "-c", command], tmp_path) for command in commands)
+
+
+def test_the_page_of_words_is_the_table_of_words():
+    rows = re.findall(
+        r"^\| (.+?) \| (.+) \|$", (ROOT / "docs" / "notation.md").read_text().split("## Words")[1], re.M
+    )
+    assert dict(rows[1:]) == WORDS
+
+
+LINKED = "rungs?|safeguard|saturated|reducible|effective tokens|presets?"
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page.stem not in ("design", "notation", "reference")]
+)
+def test_a_page_says_where_its_words_are_explained(page):
+    prose = re.sub(r"```.*?```|`[^`]*`|^#.*$", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    if re.search(rf"(?<![\w-])({LINKED})(?![\w-])", prose):
+        assert "notation.md#words" in prose
 
 
 def test_marks_are_few_and_have_reasons():

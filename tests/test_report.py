@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from conftest import python_path
+from seqlaw.answers.glossary import WORDS
 from seqlaw.lab.progress import WorkBar, seconds_left
 from seqlaw.lab.run import Summary
 from seqlaw.paper.experiments.checks import LONGER, TOKENS, noise_checks
@@ -239,8 +240,8 @@ def test_the_setup_is_told_at_the_top(page: str) -> None:
     variance = lines["(f) Regime II: GD variance"]
     assert variance[:2] == ["40", "128"]
     assert parts(variance[2]) == ["16,384–131,072", "else 65,536"]
-    for word in ("Sketch", "Guide", "Safeguard", "Deterministic equivalent"):
-        assert f"<li>{word}: " in shown[1]
+    for word in ("Sketch", "Guide", "Safeguard", "Deterministic equivalent", "Rung", "Reducible", "Cross"):
+        assert f"<li>{word}: {typeset(WORDS[word.lower()])}." in shown[1]
 
 
 def test_the_headline_counts_z(page: str) -> None:

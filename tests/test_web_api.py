@@ -22,6 +22,7 @@ from hypothesis import settings as given_settings
 from hypothesis import strategies as st
 
 import seqlaw
+from seqlaw.answers.glossary import WORDS
 from seqlaw.cli import explore, main
 from seqlaw.cli.options import modes_or_default
 from seqlaw.files import read
@@ -219,6 +220,40 @@ def test_one_pass_is_sampled_in_a_job(server):
     assert (job["error"]["field"], "lower d, b, the steps" in job["error"]["rule"]) == ("sampled", True)
 
 
+def test_mini_batches_that_come_round_are_sampled_and_copied(server):
+    change = {"M": 8, "d": 32, "schedule": {"kind": "block", "L": 100}, "sketches": 2, "epochs": 4}
+    body = once(along="P", start=2, stop=4, points=2, safeguard=False, **change)
+    job = finished(server, server.post("/api/jobs/sampled", json=body).json())
+    assert job["state"] == "done", job["error"]
+    asked = replace(ONCE, M=8, d=32, schedule=seqlaw.BlockDecay(gamma=GAMMA, L=100), epochs=4)
+    mine = seqlaw.curve(asked, "P", [2, 4], rung="sampled", sketches=2, repetitions=1)
+    shown = [row["reducible"] for row in job["answer"]["rows"]]
+    assert shown == pytest.approx([one.reducible for one in mine], rel=1e-9)
+    assert [row["N"] for row in job["answer"]["rows"]] == [8 * 25] * 2
+    assert "no law is known" in " ".join(job["answer"]["flags"])
+    assert "--batch 8 --epochs 4 --no-safeguard" in job["answer"]["copy"]["command"]
+    assert "batch=8, epochs=4, safeguard=False" in job["answer"]["copy"]["python"]
+
+
+def test_a_step_as_given_may_diverge_and_the_curve_says_where(server, capsys):
+    body = once(M=8, d=32, along="P", start=2, stop=8, points=3)
+    body |= {"schedule": {"kind": "constant", "gamma": 10, "L": 200}}
+    kept, free = (
+        server.post("/api/curve", json=body | change).json() for change in ({}, {"safeguard": False})
+    )
+    assert "--no-safeguard" not in kept["copy"]["command"]
+    assert all(row["reducible"] < 1 for row in kept["rows"])
+    assert [row["reducible"] is None for row in free["rows"]] == [True, False, False]
+    assert free["slopes"]["reducible"] is None
+    assert "diverges" in " ".join(free["flags"])
+    document = json.loads(run(capsys, free["copy"]["command"] + " --json"))
+    assert [row["variance"] for row in document["rows"]] == [row["variance"] for row in free["rows"]]
+
+
+def test_the_page_is_sent_what_words_mean(server):
+    assert server.get("/api/start").json()["words"] == WORDS
+
+
 @pytest.mark.slow
 def test_one_pass_is_planned_in_a_job(server, capsys):
     body = PLAN | {"schedule": {"kind": "block"}, "budget": {"compute": 1e8, "tokens": 1e5, "max_P": 64}}
@@ -341,6 +376,9 @@ REFUSED = [
     ("/api/curve", {"colour": "red"}, "colour"),
     ("/api/curve", {"batch": 8}, "N"),
     ("/api/curve", {"tune": True}, "tune"),
+    ("/api/curve", {"safeguard": False}, "safeguard"),
+    ("/api/curve", {"N": None, "batch": 8, "epochs": 2}, "epochs"),
+    ("/api/jobs/sampled", {"epochs": 2}, "epochs"),
     ("/api/curve", {"tokens": 1e6}, "tokens"),
     ("/api/curve", {"along": "b"}, "along"),
     ("/api/curve", {"N": None, "batch": 8, "along": "N"}, "along"),
@@ -571,7 +609,7 @@ def valid_bodies(draw):
     path = draw(st.sampled_from(["spectrum", "curve", "tradeoff", "plan"]))
     once = path in ("curve", "tradeoff") and draw(st.booleans())
     if once:
-        body |= {"N": None, "batch": draw(COUNTS)}
+        body |= {"N": None, "batch": draw(COUNTS), "safeguard": draw(st.booleans())}
     if path == "curve":
         low = draw(st.integers(1, 10**6))
         along = draw(st.sampled_from("MPRb" if once else "MNPR"))

@@ -14,6 +14,7 @@ import pytest
 pytest.importorskip("fastapi", reason="needs the extra: pip install 'seqlaw[web]'")
 
 
+from seqlaw.answers.glossary import WORDS
 from seqlaw.fit import fit_power_law
 from seqlaw.paper.reproduce import reproduce
 from seqlaw.web.panels import panels
@@ -57,8 +58,8 @@ def browser():
 class Tab:
     """One page that remembers what it asked for and what went wrong in it."""
 
-    def __init__(self, browser, address, viewport):
-        self.context = browser.new_context(viewport=viewport, accept_downloads=True)
+    def __init__(self, browser, address, viewport, scheme="light"):
+        self.context = browser.new_context(viewport=viewport, accept_downloads=True, color_scheme=scheme)
         self.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=address)
         self.page = self.context.new_page()
         self.page.set_default_timeout(30_000)
@@ -305,6 +306,138 @@ def test_one_pass_has_a_batch_and_its_copies_give_the_curve(tab):
     tab.settle()
     assert tab.page.is_hidden("#field-one_pass")
     assert "--batch" not in tab.copied("#copy-command")
+
+
+@pytest.mark.slow
+def test_a_step_as_given_and_epochs_are_copied(tab):
+    tab.open(f"view=curve&{SMALL}&kind=constant&L=200&gamma=5&batch=1")
+    assert tab.page.is_hidden("#field-unguarded")
+    assert tab.page.is_hidden("#field-epochs")
+    tab.page.check("#field-one_pass")
+    tab.settle()
+    assert max(risk_on_screen(tab)) < 1
+    tab.page.check("#field-unguarded")
+    tab.settle()
+    assert risk_on_screen(tab)[0] is None  # it diverges there: a gap
+    tab.page.fill("#field-gamma", "0.1")
+    tab.page.fill("#field-epochs", "4")
+    tab.page.click("#sample")
+    tab.page.wait_for_selector("#sample:not([disabled])")
+    assert len(tab.curve("sampled, 4 epochs")) == 3
+    curve, points = tab.copied("#copy-command").splitlines()
+    assert "--batch 1 --no-safeguard" in curve
+    assert "--batch 1 --epochs 4 --no-safeguard" in points
+    tab.page.check("#field-best")  # which has a safeguard of its own, and a law
+    tab.settle()
+    assert tab.page.is_hidden("#field-epochs")
+    assert "safeguard" not in tab.copied("#copy-command")
+
+
+def test_a_word_says_what_it_means(tab):
+    tab.open("view=curve")
+    tab.page.click("#flags .word >> text=saturated")
+    assert tab.page.inner_text("#meaning") == f"saturated: {WORDS['saturated']}."
+    tab.page.keyboard.press("Escape")
+    assert tab.page.is_hidden("#meaning")
+    assert "γL" in tab.page.get_attribute("label[for=field-R]", "title")
+    tab.page.click("#words summary")
+    assert tab.page.locator("#words dt").all_inner_texts() == list(WORDS)
+    tab.page.click("#words summary")
+
+
+# Every text against the ground below it, as the Web Content Accessibility Guidelines measure it.
+FAINT = """least => {
+  const parse = text => {
+    const [r, g, b, a = 1] = text.match(/[\\d.]+/g).map(Number);
+    return { rgb: [r, g, b].map(v => v / 255), a };
+  };
+  const light = ({ rgb }) => rgb.map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, v, k) => sum + v * [0.2126, 0.7152, 0.0722][k], 0);
+  const ground = node => {
+    for (let at = node; at; at = at.parentElement) {
+      const found = parse(getComputedStyle(at).backgroundColor);
+      if (found.a === 1) return found;
+    }
+    return parse('rgb(255, 255, 255)');
+  };
+  const out = [];
+  for (const node of document.querySelectorAll('body *')) {
+    const own = [...node.childNodes].some(child => child.nodeType === 3 && child.textContent.trim());
+    if (!own || !node.getClientRects().length || node.closest(':disabled, noscript')) continue;
+    const style = getComputedStyle(node);
+    const text = light(parse(node.closest('svg') ? style.fill : style.color)) + 0.05;
+    const under = light(ground(node)) + 0.05, ratio = Math.max(text / under, under / text);
+    if (ratio < least) out.push([node.textContent, ratio.toFixed(2)]);
+  }
+  return out;
+}"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_text_can_be_read_by_day_and_by_night(browser, address, scheme):
+    tab = Tab(browser, address, WIDE, scheme)
+    try:
+        for view in ("spectrum", "curve&style=lines", "tradeoff", "plan"):
+            tab.open(f"view={view}")
+            assert tab.page.evaluate(FAINT, 4.5) == [], view
+            card = tab.page.evaluate(
+                "() => getComputedStyle(document.querySelector('.card')).backgroundColor"
+            )
+            assert tab.page.evaluate("() => document.getElementById('plot').layout.paper_bgcolor") == card
+        assert not tab.problems
+    finally:
+        tab.context.close()
+
+
+@pytest.mark.slow
+def test_dark_or_light_is_chosen_and_remembered(browser, address, tmp_path):
+    tab = Tab(browser, address, WIDE)
+    ground = "() => document.getElementById('plot').layout.paper_bgcolor"
+    try:
+        tab.open("view=spectrum")
+        assert tab.page.evaluate(ground) == "rgb(255, 255, 255)"
+        tab.page.click("#scheme")
+        tab.open("view=spectrum", afresh=True)
+        dark = tab.page.evaluate(ground)
+        assert dark != "rgb(255, 255, 255)"
+        with tab.page.expect_download() as waiting:
+            tab.page.click("#save-svg")
+        waiting.value.save_as(tmp_path / "saved.svg")
+        saved = (tmp_path / "saved.svg").read_text()
+        assert "rgb(255, 255, 255)" in saved  # on white, for paper
+        assert dark not in saved
+        assert tab.page.evaluate(ground) == dark
+        tab.page.click("#scheme")
+        assert tab.page.evaluate("() => localStorage.length") == 0  # the system's again
+        assert tab.page.evaluate(ground) == "rgb(255, 255, 255)"
+        tab.page.emulate_media(color_scheme="dark")
+        tab.page.wait_for_function(
+            "ground => document.getElementById('plot').layout.paper_bgcolor === ground", arg=dark
+        )
+        assert not tab.problems
+    finally:
+        tab.context.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_report_fits_a_phone_by_day_and_by_night(browser, tmp_path, scheme):
+    reproduce(tmp_path, rung="equivalent", quick=True)
+    tab = Tab(browser, "http://localhost", PHONE, scheme)
+    try:
+        tab.page.goto((tmp_path / "report.html").as_uri())
+        assert tab.page.evaluate("() => document.documentElement.scrollWidth") == PHONE["width"]
+        boxes = tab.page.evaluate(
+            "() => [...document.querySelectorAll('table, img')].map(n => n.parentElement).map(n => ["
+            "getComputedStyle(n).overflowX, n.getBoundingClientRect().right, n.clientWidth / n.scrollWidth])"
+        )
+        assert all(overflow == "auto" and right <= PHONE["width"] for overflow, right, _ in boxes)
+        assert sum(share == 1 for *_, share in boxes) >= 5  # most tables fit as they are
+        assert tab.page.evaluate(FAINT, 4.5) == []
+        assert not tab.problems
+    finally:
+        tab.context.close()
 
 
 def test_momentum_is_copied(tab):

@@ -37,8 +37,8 @@ axes = spectrum.plot()
 print(rates(point))
 
 # %% [markdown]
-# 5. **The risk** with its constants, without a random number (the rung `equivalent`): five terms, each
-#    with its accuracy.
+# 5. **The risk** with its constants, without a random number (the [rung](../notation.md#words)
+#    `equivalent`): five terms, each with its accuracy.
 
 # %%
 print(risk(point))

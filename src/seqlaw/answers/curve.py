@@ -228,8 +228,8 @@ def _keep_legible(place: Axes, low: float) -> None:
 
 
 def slope(along: str, name: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, float] | None:
-    """The log–log slope, where the term is positive everywhere."""
-    pairs = [(row[along], row[name]) for row in rows if row[name] > 0]
+    """The log–log slope, where the term is positive and finite everywhere."""
+    pairs = [(row[along], row[name]) for row in rows if 0 < row[name] < math.inf]
     if len(pairs) < max(3, len(rows)):
         return None
     fit = fit_power_law([x for x, _ in pairs], [y for _, y in pairs])

@@ -103,8 +103,8 @@ def _saturated(flag: Flag, side: Side) -> str:
     elif d is not None:
         check = f' (check: `risk` at these sizes but d={d}, with rung="exact" and with "equivalent")'
     return (
-        f"sum(gamma) * kappa(0) = {flag['saturation']:.3g} > 1, the smallest eigenvalues rule the bias and "
-        f"sketches scatter about this value{check}"
+        f"so much training, sum(gamma) * kappa(0) = {flag['saturation']:.3g} > 1, that the smallest "
+        f"eigenvalues rule the bias and sketches scatter about this value{check}"
     )
 
 

@@ -9,17 +9,21 @@ from typing import Annotated
 import typer
 
 import seqlaw
+from seqlaw.answers.glossary import WORDS
 from seqlaw.cli import register
 from seqlaw.cli.options import option_of
 from seqlaw.lab.errors import LabError
 from seqlaw.model.checks import InputError, MissingLibrary
 from seqlaw.model.sketch import SingularProblem
 
+# Words that the commands print.
+_MET = ("rung", "reducible", "cross", "horizon", "safeguard", "saturated")
 app = typer.Typer(
     name="seqlaw",
     help="Linear RNN scaling laws: at your budget, longer sequences or more of them?\n\n"
     "Example: seqlaw tradeoff --tokens 1e7\n\n"
     "Each command has an example in its own help: seqlaw COMMAND --help",
+    epilog="\n\n".join(f"{word}: {WORDS[word]}." for word in _MET),
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},

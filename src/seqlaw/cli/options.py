@@ -11,6 +11,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
+from seqlaw.answers.glossary import WORDS
 from seqlaw.answers.style import check_path
 from seqlaw.files import load_lengths, load_uncertain, make_schedule
 from seqlaw.model.checks import InputError, real, whole
@@ -124,7 +125,7 @@ class TeacherOptions:
     """Which teacher."""
 
     teacher: Annotated[
-        str, typer.Option(help="regime1, regime2, or a TOML/NPZ file.", metavar="NAME|FILE")
+        str, typer.Option(help="A preset (regime1, regime2), or a TOML/NPZ file.", metavar="NAME|FILE")
     ] = "regime2"
     alpha: Annotated[
         str | None, typer.Option(help="Exponent of the innovation spectrum.", metavar="NUMBER")
@@ -202,9 +203,9 @@ class ScheduleOptions(KindOptions):
     steps: Annotated[
         str | None, typer.Option("--steps", "-L", help=f"Steps L.  [default: {STEPS}]", metavar="INT")
     ] = None
-    horizon: Annotated[float | None, typer.Option("--horizon", "-R", help="Horizon R, instead of steps.")] = (
-        None
-    )
+    horizon: Annotated[
+        float | None, typer.Option("--horizon", "-R", help=f"Instead of steps: {WORDS['horizon']}.")
+    ] = None
 
     momentum: Annotated[float | None, typer.Option(help="constant: momentum such as 0.9, heavy ball.")] = None
     nesterov: Annotated[bool, typer.Option("--nesterov", help="Nesterov's momentum instead.")] = False
@@ -290,7 +291,10 @@ class BatchOptions:
         int, typer.Option(help="How often the mini-batches come round (sampled rung beyond 1).")
     ] = 1
     safeguard: Annotated[
-        bool, typer.Option("--safeguard/--no-safeguard", help="One pass: cut a step that is too large.")
+        bool,
+        typer.Option(
+            "--safeguard/--no-safeguard", help=f"With it {WORDS['safeguard']}. Without it: one pass only."
+        ),
     ] = True
 
     def one_pass(self) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import typer
 
 from seqlaw.answers import curve as curves
 from seqlaw.answers import risk as points
+from seqlaw.answers.glossary import WORDS
 from seqlaw.cli.options import Device, Jobs, Json, Plot, Seed, SettingOptions, jobs_or_all, size, takes
 from seqlaw.cli.output import show
 from seqlaw.cli.progress import Progress, progress_bar
@@ -26,7 +27,8 @@ class RungOptions:
     rung: Annotated[
         str,
         typer.Option(
-            help=f"One of {', '.join(ask.RUNGS)}, or your own by import path.", metavar="NAME|MODULE:NAME"
+            help=f"{', '.join(ask.RUNGS)}, or your own by import path. A rung is {WORDS['rung']}.",
+            metavar="NAME|MODULE:NAME",
         ),
     ] = "equivalent"
     sketches: Annotated[int, typer.Option(help="Sketches to average over (random rungs).")] = 4

@@ -17,6 +17,7 @@ from fastapi.responses import FileResponse
 from starlette.exceptions import HTTPException
 
 import seqlaw
+from seqlaw.answers.glossary import WORDS
 from seqlaw.answers.symbols import SIGNS
 from seqlaw.files import explain
 from seqlaw.model.checks import InputError
@@ -47,7 +48,7 @@ _STATIC = {
     "/icon.svg": ("icon.svg", "image/svg+xml"),
     **{
         f"/{name}.js": (f"{name}.js", _SCRIPT)
-        for name in ("app", "state", "controls", "charts", "answers", "leaving")
+        for name in ("app", "state", "controls", "charts", "answers", "leaving", "theme", "words")
     },
 }
 _ERRORS: dict[int | str, dict[str, Any]] = {
@@ -129,10 +130,11 @@ def create_app(
         gone.cancel()
         return _json(answer.result())
 
-    @app.get("/api/start", summary="Presets, limits and version")
+    @app.get("/api/start", summary="Presets, limits, version, and what words mean")
     async def start() -> dict[str, Any]:
         presets = {name: asdict(teacher) for name, teacher in PRESETS.items()}
-        return {"version": seqlaw.__version__, "presets": presets, "limits": LIMITS, "signs": SIGNS}
+        told = {"version": seqlaw.__version__, "presets": presets, "limits": LIMITS}
+        return told | {"signs": SIGNS, "words": WORDS}
 
     @app.post("/api/spectrum", response_model=dict[str, Any], responses=_ERRORS)
     async def spectrum(body: Question, request: Request) -> Response:

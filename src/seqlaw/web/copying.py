@@ -45,8 +45,14 @@ def _schedule_options(schedule: Schedule, *, steps: bool = True, tune: bool = Fa
 
 
 def _sizes(setting: Setting) -> tuple[str, ...]:
-    """What is given of a setting: N, or in one pass the batch, from which it follows."""
-    return ("M", "N", "P", "d") if setting.batch is None else ("M", "P", "d", "batch")
+    """What is given of a setting: N, or in one pass the batch, from which it follows, and how it is taken."""
+    if setting.batch is None:
+        return ("M", "N", "P", "d")
+    return (
+        ("M", "P", "d", "batch")
+        + ("epochs",) * (setting.epochs > 1)
+        + ("safeguard",) * (not setting.safeguard)
+    )
 
 
 def _setting_options(
@@ -55,7 +61,9 @@ def _setting_options(
     assert isinstance(setting.teacher, Teacher)
     options = _teacher_options(setting.teacher)
     for name in _sizes(setting):
-        if name not in without:
+        if name == "safeguard":
+            options.append("--no-safeguard")
+        elif name not in without:
             options += [f"-{name}" if len(name) == 1 else f"--{name}", _number(getattr(setting, name))]
     if tested and setting.test_length != setting.P:
         options += ["--eval-length", str(setting.test_length)]

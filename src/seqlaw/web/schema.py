@@ -7,7 +7,7 @@ know the rules; only the ceilings below belong to the server.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, WithJsonSchema
@@ -100,6 +100,8 @@ class Question:
     """Fresh trajectories a step, in one pass."""
     tune: bool = False
     """One pass: the best step at each point instead of gamma."""
+    safeguard: bool = True
+    """False, in one pass: gamma as given, be it too large."""
     __pydantic_config__ = _STRICT
 
     def __post_init__(self) -> None:
@@ -122,6 +124,7 @@ class Question:
             schedule=self.schedule.build(),
             eval_length=None if self.eval_length is None else whole("eval_length", self.eval_length),
             batch=None if self.batch is None else whole("batch", self.batch),
+            safeguard=self.safeguard,
         )
 
 
@@ -176,6 +179,11 @@ class SampledBody(CurveBody):
     sketches: Annotated[int, Field(ge=1, le=SAMPLED["sketches"])] = 3
     repetitions: Annotated[int, Field(ge=1, le=SAMPLED["repetitions"])] = 1
     seed: Annotated[int, Field(ge=0, le=2**53)] = 0
+    epochs: Annotated[int, Field(ge=1, le=LARGEST)] = 1
+    """With a batch: how often the mini-batches come round."""
+
+    def setting(self) -> Setting:
+        return replace(super().setting(), epochs=self.epochs)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,6 +7,7 @@ from base64 import b64encode
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from seqlaw.answers.glossary import WORDS
 from seqlaw.answers.rungs import caption_of
 from seqlaw.paper.experiments import checks
 from seqlaw.paper.experiments.guides import FORMULAS
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 PAGE = 8.6 * 72
 """Points: the width of the paper's figure. Narrower pictures are scaled alike: letters keep one size."""
+USED = ("horizon", "sketch", "guide", "rung", "deterministic equivalent", "safeguard", "reducible", "cross")
+"""Words of the house that every such page has."""
 LEAST = 46
 """rem: a picture as wide as the page is not shown smaller, or its letters could not be read."""
 
@@ -77,6 +80,7 @@ def page(result: Reproduction, figure: bytes) -> str:
         letters=[f"({panel.name})" for panel in result.panels],
         headline=headline(result),
         gamma=GAMMA,
+        words={word: WORDS[word] for word in USED},
         teachers=tables.teachers(result.panels),
         sizes=tables.sizes(result.panels, result.rung),
         figure=Picture(figure),

@@ -1,7 +1,8 @@
 // The words and numbers around the picture: the regime's badge, tables with accuracy, notes and flags.
 
 import { element } from "./controls.js";
-import { COLOURS, number, pretty, short, sign, whole } from "./charts.js";
+import { number, pretty, short, sign, whole } from "./charts.js";
+import { worded } from "./words.js";
 
 const byId = (id) => document.getElementById(id);
 
@@ -22,7 +23,7 @@ function table(head, rows, caption = "") {
     element("thead", {}, row(head, "th")), element("tbody", {}, ...rows.map((cells) => row(cells))));
   out.style.setProperty("--others", columns - 1);
   // The caption wraps with the page, while a wide table may scroll under it.
-  const words = caption ? [element("p", { className: "caption" }, caption)] : [];
+  const words = caption ? [element("p", { className: "caption" }, ...worded(caption))] : [];
   return element("div", { className: "block" }, ...words, element("div", { className: "scroll" }, out));
 }
 
@@ -31,8 +32,9 @@ const soft = (text) => ({ text, kind: "soft" });
 // Of a slope: a standard error has its sign; where nothing is drawn, what is left beside the line is its curvature.
 const fitError = (se, kind) => (se === null ? "–" : se < 1e-6 ? "< 1e-6" : `${kind === "curvature" ? "" : "± "}${number(se, 2)}`);
 const CURVATURE = "Curvature: how far from a straight line on logarithmic axes, as an error of its slope.";
+const KEYS = { approx: "approx", bias: "bias", variance: "variance", cross: "cross", reducible: "ink" };
 const term = (name) => ({
-  node: element("span", {}, Object.assign(element("span", { className: "key" }), { style: `background:${COLOURS[name] ?? "#c9d2da"}` }), name),
+  node: element("span", {}, Object.assign(element("span", { className: "key" }), { style: `background:var(--${KEYS[name] ?? "edge"})` }), ...worded(name)),
 });
 
 // Each accuracy once, after the names of the terms that have it.
@@ -91,14 +93,14 @@ function drawRuler({ theta, alpha, edge, regime, covered }) {
     return node;
   };
   const parts = [
-    [low, edge, "#e3c3cd"], [edge, alpha, "#f3d3b4"], [alpha, high, "#bcdcf0"],
-  ].map(([a, b, fill]) => make("rect", { x: at(a), y: 18, width: Math.max(0, at(b) - at(a)), height: 8, fill }));
+    [low, edge, "out"], [edge, alpha, "two"], [alpha, high, "one"],
+  ].map(([a, b, fill]) => make("rect", { x: at(a), y: 18, width: Math.max(0, at(b) - at(a)), height: 8, style: `fill:var(--${fill}-pale)` }));
   const apart = at(alpha) - at(edge) > 40;
   svg.replaceChildren(
     ...parts,
     ...(apart ? [make("text", { x: at(edge), y: 40, "text-anchor": "middle" }, pretty("alpha") + "−2r")] : []),
     make("text", { x: at(alpha), y: 40, "text-anchor": "middle" }, pretty("alpha")),
-    make("circle", { cx: at(theta), cy: 22, r: 6, fill: covered ? { I: "#0072b2", II: "#b8540a" }[regime] : "#8a1c3c", stroke: "#fff", "stroke-width": 2 }),
+    make("circle", { cx: at(theta), cy: 22, r: 6, style: `fill:var(--${covered ? { I: "one", II: "two" }[regime] : "out"})`, stroke: "#fff", "stroke-width": 2 }),
     make("text", { x: at(theta), y: 11, "text-anchor": "middle", class: "here" }, "θ"));
   svg.setAttribute("aria-label", pretty(`theta = ${theta}, alpha = ${alpha}, alpha − 2r = ${number(edge)}`));
 }
@@ -159,10 +161,9 @@ const SHOWERS = {
     const rows = tests.map((name) => {
       const [low, high] = answer.best[name];
       const own = answer.rows.filter((r) => r.tested === name);
-      const best = own.reduce((a, b) => (b.reducible < a.reducible ? b : a));
-      const worst = own.reduce((a, b) => (b.reducible > a.reducible ? b : a));
+      const risks = own.map((r) => r.reducible ?? Infinity), best = Math.min(...risks), worst = Math.max(...risks);
       const range = low === high ? number(low) : `${number(low)} to ${number(high)}`;
-      return [name === "own" ? "own length (the paper)" : `length ${number(Number(name))}`, n(range), n(number(best.reducible, 4)), n(`${number(worst.reducible / best.reducible, 3)}×`)];
+      return [name === "own" ? "own length (the paper)" : `length ${number(Number(name))}`, n(range), n(number(best, 4)), n(`${number(worst / best, 3)}×`)];
     });
     return [table(["tested at", n("best P, within 1 %"), n("risk there"), n("worst over best")], rows,
       `A curve tested at its own length changes the test along with the training; a common length does not. Risks: ${answer.accuracy}.`)];
@@ -210,7 +211,7 @@ const SHOWERS = {
 
 function list(node, items, remarks = []) {
   node.hidden = !items?.length && !remarks.length;
-  const line = (className) => (text) => element("li", { className }, pretty(text));
+  const line = (className) => (text) => element("li", { className }, ...worded(pretty(text)));
   node.replaceChildren(...(items ?? []).map(line("")), ...remarks.map(line("remark")));
 }
 

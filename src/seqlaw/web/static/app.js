@@ -5,6 +5,7 @@ import { VIEWS, address, bodies, onePass, readAddress, state } from "./state.js"
 import { buildControls, clearErrors, element, showDerived, showError, showState } from "./controls.js";
 import * as charts from "./charts.js";
 import { clearAnswer, showAnswer, showBadge, showFlags, showLegend } from "./answers.js";
+import { setWords } from "./words.js";
 import { copyText, csv, download, toast } from "./leaving.js";
 
 const byId = (id) => document.getElementById(id);
@@ -179,7 +180,7 @@ function stopSamples(words) {
 
 // What sampled points belong to: everything but how many there are and the range they span.
 const sampleKey = (body) => {
-  const { points, quick, sketches, repetitions, seed, start, stop, ...rest } = body;
+  const { points, quick, sketches, repetitions, seed, epochs, start, stop, ...rest } = body;
   return JSON.stringify(rest);
 };
 
@@ -241,7 +242,9 @@ function saveCsv() {
 
 async function savePicture(format) {
   const tall = last.view === "panels";
+  charts.takeColours("light"); // on white, for paper, whatever the screen
   const figure = charts[last.view](last.answer, state, false, ofView()); // the wide one on any screen
+  charts.takeColours();
   const url = await window.Plotly.toImage(figure, { format, width: 1200, height: tall ? 120 + 340 * figure.layout.grid.rows : 640, scale: format === "png" ? 2 : 1 });
   download(`seqlaw-${last.view}.${format}`, url);
 }
@@ -340,6 +343,8 @@ function load() {
 async function begin() {
   const start = await call("api/start", { method: "GET" });
   charts.setSigns(start.signs);
+  charts.takeColours();
+  setWords(start.words);
   buildTabs();
   buildOptions();
   buildControls(byId("fold"), start.presets, onInput, onDescent);
@@ -352,6 +357,7 @@ async function begin() {
   byId("save-png").addEventListener("click", () => savePicture("png"));
   byId("save-svg").addEventListener("click", () => savePicture("svg"));
   window.addEventListener("hashchange", load);
+  window.addEventListener("scheme", () => { charts.takeColours(); if (last) draw(); });
   window.matchMedia(NARROW).addEventListener("change", () => { fold(); if (last) draw(); });
   fold();
   // Opened by hand below the picture: bring it up, so that the sliders are seen with it.

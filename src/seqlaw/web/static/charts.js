@@ -1,15 +1,27 @@
 // The pictures: an answer of the API in, Plotly's traces and layout out.
 
-export const COLOURS = { approx: "#0072B2", bias: "#D55E00", variance: "#009E73", cross: "#CC79A7", reducible: "#1b2733" };
-const SERIES = ["#1b2733", "#0072B2", "#D55E00", "#009E73", "#CC79A7"];
-const PALE = { approx: "rgba(0,114,178,.28)", bias: "rgba(213,94,0,.28)", variance: "rgba(0,158,115,.28)", cross: "rgba(204,121,167,.4)" };
+// The colours are those of style.css, as the page or a part of it has them: `takeColours` reads them.
+const COLOURS = {}, PALE = {}, INK = {};
+const SERIES = [];
+export function takeColours(scheme = "") {
+  const probe = document.body.appendChild(document.createElement("i"));
+  probe.style.colorScheme = scheme; // that of the page unless told
+  const read = (name) => { probe.style.color = `var(--${name})`; return getComputedStyle(probe).color; };
+  for (const name of ["ink", "soft", "card", "grid", "axis", "mark-1", "mark-2"]) INK[name] = read(name);
+  for (const name of ["approx", "bias", "variance", "cross"]) { COLOURS[name] = read(name); PALE[name] = faded(COLOURS[name], 0.28); }
+  COLOURS.reducible = INK.ink;
+  SERIES.splice(0, Infinity, INK.ink, COLOURS.approx, COLOURS.bias, COLOURS.variance, COLOURS.cross);
+  probe.remove();
+}
+const faded = (colour, share) => colour.replace(/^rgb\((.*)\)$/, `rgba($1, ${share})`);
 const TERMS = ["approx", "bias", "variance"]; // those that the theorem has a guide of; cross has none
 const WORDS = { M: "width M", N: "trajectories N", P: "trajectory length P", R: "horizon R", batch: "batch b" };
-const FONT = { family: 'system-ui, "Segoe UI", "Liberation Sans", Arial, sans-serif', size: 12.5, color: "#1b2733" };
+const FONT = { family: 'system-ui, "Segoe UI", "Liberation Sans", Arial, sans-serif', size: 12.5 };
 
 export const number = (value, digits = 4) => {
   if (value === null || value === undefined) return "–";
   if (value === 0) return "0";
+  if (!Number.isFinite(value)) return "∞";
   const size = Math.abs(value);
   if (Number.isInteger(value) && size < 1e6) return String(value);
   if (size >= 1e-3 && size < 1e5) return String(Number(value.toPrecision(digits)));
@@ -34,8 +46,8 @@ export const pretty = (text) => signs.reduce((out, [from, to]) => out.replace(fr
 
 function axis(title, type = "log") {
   return {
-    title: { text: title, standoff: 8, font: { size: 13 } }, tickfont: { size: 12 }, type, automargin: true, gridcolor: "#e8edf1", zeroline: false,
-    linecolor: "#9fadb9", ticks: "outside", ticklen: 4, tickcolor: "#9fadb9",
+    title: { text: title, standoff: 8, font: { size: 13 } }, tickfont: { size: 12 }, type, automargin: true, gridcolor: INK.grid, zeroline: false,
+    linecolor: INK.axis, ticks: "outside", ticklen: 4, tickcolor: INK.axis,
     exponentformat: "power", showexponent: "all", minor: { ticks: "" },
   };
 }
@@ -69,13 +81,13 @@ function wrapped(text, width) {
 
 function layout(title, x, y, narrow) {
   return {
-    font: FONT, paper_bgcolor: "#fff", plot_bgcolor: "#fff",
+    font: { ...FONT, color: INK.ink }, paper_bgcolor: INK.card, plot_bgcolor: INK.card,
     margin: { l: narrow ? 50 : 66, r: narrow ? 10 : 16, t: narrow ? 46 : 58, b: 46 },
     title: {
       text: narrow ? wrapped(title, 44) : title, font: { size: narrow ? 12 : 13.5 }, x: narrow ? 0.02 : 0, xref: narrow ? "container" : "paper", xanchor: "left",
       y: 1, yref: "container", yanchor: "top", pad: { t: narrow ? 12 : 8 },
     },
-    xaxis: x, yaxis: y, hovermode: "x unified", hoverlabel: { font: { size: 12 } },
+    xaxis: x, yaxis: y, hovermode: "x unified", hoverlabel: { font: { size: 12, color: INK.ink }, bgcolor: INK.card, bordercolor: INK.axis },
     legend: { orientation: "h", traceorder: "normal", x: 0, xanchor: "left", y: 1.01, yanchor: "bottom", font: { size: 12.5 } },
     showlegend: !narrow, // a narrow page lists the names itself
   };
@@ -98,19 +110,19 @@ export function spectrum(answer, state, narrow) {
     { ...axis("mode j"), ...decades(answer.j) },
     { ...axis("variance"), ...decades([bottom, top]), range: [Math.log10(bottom) - 0.2, Math.log10(top) + 0.35] },
     narrow);
-  const marks = [["m_P", "m<sub>P</sub>", "#8a5a00", "dash"], ["kappa", pretty("kappa"), "#7a3b69", "dot"], ["M", "M", "#5b6b7a", "dashdot"]];
+  const marks = [["m_P", "m<sub>P</sub>", INK["mark-1"], "dash"], ["kappa", pretty("kappa"), INK["mark-2"], "dot"], ["M", "M", INK.soft, "dashdot"]];
   marks.filter(([name]) => answer.marks[name] >= 1 && answer.marks[name] <= answer.j.at(-1))
     .forEach(([name, label, color, dash], row) => mark(out, answer.j, answer.marks[name], `${label} = ${number(answer.marks[name], 3)}`, { color, dash, row }));
   return { data, layout: out };
 }
 
 // A line across a picture whose logarithmic x axis shows these values, with its name `row` lines from the top, or at the foot.
-function mark(out, values, at, text, { color = "#5b6b7a", dash = "dash", row = 0, foot = false } = {}) {
+function mark(out, values, at, text, { color = INK.soft, dash = "dash", row = 0, foot = false } = {}) {
   const from = Math.log10(values[0]), right = Math.log10(at) - from > (foot ? 0.25 : 0.75) * (Math.log10(values.at(-1)) - from);
   out.shapes = [...(out.shapes ?? []), { type: "line", x0: at, x1: at, y0: 0, y1: 1, yref: "paper", line: { color, width: 1.6, dash } }];
   out.annotations = [...(out.annotations ?? []), {
     x: Math.log10(at), y: foot ? 0.01 : 0.985 - 0.075 * row, yref: "paper", text, showarrow: false, xanchor: right ? "right" : "left", xshift: right ? -4 : 4,
-    font: { color, size: 12.5 }, bgcolor: "rgba(255,255,255,.85)",
+    font: { color, size: 12.5 }, bgcolor: faded(INK.card, 0.85),
   }];
 }
 
@@ -132,15 +144,16 @@ export function curve(answer, state, narrow, sampled) {
   const terms = answer.rows.some((row) => Math.abs(row.cross) > 1e-3 * row.reducible) ? [...TERMS, "cross"] : TERMS;
   const guideSum = TERMS.every((name) => answer.guides[name])
     ? x.map((_, k) => (answer.guides.approx[k] === null ? null : TERMS.reduce((sum, name) => sum + answer.guides[name][k], 0))) : null;
-  let low = 0, high = Math.max(...total, ...(guideSum ?? [0]));
+  const known = total.some((v) => v !== null) ? total.filter((v) => v !== null) : [1]; // null: without end
+  let low = 0, high = Math.max(...known, ...(guideSum ?? [0]));
   if (stacked) {
-    const floor = state.scale === "log" ? Math.min(...total) / 12 : 0;
+    const floor = state.scale === "log" ? Math.min(...known) / 12 : 0;
     low = floor;
     let below = x.map(() => floor);
     data.push({ type: "scatter", mode: "lines", x, y: below, line: { width: 0 }, showlegend: false, hoverinfo: "skip" });
     let sum = x.map(() => 0);
     for (const name of terms) {
-      const own = column(name);
+      const own = column(name).map((value) => value ?? NaN);
       sum = sum.map((value, k) => value + own[k]);
       data.push({
         type: "scatter", mode: "lines", x, y: sum.map((v) => Math.max(v, floor)), name, fill: "tonexty", fillcolor: PALE[name],
@@ -157,16 +170,17 @@ export function curve(answer, state, narrow, sampled) {
     }
     data.push(line(x, total, "reducible risk", COLOURS.reducible, { line: { width: 2.8 } }));
     if (Object.keys(answer.guides).length) // one entry for all of them, without a line of its own
-      data.push(line([x[0]], [null], "theorem's guides (dotted)", "#5b6b7a", { line: { dash: "dot", width: 1.8 }, hoverinfo: "skip", legendgroup: "guides" }));
-    low = state.scale === "log" ? Math.max(Math.min(...positive), Math.min(...total) * 1e-4) / 2 : 0; // a bias may fall to nothing
+      data.push(line([x[0]], [null], "theorem's guides (dotted)", INK.soft, { line: { dash: "dot", width: 1.8 }, hoverinfo: "skip", legendgroup: "guides" }));
+    low = state.scale === "log" ? Math.max(Math.min(...positive), Math.min(...known) * 1e-4) / 2 : 0; // a bias may fall to nothing
   }
   if (sampled) {
     const at = sampled.rows.map((row) => row[key]);
+    const times = sampled.rows[0].epochs > 1 ? `sampled, ${sampled.rows[0].epochs} epochs` : "sampled";
     for (const name of stacked ? ["reducible"] : [...terms, "reducible"]) {
       data.push({
         type: "scatter", mode: "markers", x: at, y: sampled.rows.map((row) => row[name]),
-        name: name === "reducible" ? "sampled" : `${name}, sampled`, showlegend: name === "reducible",
-        marker: { color: "#fff", size: 7.5, line: { color: COLOURS[name], width: 2 } },
+        name: name === "reducible" ? times : `${name}, ${times}`, showlegend: name === "reducible",
+        marker: { color: INK.card, size: 7.5, line: { color: COLOURS[name], width: 2 } },
         error_y: {
           type: "data", array: sampled.rows.map((row) => row.standard_error[name] ?? 0), color: COLOURS[name],
           thickness: 1.5, width: 4,
@@ -262,10 +276,10 @@ function planOnce(answer, narrow) {
   return { data, layout: out };
 }
 
-// As the report draws them: measured solid, the paper's guides in short black dashes above it, other rungs below.
+// As the report draws them: measured solid, the paper's guides in short dashes above it, other rungs below.
 export function panels(answer, state, narrow) {
   const overlays = Object.entries(answer.overlay).map(([rung, { words }]) => `; ${words}: ${rung} rung`).join("");
-  const data = [], out = layout(`The paper's panels. Solid: ${answer.source}; short black dashes: the paper's guides${overlays}`, undefined, undefined, narrow);
+  const data = [], out = layout(`The paper's panels. Solid: ${answer.source}; short dashes: the paper's guides${overlays}`, undefined, undefined, narrow);
   delete out.xaxis; delete out.yaxis;
   out.showlegend = false;
   out.hovermode = "closest";
@@ -290,7 +304,7 @@ export function panels(answer, state, narrow) {
       });
     });
     for (const one of panel.curves)
-      data.push({ ...line(one.shown, one.guide, `guide against ${one.axis}`, "#262626", { line: { dash: "4px,3px", width: 1.2 } }), ...axes, ...hover(one, "guide, ") });
+      data.push({ ...line(one.shown, one.guide, `guide against ${one.axis}`, INK.ink, { line: { dash: "4px,3px", width: 1.2 } }), ...axes, ...hover(one, "guide, ") });
     const text = panel.curves.map((one, i) =>
       `<span style="color:${colour(i)}">${one.axis}: slope ${signed(one.slope)}</span> (guide ${signed(one.guide_slope)})`);
     const bar = (one, sign) => one.y.map((y, i) => y + sign * (one.error ? one.error[i] : 0)).filter((y) => y > 0);

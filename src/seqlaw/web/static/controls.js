@@ -1,7 +1,8 @@
 // The controls: a slider and a field for each number, both views of one text in the state.
 
 import { pretty, whole } from "./charts.js";
-import { best, fitAxis, hasMomentum, onePass, state, stepsFollow } from "./state.js";
+import { explained } from "./words.js";
+import { best, fitAxis, hasMomentum, onePass, state, stepGiven, stepsFollow } from "./state.js";
 
 const ALL = ["spectrum", "curve", "tradeoff", "plan"];
 const STUDENT = ["spectrum", "curve", "tradeoff"];
@@ -32,6 +33,7 @@ const FIELDS = {
   R: { words: "horizon", low: 1, high: 1e8, log: true },
   gamma: { words: "peak step", low: 1e-3, high: 1, log: true },
   best: { symbol: "γ", words: "the best at each point", check: true },
+  unguarded: { symbol: "γ", words: "as given, without the safeguard", check: true },
   beta: { words: "momentum", low: 0, high: 0.99, step: 0.01, left: "", placeholder: "none" },
   nesterov: { symbol: "", words: "Nesterov's", check: true },
   warmup: { symbol: "", words: "warm-up fraction", low: 0.01, high: 0.9, step: 0.01 },
@@ -44,6 +46,7 @@ const FIELDS = {
   sketches: { symbol: "", words: "sketches", slider: false },
   repetitions: { symbol: "", words: "data sets a sketch", slider: false },
   seed: { symbol: "", words: "seed", slider: false },
+  epochs: { symbol: "", words: "epochs of the mini-batches", slider: false },
 };
 FIELDS.plan_d = { symbol: "d", ...FIELDS.d };
 for (const [size, high] of [["M", 1e6], ["N", 1e12], ["P", 1e9], ["L", 1e12]])
@@ -64,11 +67,11 @@ const GROUPS = [
   { title: "Budgets", views: ["plan"], fields: ["compute", "budget_tokens"] },
   { title: "Teacher", views: ALL, fields: ["alpha", "theta", "r", "rho", "c_xi", "c_0"] },
   { title: "Student and data", views: ALL, fields: ["one_pass", "batch", "M", "N", "P", "d", "plan_d", "eval_length", "once_N", "once_tokens"] },
-  { title: "Training", views: ALL, fields: ["L", "R", "best", "gamma", "beta", "nesterov", "warmup", "decay"] },
+  { title: "Training", views: ALL, fields: ["L", "R", "best", "gamma", "unguarded", "beta", "nesterov", "warmup", "decay"] },
   { title: "Ceilings, and a floor", views: ["plan"], fields: ["max_M", "max_N", "max_P", "max_L", "min_P"] },
   {
     title: "Sampled points", views: ["curve"],
-    fields: ["sample_points", "sketches", "repetitions", "seed"],
+    fields: ["sample_points", "sketches", "repetitions", "seed", "epochs"],
     hint: "Trains students on simulated data in the background, for seconds at d = 256, up to minutes at d = 1024; error bars are standard errors.",
   },
 ];
@@ -76,7 +79,7 @@ const GROUPS = [
 const ALIASES = {
   start: () => "from_" + state.along, stop: () => "to_" + state.along, from: () => "from_" + state.along,
   points: () => "sample_points", sampled: () => "sample_points", tune: () => "best", eval_lengths: () => "tests",
-  tokens: () => (state.view === "plan" ? "budget_tokens" : "tokens"), s: () => "gamma",
+  tokens: () => (state.view === "plan" ? "budget_tokens" : "tokens"), s: () => "gamma", safeguard: () => "unguarded",
   d: () => (state.view === "plan" ? "plan_d" : "d"),
 };
 
@@ -97,6 +100,8 @@ const SHOWN_IF = {
   R: () => state.view !== "plan" && !stepsFollow() && state.by === "R" && !best(),
   best: () => onePass() && state.view !== "plan" && !(state.view === "curve" && state.along === "R"),
   gamma: () => !best() && !(onePass() && state.view === "plan"), // the plan of one pass chooses it
+  unguarded: stepGiven,
+  epochs: stepGiven,
   beta: hasMomentum,
   nesterov: () => hasMomentum() && state.beta.trim() !== "",
   warmup: () => state.kind === "wsd",
@@ -175,7 +180,7 @@ function makeField(name, onInput) {
   const id = "field-" + name;
   const box = element("div", { className: field.wide ? "field wide" : "field" });
   box.dataset.name = name;
-  const label = element("label", { htmlFor: id, title: field.words });
+  const label = element("label", { htmlFor: id, title: explained(field.words) });
   if (symbol) label.append(mathSymbol(symbol));
   label.append(element("span", {}, field.words));
   const error = element("p", { className: "error", id: id + "-error", role: "alert" });

@@ -4,13 +4,13 @@
 export const DEFAULTS = {
   view: "curve",
   alpha: "1.8", theta: "1.25", r: "0.35", rho: "0.55", c_xi: "0.03", c_0: "0.3",
-  one_pass: "", batch: "8", best: "", // "on" where a box is checked
+  one_pass: "", batch: "8", best: "", unguarded: "", // "on" where a box is checked
   M: "64", N: "4096", P: "32", d: "1024", eval_length: "",
   kind: "wsd", by: "L", L: "30000", R: "3000", gamma: "0.1", warmup: "0.1", decay: "0.2", beta: "", nesterov: "",
   along: "P",
   from_M: "8", to_M: "128", from_N: "64", to_N: "1e6", from_P: "2", to_P: "256", from_R: "10", to_R: "1e5", from_b: "1", to_b: "1024",
   style: "stacked", scale: "linear",
-  sample_points: "6", sketches: "3", repetitions: "1", seed: "0",
+  sample_points: "6", sketches: "3", repetitions: "1", seed: "0", epochs: "1",
   tokens: "1e6", tests: "16, 4096",
   compute: "1e15", budget_tokens: "1e8", max_M: "", max_N: "", max_P: "", max_L: "", min_P: "",
   plan_d: "inf", // as `seqlaw plan` has it, so that d never limits M; the other views' d is that of `seqlaw risk`
@@ -26,7 +26,7 @@ export const VIEWS = [
 
 const CHOICES = {
   view: VIEWS.map(([name]) => name), along: ["M", "N", "P", "R", "b"], kind: ["wsd", "block", "constant", "cosine"], by: ["L", "R"],
-  style: ["stacked", "lines"], scale: ["log", "linear"], one_pass: ["", "on"], best: ["", "on"], nesterov: ["", "on"],
+  style: ["stacked", "lines"], scale: ["log", "linear"], one_pass: ["", "on"], best: ["", "on"], unguarded: ["", "on"], nesterov: ["", "on"],
 };
 
 export const state = { ...DEFAULTS };
@@ -43,6 +43,8 @@ export const onePass = () => state.one_pass === "on" && state.view !== "spectrum
 // There the tokens may set the steps, and each point may have its best step size (R, which that sets, has none).
 export const stepsFollow = () => onePass() && (state.view === "tradeoff" || (state.view === "curve" && state.along === "b"));
 export const best = () => onePass() && state.best === "on" && !(state.view === "curve" && state.along === "R");
+// A step that is given can be taken as it is, and mini-batches can come round: both of steps that are not tuned.
+export const stepGiven = () => onePass() && !best() && state.view !== "plan";
 export const hasMomentum = () => state.kind === "constant" && state.view !== "plan" && !onePass();
 
 // N follows from the batch in one pass, and only there is a batch.
@@ -77,7 +79,7 @@ function question() {
   return {
     teacher: teacher(), M: state.M, P: state.P, d: state.d.trim(),
     schedule: schedule(true), eval_length: orNull(state.eval_length),
-    ...(onePass() ? { batch: state.batch, tune: best() } : { N: state.N }),
+    ...(onePass() ? { batch: state.batch, tune: best(), safeguard: !(stepGiven() && state.unguarded === "on") } : { N: state.N }),
   };
 }
 
@@ -107,7 +109,7 @@ export const bodies = {
   },
   sampled: () => ({
     ...question(), ...range(), points: state.sample_points, sketches: state.sketches,
-    repetitions: state.repetitions, seed: state.seed,
+    repetitions: state.repetitions, seed: state.seed, epochs: stepGiven() ? state.epochs : "1",
   }),
   plan: () => {
     const budget = { compute: state.compute, tokens: state.budget_tokens };
