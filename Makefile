@@ -7,7 +7,7 @@ export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 export MKL_NUM_THREADS := 1
 
-.PHONY: reproduce docs test test-slow test-elsewhere lint bench clean
+.PHONY: reproduce docs test test-slow test-elsewhere test-gpu lint bench clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -42,6 +42,14 @@ test-slow: $(VENV)/.ready $(VENV)/.docs
 # The fast suite without what macOS and Windows lack (tests/elsewhere); no Mac was tried.
 test-elsewhere: $(VENV)/.ready
 	PYTHONPATH=$(CURDIR)/tests/elsewhere $(BIN)/python -m pytest -n 2 -m 'not slow'
+
+# The code of a card on torch's own CPU; with an NVIDIA card, on the card. One version, lest it be gigabytes by surprise.
+$(VENV)/.gpu: $(VENV)/.ready
+	$(BIN)/python -m pip install --quiet torch==2.13.0 'array-api-compat>=1.9'
+	touch $@
+
+test-gpu: $(VENV)/.gpu
+	$(BIN)/python -m pytest tests/test_gpu.py
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff check .
