@@ -6,15 +6,12 @@ anyone would do first: one student, trained step by step on all of the data (`de
 
 from __future__ import annotations
 
-import multiprocessing
 import resource
-import tempfile
 import time
-from pathlib import Path
 
 import numpy as np
 from bench_measure import SHAPES, write
-from timing import report
+from timing import of_files
 
 
 def run(path: str) -> tuple[float, float, float]:
@@ -34,18 +31,5 @@ def run(path: str) -> tuple[float, float, float]:
     return seconds, peak, time.perf_counter() - start
 
 
-def main() -> None:
-    for shape in SHAPES:
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "x.npy"
-            write(path, shape)
-            with multiprocessing.get_context("spawn").Pool(1) as pool:
-                seconds, peak, naive = pool.apply(run, (str(path),))
-        name = "x".join(map(str, shape))
-        report(f"forecast on {name} = {np.prod(shape):.3g} numbers: seconds", seconds, "< 120")
-        report(f"forecast on {name}: peak memory, GiB", peak, "< 2")
-        report(f"forecast on {name} over training one student step by step", seconds / naive, "-")
-
-
 if __name__ == "__main__":
-    main()
+    of_files("forecast", SHAPES, write, run, asked="< 120", naive="training one student step by step")

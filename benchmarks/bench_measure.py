@@ -6,14 +6,12 @@ anyone would write first: load the array, one matrix product for G and one for C
 
 from __future__ import annotations
 
-import multiprocessing
 import resource
-import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
-from timing import report
+from timing import of_files
 
 SHAPES = ((24_414, 64, 64), (6_104, 64, 256), (1_526, 64, 1024))
 
@@ -48,18 +46,5 @@ def run(path: str) -> tuple[float, float, float]:
     return seconds, peak, time.perf_counter() - start
 
 
-def main() -> None:
-    for shape in SHAPES:
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "x.npy"
-            write(path, shape)
-            with multiprocessing.get_context("spawn").Pool(1) as pool:
-                seconds, peak, naive = pool.apply(run, (str(path),))
-        name = "x".join(map(str, shape))
-        report(f"measure on {name} = {np.prod(shape):.3g} numbers: seconds", seconds, "< 60")
-        report(f"measure on {name}: peak memory, GiB", peak, "< 2")
-        report(f"measure on {name} over loading all and two products", seconds / naive, "-")
-
-
 if __name__ == "__main__":
-    main()
+    of_files("measure", SHAPES, write, run, asked="< 60", naive="loading all and two products")

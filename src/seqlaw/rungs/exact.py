@@ -17,13 +17,14 @@ from seqlaw.model.arrays import namespace, on_host
 from seqlaw.model.assumptions import setting_flags
 from seqlaw.model.checks import InputError
 from seqlaw.model.descent import Spectrum
-from seqlaw.model.device import WORTH, Device
+from seqlaw.model.device import Device
 from seqlaw.model.flags import Flag, flag
-from seqlaw.model.lengths import Length, mean_length, parts
+from seqlaw.model.lengths import Length, mean_length
 from seqlaw.model.schedule import Schedule, as_schedule
 from seqlaw.model.setting import Setting
 from seqlaw.model.sketch import Problem, gaussian_sketch, sketched_problem, weighted_square
 from seqlaw.model.threads import one_thread
+from seqlaw.rungs.drawn import sketches_cost
 from seqlaw.rungs.equivalent import Shift, expected_shifts
 from seqlaw.rungs.expected import population
 from seqlaw.rungs.finite_sample.error import data_error, data_flags
@@ -39,7 +40,7 @@ from seqlaw.rungs.finite_sample.law import (
 )
 from seqlaw.rungs.finite_sample.norm import Rise, rises
 from seqlaw.rungs.rows import Row, columns, families, indices, summarise, with_sums
-from seqlaw.rungs.rung import BLOCK, Cost, Draws, Progress, Rung, card_cost, device_for, sketch_memory
+from seqlaw.rungs.rung import BLOCK, Cost, Draws, Progress, Rung, device_for
 from seqlaw.rungs.score import Score, score
 from seqlaw.rungs.spectral_sum import Rule
 from seqlaw.rungs.terms import TERMS, Risk, frozen_error, frozen_filter_flags
@@ -168,19 +169,10 @@ class Exact(Rung):
         return exact_rows(settings, sketches=draws.sketches, seed=draws.seed, device=draws.device)
 
     def cost(self, settings: Sequence[Setting], draws: Draws) -> Cost:
-        seconds, memory = 0.0, 0.0
-        for family in families(settings):
-            M, d = settings[family[0]].M, float(settings[family[0]].d or 0)
-            lengths = {P for index in family for P, _ in parts(settings[index].P)}
-            if draws.device and M * d >= WORTH:
-                card = card_cost(M, d, len(lengths))
-                seconds += draws.count("sketches") * (card.seconds + 5e-3 * len(family))
-                memory = max(memory, card.memory)
-                continue
-            passes = sum(0.003 + d**2 * (3e-8 * math.log2(2 * P) + 2e-10 * M) for P in lengths)
-            seconds += draws.count("sketches") * (passes + 5e-4 * len(family))
-            memory = max(memory, sketch_memory(M, d, len(family)))
-        return Cost(seconds=seconds, memory=memory)
+        def core(M: int, d: float, lengths: set[int]) -> float:
+            return sum(0.003 + d**2 * (3e-8 * math.log2(2 * P) + 2e-10 * M) for P in lengths)
+
+        return sketches_cost(settings, draws, core, (5e-4, 5e-3))
 
 
 class SketchesOnly(Rung):

@@ -11,18 +11,17 @@ import numpy as np
 from seqlaw.model.arrays import host, namespace, on_host
 from seqlaw.model.assumptions import setting_flags
 from seqlaw.model.checks import Array, InputError
-from seqlaw.model.device import WORTH
 from seqlaw.model.filters import LARGEST_STEP, Schedule
-from seqlaw.model.lengths import parts
 from seqlaw.model.setting import Setting
 from seqlaw.model.sketch import Problem, gaussian_sketch, sketched_problem, weighted_square
 from seqlaw.model.threads import one_thread
+from seqlaw.rungs.drawn import sketches_cost
 from seqlaw.rungs.exact import population_bias
 from seqlaw.rungs.one_pass.law import mean_filter, variances
 from seqlaw.rungs.one_pass.nodes import Nodes, given_sketch, grouped
 from seqlaw.rungs.one_pass.step import DIAGNOSTICS, no_law, step_flags, stepped
 from seqlaw.rungs.rows import Row, columns, families, indices, summarise, with_sums
-from seqlaw.rungs.rung import Cost, Draws, Progress, Rung, card_cost, device_for, sketch_memory
+from seqlaw.rungs.rung import Cost, Draws, Progress, Rung, device_for
 from seqlaw.rungs.terms import Risk
 
 WIDEST = 64
@@ -51,20 +50,14 @@ class OnePassExact(Rung):
         return one_pass_rows(settings, sketches=draws.sketches, seed=draws.seed, device=draws.device)
 
     def cost(self, settings: Sequence[Setting], draws: Draws) -> Cost:
-        seconds, memory = 0.0, 0.0
-        for family in families(settings):
-            M, d = settings[family[0]].M, float(settings[family[0]].d or 0)
-            lengths = {P for index in family for P, _ in parts(settings[index].P)}
-            if draws.device and M * d >= WORTH:
-                card = card_cost(M, d, len(lengths))
-                channels = len(lengths) * (2e-5 * d + 1e-11 * d * M**2)
-                seconds += draws.count("sketches") * (card.seconds + channels + 0.2 * len(family))
-                memory = max(memory, card.memory)
-                continue
-            each = sum(0.02 + d**2 * (1e-7 * math.log2(2 * P) + 2e-10 * M) + 3e-8 * d * M**2 for P in lengths)
-            seconds += draws.count("sketches") * (each + 0.2 * len(family))
-            memory = max(memory, sketch_memory(M, d, len(family)))
-        return Cost(seconds=seconds, memory=memory)
+        def core(M: int, d: float, lengths: set[int]) -> float:
+            each = 0.02 + 2e-10 * M * d**2 + 3e-8 * d * M**2
+            return sum(each + 1e-7 * d**2 * math.log2(2 * P) for P in lengths)
+
+        def channels(M: int, d: float, lengths: set[int]) -> float:
+            return len(lengths) * (2e-5 * d + 1e-11 * d * M**2)
+
+        return sketches_cost(settings, draws, core, (0.2, 0.2), channels)
 
     def refuses(self, setting: Setting) -> InputError | None:
         return super().refuses(setting) or no_law(setting)

@@ -23,13 +23,13 @@ from seqlaw.model.randomness import generator
 from seqlaw.model.schedule import Schedule
 from seqlaw.model.setting import Setting
 from seqlaw.model.sketch import Problem, gaussian_sketch, sketched_problem, weighted_square
-from seqlaw.model.threads import in_order, one_thread
+from seqlaw.rungs.drawn import side_by_side
 from seqlaw.rungs.kernel import kernel
 from seqlaw.rungs.moments import direct_cost
 from seqlaw.rungs.one_pass.exact import mean_error
 from seqlaw.rungs.one_pass.nodes import given_sketch
 from seqlaw.rungs.one_pass.step import DIAGNOSTICS, step_flags, stepped
-from seqlaw.rungs.rows import Row, columns, indices, summarise, with_sums
+from seqlaw.rungs.rows import Row, columns, summarise, with_sums
 from seqlaw.rungs.rung import Cost, Draws, Progress, Rung, device_for, sketch_memory
 from seqlaw.rungs.terms import Risk
 from seqlaw.rungs.trajectories import walk
@@ -59,31 +59,19 @@ class OnePassSampled(Rung):
         return self._rows(settings, draws, None)
 
     def _rows(self, settings: Sequence[Setting], draws: Draws, progress: Progress | None) -> list[Row]:
-        sketches, repetitions = (indices(name, getattr(draws, name)) for name in self.draws)
         for setting in settings:
             if (refusal := self.refuses(setting)) is not None:
                 raise refusal
         device = device_for(settings, draws.device)
         widest = max(one.M for one in settings)
-        together = max(1, min(_ON_CARD, _ALL_ON_CARD // widest**2)) if device else _TOGETHER
-        groups = [repetitions[k : k + together] for k in range(0, len(repetitions), together)]
-        tasks = [(k, sketch, group) for k in range(len(settings)) for sketch in sketches for group in groups]
-
-        def run(task: tuple[int, int, list[int]]) -> list[Row]:
-            k, sketch, group = task
-            return [
-                {"rung": "sampled", "point": k, "sketch": sketch} | row
-                for row in _trained(settings[k], sketch, group, draws.seed, device)
-            ]
-
-        rows: list[Row] = []
-        with one_thread():
-            workers = 1 if device else min(draws.workers, len(tasks))
-            for done, new in enumerate(in_order(run, tasks, workers), 1):
-                rows.extend(new)
-                if progress is not None:
-                    progress(done, len(tasks))
-        return sorted(rows, key=lambda row: (row["point"], row["sketch"], row["repetition"]))
+        return side_by_side(
+            settings,
+            draws,
+            lambda k, sketch, group: _trained(settings[k], sketch, group, draws.seed, device),
+            together=max(1, min(_ON_CARD, _ALL_ON_CARD // widest**2)) if device else _TOGETHER,
+            workers=1 if device else draws.workers,
+            progress=progress,
+        )
 
     def cost(self, settings: Sequence[Setting], draws: Draws) -> Cost:
         runs = draws.count("sketches") * draws.count("repetitions")

@@ -14,13 +14,13 @@ from seqlaw.model.flags import flag
 from seqlaw.model.pieces import filters, stretches
 from seqlaw.model.setting import Setting
 from seqlaw.model.sketch import weighted_square
-from seqlaw.model.threads import in_order, one_thread
+from seqlaw.rungs.drawn import side_by_side
 from seqlaw.rungs.moments import sample_moments
 from seqlaw.rungs.one_pass.sampled import OnePassSampled, descended, split_risk
 from seqlaw.rungs.one_pass.step import HAIR
 from seqlaw.rungs.phases.chain import FULL_RATIO
 from seqlaw.rungs.phases.exact import Ladders, phased
-from seqlaw.rungs.rows import Row, columns, indices, summarise, with_sums
+from seqlaw.rungs.rows import Row, columns, summarise, with_sums
 from seqlaw.rungs.rung import Cost, Draws, Progress, Rung
 from seqlaw.rungs.sampled import Sampled
 from seqlaw.rungs.terms import Risk
@@ -46,29 +46,18 @@ class PhasedSampled(Rung):
         return self._rows(settings, draws, None)
 
     def _rows(self, settings: Sequence[Setting], draws: Draws, progress: Progress | None) -> list[Row]:
-        sketches, repetitions = (indices(name, getattr(draws, name)) for name in self.draws)
-        groups = [repetitions[k : k + _TOGETHER] for k in range(0, len(repetitions), _TOGETHER)]
-        tasks = [(k, sketch, group) for k in range(len(settings)) for sketch in sketches for group in groups]
         for setting in settings:
             if (refusal := self.refuses(setting)) is not None:
                 raise refusal
 
-        def run(task: tuple[int, int, list[int]]) -> list[Row]:
-            k, sketch, group = task
-            trained = _full_batch if settings[k].batch is None else _one_pass
-            found = trained(settings[k], Ladders(settings[k], sketch, draws.seed), sketch, group, draws.seed)
-            return [
-                {"rung": "sampled", "point": k, "sketch": sketch, **columns(settings[k])} | row
-                for row in found
-            ]
+        def trained(k: int, sketch: int, group: list[int]) -> list[Row]:
+            train = _full_batch if settings[k].batch is None else _one_pass
+            found = train(settings[k], Ladders(settings[k], sketch, draws.seed), sketch, group, draws.seed)
+            return [columns(settings[k]) | row for row in found]
 
-        rows: list[Row] = []
-        with one_thread():
-            for done, new in enumerate(in_order(run, tasks, min(draws.workers, len(tasks))), 1):
-                rows.extend(new)
-                if progress is not None:
-                    progress(done, len(tasks))
-        return sorted(rows, key=lambda row: (row["point"], row["sketch"], row["repetition"]))
+        return side_by_side(
+            settings, draws, trained, together=_TOGETHER, workers=draws.workers, progress=progress
+        )
 
     def cost(self, settings: Sequence[Setting], draws: Draws) -> Cost:
         parts = [_alike(one).cost([one], draws) for one in settings]
