@@ -83,6 +83,13 @@ ANSWERS = {
             *("--test", "32", "-M", "16", "-d", "64", "-L", "500"),
         ),
     ),
+    "ladder curve": (
+        lambda: seqlaw.ladder_curve(SETTING, 1e5, candidates=[2, 32], shares=[0.2, 0.5], sketches=2),
+        (
+            *("ladder", "--shares", "0.2,0.5", "--tokens", "1e5", "--candidates", "2,32", "--sketches", "2"),
+            *("--test", "32", "-M", "16", "-d", "64", "-L", "500"),
+        ),
+    ),
     "ladder map": (
         lambda: seqlaw.ladder_map(SETTING, 1e5, candidates=[2, 32], horizons=[500, 5000], tests=[32]),
         (

@@ -448,6 +448,22 @@ def test_the_map_has_a_cell_for_each_horizon_and_test():
     assert late.gain > 0.02
 
 
+@pytest.mark.parametrize("way", ["short-to-long", "long-to-short", "mixed"])
+def test_the_curve_of_shares_is_the_exact_rung_s(way):
+    """Over the same sketches; a share of 1e8 tokens is whole sequences to 1e-6."""
+    one = setting(2, schedule=Constant(gamma=0.1, L=2000), eval_length=64)
+    found = seqlaw.ladder_curve(one, 1e8, candidates=[64, 2], shares=[0.3], sketches=2, seed=3)
+    [row] = found.curve(way)
+    N = round(1e8 / row.lengths.mean)
+    told = seqlaw.risk(replace(one, P=row.lengths, N=N), rung="exact", sketches=2, seed=3)
+    assert row.reducible == pytest.approx(told.reducible, rel=1e-5)
+    assert row.against == pytest.approx(row.reducible / found.single.reducible, rel=0.05)
+    shares = dict(row.lengths)
+    assert shares == {2: 0.7, 64: 0.3}
+    assert row.lengths.phases == (way != "mixed")
+    assert row.lengths.lengths[0] == (64 if way == "long-to-short" else 2)
+
+
 def test_mixtures_and_phases_in_tasks_and_sweeps(tmp_path):
     for one in (
         setting("2:0.5,8:0.5"),

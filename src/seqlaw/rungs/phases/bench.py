@@ -158,7 +158,8 @@ class Bench:
         found, plan = math.inf, stages(lengths)
         for (P, share), run in zip(plan, runs.of(plan, FULL_RATIO, 1.0), strict=True):
             problem = self.problem(P)
-            effective = score(problem, self.sums.lags(P)).effective_share * share * trial.tokens
+            known = self.score(P) if isinstance(P, int) else score(problem, self.sums.lags(P))
+            effective = known.effective_share * share * trial.tokens
             learned = float(np.sum(1 - filters(run, problem.eigenvalues)[0]))
             found = min(found, effective / max(learned, math.ulp(0.0)))
         return found

@@ -306,6 +306,9 @@ export function panels(answer, state, narrow) {
   return { data, layout: out };
 }
 
+export { axis, layout, line };
+export { ladders } from "./ladders.js";
+
 // The legend of a narrow page: [name, colour, dash, "ring" or "diamond"] of every trace that has one.
 export function names(data) {
   return data.filter((trace) => trace.showlegend !== false && trace.name)
