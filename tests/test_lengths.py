@@ -338,6 +338,17 @@ def test_one_pass_in_phases_against_400_runs():
     agree(one, 400)
 
 
+@pytest.mark.parametrize(
+    ("part", "kept", "code"),
+    [(0.7, True, "one-pass-safeguard"), (0.7, False, "mean-not-median"), (1.3, False, "diverges")],
+)
+def test_a_large_step_in_phases_is_said_as_elsewhere(part, kept, code):
+    one = setting("2:0.5 then 8:0.5", batch=4, eval_length=8)
+    largest = seqlaw.risk(one, rung="exact", sketches=1).diagnostics["gamma_max"]
+    bold = replace(one, schedule=Constant(gamma=part * largest, L=500), safeguard=kept)
+    assert code in [each.code for each in seqlaw.risk(bold, rung="exact", sketches=1).flags]
+
+
 def test_phases_are_no_mixture_by_any_door():
     for call in (exact_risk, sampled_risk, equivalent_risk):
         with pytest.raises(seqlaw.InputError, match="phases must be left out"):
