@@ -20,6 +20,7 @@ from seqlaw.rungs.ask import RUNGS
 from seqlaw.rungs.equivalent import equivalent_risk
 from seqlaw.rungs.exact import exact_risk
 from seqlaw.rungs.one_pass.law import between
+from seqlaw.rungs.one_pass.nodes import given_sketch, ground, keep
 from seqlaw.rungs.one_pass.tuning import best_step
 from seqlaw.rungs.phases.bench import Bench, Runs, Sums, Trial
 from seqlaw.rungs.phases.chain import full_batch_ladder
@@ -447,6 +448,18 @@ def test_a_ladder_of_one_pass_is_the_exact_rung_s():
     # The exact rung keeps the diagonal of the covariance at another test length, phases the whole.
     assert mine["variance"] == pytest.approx(row["variance"], rel=5e-3)
     assert mine["bias"] == pytest.approx(row["bias"], rel=1e-9)
+
+
+@pytest.mark.parametrize("P", [1, 2, 16])
+def test_what_no_start_changes_is_kept(P):
+    problem = sketched_problem(MODES, gaussian_sketch(12, 48), P)
+    known = ground(problem)
+    for start in (None, np.random.default_rng(P).standard_normal((12, 12))):
+        plain, kept = (given_sketch(problem, one, start) for one in (known, keep(problem, known)))
+        for name in ("mu", "w", "R", "Q", "A", "beta", "ell"):
+            wanted = getattr(plain, name)
+            # The same sums in another order.
+            assert getattr(kept, name) == pytest.approx(wanted, abs=1e-12 * np.abs(wanted).max() + 1e-15)
 
 
 def test_the_map_has_a_cell_for_each_horizon_and_test():
