@@ -69,10 +69,24 @@ ANSWERS = {
             ],
         ),
     ),
+    "tradeoff with a mixture": (
+        lambda: seqlaw.tradeoff(SETTING, 4096, lengths=[2, 32], eval_lengths=[16], mixture="2:0.5,32:0.5"),
+        (
+            *("tradeoff", "--tokens", "4096", "--test", "16", "--points", "2", "--longest", "32"),
+            *("-M", "16", "-d", "64", "-L", "500", "--lengths", "2:0.5,32:0.5"),
+        ),
+    ),
     "ladder": (
         lambda: seqlaw.ladder(SETTING, 1e5, candidates=[2, 32], sketches=2),
         (
             *("ladder", "--tokens", "1e5", "--candidates", "2,32", "--sketches", "2"),
+            *("--test", "32", "-M", "16", "-d", "64", "-L", "500"),
+        ),
+    ),
+    "ladder curve": (
+        lambda: seqlaw.ladder_curve(SETTING, 1e5, candidates=[2, 32], shares=[0.2, 0.5], sketches=2),
+        (
+            *("ladder", "--shares", "0.2,0.5", "--tokens", "1e5", "--candidates", "2,32", "--sketches", "2"),
             *("--test", "32", "-M", "16", "-d", "64", "-L", "500"),
         ),
     ),
@@ -84,6 +98,10 @@ ANSWERS = {
         ),
     ),
     "plan": (lambda: seqlaw.plan("regime2", BUDGET, d=64), ("plan", *BOUND)),
+    "plan of a mixture": (
+        lambda: seqlaw.plan("regime2", BUDGET, d=64, lengths=seqlaw.Lengths((2, 32), (0.5, 0.5))),
+        ("plan", *BOUND, "--lengths", "2:0.5,32:0.5"),
+    ),
     "uncertain": (
         lambda: seqlaw.plan(UNCERTAIN, BUDGET, eval_length=16, draws=3),
         ("plan", *BOUND[:4], "--eval-length", "16", "--alpha", "1.7:1.9", "--draws", "3"),
@@ -171,7 +189,11 @@ def test_an_answer_shows_itself(name, answers):
 
 
 @pytest.mark.parametrize(
-    "name", ["risk", "curve", "overlaid", "tradeoff", "ladder", "plan", "uncertain", "rates", "spectrum"]
+    "name",
+    [
+        *("risk", "curve", "overlaid", "tradeoff", "tradeoff with a mixture", "ladder", "plan"),
+        *("plan of a mixture", "uncertain", "rates", "spectrum"),
+    ],
 )
 def test_frames_have_every_parameter(name, answers):
     frame = answers[name].to_frame()

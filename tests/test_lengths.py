@@ -1,6 +1,7 @@
 """Mixtures of lengths and lengths that change: closed forms against simulation and plain recursions."""
 
 import json
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -20,6 +21,7 @@ from seqlaw.rungs.ask import RUNGS
 from seqlaw.rungs.equivalent import equivalent_risk
 from seqlaw.rungs.exact import exact_risk
 from seqlaw.rungs.one_pass.law import between
+from seqlaw.rungs.one_pass.nodes import given_sketch, ground, keep
 from seqlaw.rungs.one_pass.tuning import best_step
 from seqlaw.rungs.phases.bench import Bench, Runs, Sums, Trial
 from seqlaw.rungs.phases.chain import full_batch_ladder
@@ -338,6 +340,17 @@ def test_one_pass_in_phases_against_400_runs():
     agree(one, 400)
 
 
+@pytest.mark.parametrize(
+    ("part", "kept", "code"),
+    [(0.7, True, "one-pass-safeguard"), (0.7, False, "mean-not-median"), (1.3, False, "diverges")],
+)
+def test_a_large_step_in_phases_is_said_as_elsewhere(part, kept, code):
+    one = setting("2:0.5 then 8:0.5", batch=4, eval_length=8)
+    largest = seqlaw.risk(one, rung="exact", sketches=1).diagnostics["gamma_max"]
+    bold = replace(one, schedule=Constant(gamma=part * largest, L=500), safeguard=kept)
+    assert code in [each.code for each in seqlaw.risk(bold, rung="exact", sketches=1).flags]
+
+
 def test_phases_are_no_mixture_by_any_door():
     for call in (exact_risk, sampled_risk, equivalent_risk):
         with pytest.raises(seqlaw.InputError, match="phases must be left out"):
@@ -410,6 +423,16 @@ def test_the_best_ladder():
     assert set(presets([4])) == {"long-only"}
 
 
+@pytest.mark.slow
+def test_the_default_ladder_takes_less_than_20_seconds(capsys):
+    """Of a processor: M = 96, four lengths, two phases, on one thread."""
+    began = time.process_time()
+    with pytest.raises(SystemExit):
+        main(["ladder"])
+    assert time.process_time() - began < 20
+    assert "7.2 % ± 0.2 % less" in capsys.readouterr().out
+
+
 def test_no_ladder_in_regime_one():
     setup = setting(2, teacher="regime1", M=24, d=96, schedule=Constant(gamma=0.1, L=3000), eval_length=256)
     found = seqlaw.ladder(setup, 2**22, candidates=[2, 256], sketches=2)
@@ -438,6 +461,18 @@ def test_a_ladder_of_one_pass_is_the_exact_rung_s():
     assert mine["bias"] == pytest.approx(row["bias"], rel=1e-9)
 
 
+@pytest.mark.parametrize("P", [1, 2, 16])
+def test_what_no_start_changes_is_kept(P):
+    problem = sketched_problem(MODES, gaussian_sketch(12, 48), P)
+    known = ground(problem)
+    for start in (None, np.random.default_rng(P).standard_normal((12, 12))):
+        plain, kept = (given_sketch(problem, one, start) for one in (known, keep(problem, known)))
+        for name in ("mu", "w", "R", "Q", "A", "beta", "ell"):
+            wanted = getattr(plain, name)
+            # The same sums in another order.
+            assert getattr(kept, name) == pytest.approx(wanted, abs=1e-12 * np.abs(wanted).max() + 1e-15)
+
+
 def test_the_map_has_a_cell_for_each_horizon_and_test():
     setup = setting(2, M=24, d=96, schedule=Constant(gamma=0.1, L=3000))
     found = seqlaw.ladder_map(setup, 2**24, candidates=[2, 256], horizons=[1000, 100_000], tests=[256])
@@ -446,6 +481,22 @@ def test_the_map_has_a_cell_for_each_horizon_and_test():
     assert late.helps
     assert (late.first, late.last) == (2, 256)
     assert late.gain > 0.02
+
+
+@pytest.mark.parametrize("way", ["short-to-long", "long-to-short", "mixed"])
+def test_the_curve_of_shares_is_the_exact_rung_s(way):
+    """Over the same sketches; a share of 1e8 tokens is whole sequences to 1e-6."""
+    one = setting(2, schedule=Constant(gamma=0.1, L=2000), eval_length=64)
+    found = seqlaw.ladder_curve(one, 1e8, candidates=[64, 2], shares=[0.3], sketches=2, seed=3)
+    [row] = found.curve(way)
+    N = round(1e8 / row.lengths.mean)
+    told = seqlaw.risk(replace(one, P=row.lengths, N=N), rung="exact", sketches=2, seed=3)
+    assert row.reducible == pytest.approx(told.reducible, rel=1e-5)
+    assert row.against == pytest.approx(row.reducible / found.single.reducible, rel=0.05)
+    shares = dict(row.lengths)
+    assert shares == {2: 0.7, 64: 0.3}
+    assert row.lengths.phases == (way != "mixed")
+    assert row.lengths.lengths[0] == (64 if way == "long-to-short" else 2)
 
 
 def test_mixtures_and_phases_in_tasks_and_sweeps(tmp_path):

@@ -155,6 +155,26 @@ def test_longer_or_more_is_the_librarys(server):
     assert answer["best"] == {name: list(ends) for name, ends in mine.best.items()}
 
 
+LADDER = {"teacher": TEACHER, "M": 16, "d": 64, "schedule": {"kind": "constant", "L": 3000}}
+
+
+def test_ladders_are_the_librarys_and_so_are_the_copies(server, capsys):
+    body = LADDER | {"short": 2, "long": 256, "share": 0.3, "points": 3, "sketches": 2, "tokens": 1e6}
+    answer = server.post("/api/ladders", json=body).json()
+    setting = replace(
+        SETTING, M=16, d=64, schedule=seqlaw.Constant(gamma=GAMMA, L=3000), eval_length=256, N=1, P=2
+    )
+    mine = seqlaw.ladder_curve(setting, 1e6, candidates=[2, 256], shares=[0.02, 0.3, 0.5, 0.98], sketches=2)
+    shown = [row["reducible"] for row in answer["rows"]]
+    assert shown == pytest.approx([row.reducible for row in mine.rows], rel=ROUNDING)
+    assert answer["notes"] == [mine.sentence]
+    assert answer["badge"]["conditions"] == []  # which are of one length
+    document = json.loads(run(capsys, answer["copy"]["command"] + " --json"))
+    assert [row["reducible"] for row in document["rows"]] == pytest.approx(shown, rel=ROUNDING)
+    printed = run_python(answer["copy"]["python"])
+    assert [float(row[-1]) for row in printed] == pytest.approx(shown, rel=ROUNDING)
+
+
 def once(**change):
     """The question in one pass: a batch instead of N, and a schedule that costs little."""
     return (
@@ -407,12 +427,21 @@ REFUSED = [
     ("/api/plan", {"d": 2.5}, "d"),
     ("/api/plan", {"eval_length": 0}, "eval_length"),
     ("/api/plan", {"M": 9}, "M"),
+    ("/api/ladders", {"M": 200, "d": 512}, "M"),
+    ("/api/ladders", {"d": "inf"}, "d"),
+    ("/api/ladders", {"short": 9, "long": 9}, "long"),
+    ("/api/ladders", {"share": 1}, "share"),
+    ("/api/ladders", {"long": 1e9, "tokens": 1e6}, "candidates"),
+    ("/api/ladders", {"schedule": {"L": 20}}, "L"),
+    ("/api/ladders", {"schedule": {"kind": "constant", "beta": 0.9}}, "momentum"),
+    ("/api/ladders", {"batch": 8}, "batch"),
 ]
 
 
 @pytest.mark.parametrize(("path", "change", "field"), REFUSED)
 def test_what_is_refused_names_the_field(server, path, change, field):
-    answer = server.post(path, json=(PLAN if path == "/api/plan" else QUESTION) | change)
+    bodies = {"/api/plan": PLAN, "/api/ladders": LADDER}
+    answer = server.post(path, json=bodies.get(path, QUESTION) | change)
     assert answer.status_code == 422, answer.text
     error = answer.json()["error"]
     assert error["field"] == field

@@ -188,13 +188,14 @@ def test_a_link_with_nonsense_says_so_where_the_picture_would_be(tab):
     assert tab.page.get_attribute("#style-stacked", "aria-pressed") == "true"
 
 
-@pytest.mark.parametrize("view", ["spectrum", "curve", "tradeoff", "plan", "panels"])
+@pytest.mark.parametrize("view", ["spectrum", "curve", "tradeoff", "plan", "ladders", "panels"])
 def test_the_link_restores_the_view(tab, view):
     tab.open(f"view={view}&compute=200&budget_tokens=50")
     if view != "panels":  # which are the paper's, and have no controls
         tab.page.fill("#field-c_0", "0.7")
         tab.page.select_option("#field-kind", "block")
-        tab.page.fill(*("#field-plan_d", "64") if view == "plan" else ("#field-d", "inf"))
+        d = {"plan": ("#field-plan_d", "64"), "ladders": ("#field-ladder_d", "128")}
+        tab.page.fill(*d.get(view, ("#field-d", "inf")))
     if view == "plan":
         tab.page.fill("#field-max_M", "9")
     tab.settle()
@@ -481,6 +482,34 @@ def test_the_copied_command_and_python_give_longer_or_more(tab):
     check_copies(tab, tab.curve("own length (the paper)") + tab.curve("length 64"))
 
 
+def test_the_share_of_the_last_phase_is_marked_and_the_copies_give_the_ladders(tab):
+    tab.open("view=ladders&M=16&ladder_d=64&kind=constant&L=3000&long=256&share=0.3")
+    assert tab.page.is_hidden("#field-N")
+    assert tab.page.is_hidden("#field-one_pass")
+    marked = "() => { const t = document.getElementById('plot').data.at(-1); return [t.x[0], t.y[0]]; }"
+    before = tab.page.evaluate(marked)
+    assert before[0] == 0.3
+    assert before[1] in tab.curve("2 first, 256 last")
+    tab.slide("share", 500)
+    share, risk = tab.page.evaluate(marked)
+    assert share == 0.5 != before[0]
+    assert risk in tab.curve("2 first, 256 last")
+    document = loads(run(tab.copied("#copy-command") + " --json"))
+    for name, way in (
+        ("2 first, 256 last", "short-to-long"),
+        ("256 first", "long-to-short"),
+        ("mixed", "mixed"),
+    ):
+        told = [row["against"] for row in document["rows"] if row["name"] == way]
+        assert tab.curve(name) == pytest.approx(told, rel=ROUNDING)
+    printed = run_python(tab.copied("#copy-python"))
+    reducible = [row["reducible"] for row in document["rows"]]
+    assert [float(row[-1]) for row in printed] == pytest.approx(reducible, rel=ROUNDING)
+    assert "only 2" in tab.page.inner_text("#numbers")
+    tab.page.fill("#field-long", "2")
+    tab.page.wait_for_selector(".field.invalid[data-name=long]")
+
+
 def test_the_copied_command_and_python_give_the_spectrum(tab):
     tab.open("view=spectrum&d=inf&rho=0.6")
     j, initial, innovation, total = tab.page.evaluate(
@@ -543,7 +572,7 @@ LEAVE = """view => {
 
 def test_a_view_shows_nothing_of_the_one_before(tab):
     tab.open("view=curve&compute=200&budget_tokens=50")
-    for view in ("plan", "spectrum", "panels", "curve"):
+    for view in ("plan", "ladders", "spectrum", "panels", "curve"):
         assert tab.page.evaluate(LEAVE, view) == [0, True, True]  # in the click itself, so before any answer
         tab.settle()
         assert tab.page.locator("#numbers table").count()
@@ -721,7 +750,17 @@ def test_every_view_fits_its_screen(browser, address, viewport):
     try:
         largest = "plan&compute=1e26&budget_tokens=1e15"
         once = [f"{view}&kind=block&one_pass=on" for view in ("curve&along=b&best=on", "tradeoff")]
-        for view in ("spectrum", "curve", "tradeoff", *once, "plan", largest, "panels", "spectrum"):
+        for view in (
+            "spectrum",
+            "curve",
+            "tradeoff",
+            *once,
+            "plan",
+            largest,
+            "ladders",
+            "panels",
+            "spectrum",
+        ):
             tab.open(f"view={view}")  # the last again, after a larger one
             width = tab.page.evaluate("() => document.documentElement.scrollWidth")
             assert width <= viewport["width"], view

@@ -4,6 +4,7 @@ from seqlaw.answers.advice import Advice, advise
 from seqlaw.answers.curve import Curve, curve
 from seqlaw.answers.forecast import Forecast, forecast
 from seqlaw.answers.ladder import ladder
+from seqlaw.answers.ladder_curve import ladder_curve
 from seqlaw.answers.ladder_map import ladder_map
 from seqlaw.answers.law import Law, fit_law
 from seqlaw.answers.measurement import Measurement, measure, save_law, save_teacher
@@ -72,6 +73,7 @@ __all__ = [
     "fit_power_law",
     "forecast",
     "ladder",
+    "ladder_curve",
     "ladder_map",
     "load",
     "load_teacher",

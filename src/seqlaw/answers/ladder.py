@@ -82,7 +82,7 @@ class Ladder(Answer, planning.Ladder):
             "gain": self.gain,
             "gain_error": self.gain_error,
             "helps": self.helps,
-            "rows": [_row(one) for one in self._choices()],
+            "rows": [choice_row(one) for one in self._choices()],
             "accuracy": planning.accuracy(self),
         }
 
@@ -124,7 +124,7 @@ class Ladder(Answer, planning.Ladder):
             shared
             | {"P": choice.lengths if isinstance(choice.lengths, int) else None}
             | {"lengths": str(choice.lengths), "tokens": self.tokens, "eval_length": self.eval_length}
-            | _row(choice)
+            | choice_row(choice)
             for choice in self._choices()
         ]
 
@@ -162,7 +162,8 @@ def _pairs(lengths: Length) -> list[tuple[int, float]]:
     return list(lengths) if isinstance(lengths, Lengths) else [(lengths, 1.0)]
 
 
-def _row(one: Choice) -> dict[str, Any]:
+def choice_row(one: Choice) -> dict[str, Any]:
+    """What was tried, as `--json` has it."""
     names = ("name", "approx", "bias", "variance", "reducible", "error", "against", "against_error")
     return {name: getattr(one, name) for name in names} | {"trained": str(one.lengths)}
 

@@ -77,8 +77,8 @@ class LadderMap(Answer, maps.LadderMap):
             title=f"{regime_words(one)}: {amount(self.tokens)} tokens, {sizes(one)}",
         )
         yield Note(
-            f"mean ± standard error over {self.sketches} sketches, paired; full batch, each phase with data "
-            "of its own, to leading order in the data"
+            f"mean ± standard error over {self.sketches} sketches, paired; chosen on other sketches; "
+            "full batch, each phase with data of its own, to leading order in the data"
         )
 
     def tidy_rows(self) -> Sequence[Mapping[str, Any]]:

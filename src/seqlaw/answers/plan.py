@@ -14,6 +14,8 @@ from seqlaw.answers.risk import parameters
 from seqlaw.answers.style import SERIES, share_range, tidy
 from seqlaw.answers.words import Side, describe_teacher, option, tested_words
 from seqlaw.model.amount import amount, rounded
+from seqlaw.model.checks import InputError
+from seqlaw.model.lengths import Lengths, parse, words
 from seqlaw.model.schedule import Schedule, kind_name
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import Modes, Teacher
@@ -76,7 +78,7 @@ class Plan(Answer, planning.Plan):
         return (*rate_notes(self), *self._remarks())
 
     def _remarks(self) -> list[str]:
-        return [*finite_notes(self), *_confirmed(self)]
+        return [*finite_notes(self), *confirmed(self)]
 
     @property
     def sentence(self) -> str:
@@ -318,7 +320,8 @@ def _length_notes(finite: FinitePlan, budget: Budget) -> list[str]:
     return []
 
 
-def _confirmed(plan: Plan) -> list[str]:
+def confirmed(plan: Plan) -> list[str]:
+    """What a sample says of the optimum."""
     if plan.unconfirmed:
         return ["Not checked by sampling: the optimum is too large to simulate."]
     if plan.confirmation is None:
@@ -344,13 +347,18 @@ def plan(
     seed: int = 0,
     workers: int = 1,
     progress: Progress | None = None,
+    lengths: Lengths | str | None = None,
 ) -> Plan:
     """The allocation of a budget; `schedule` gives the kind, shape and peak step (by name: γ = 0.1).
 
     d defaults to infinitely many modes. `confirm` samples the optimum on the sampled rung. That can take
     minutes: it runs on `workers` threads and tells `progress`.
     For an `Uncertain` teacher an `UncertainPlan`: the middle's, and those of `draws` from the intervals.
+    `lengths` holds a mixture fixed: a `MixturePlan` of its M, N and L, beside the best single length.
     """
+    lengths = parse(lengths) if isinstance(lengths, str) else lengths
+    if lengths is not None and isinstance(teacher, Uncertain):
+        raise InputError("lengths", "must be left out where the teacher has intervals", words(lengths))
     if isinstance(teacher, Uncertain):
         check_draws(teacher, draws, d)
     found = planning.plan(
@@ -363,7 +371,12 @@ def plan(
         seed=seed,
         workers=workers,
         progress=progress,
+        lengths=lengths,
     )
+    if lengths is not None:
+        from seqlaw.answers.plan_mixture import MixturePlan  # which shows a plan and more
+
+        return MixturePlan(**fields_of(found))
     answer = Plan(**fields_of(found))
     if isinstance(teacher, Uncertain):
         from seqlaw.answers.uncertain import over  # which shows a plan and more

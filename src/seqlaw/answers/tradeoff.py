@@ -11,9 +11,10 @@ from seqlaw.answers.answer import Answer, fields_of
 from seqlaw.answers.blocks import Block, Sentence, Table
 from seqlaw.answers.risk import parameters
 from seqlaw.answers.style import MARKERS, SERIES, new_figure, save, share_range, tidy
-from seqlaw.answers.words import Side, describe_teacher, regime_words
+from seqlaw.answers.words import Side, beaten_words, describe_teacher, regime_words
 from seqlaw.model.amount import amount
 from seqlaw.model.flags import Flag, merge_flags
+from seqlaw.model.lengths import Lengths, one_or_many, parse, words
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import PRESETS
 from seqlaw.planning import tradeoff as splits
@@ -71,25 +72,38 @@ class Tradeoff(Answer, splits.Tradeoff):
             "cost": self.cost,
             "batch": setting.batch,
             "tune": self.tune,
+            "mixture": self.mixture,
         }
 
     def fields(self) -> Mapping[str, Any]:
         rows = [{name: getattr(row, name) for name in _COLUMNS} for row in self.rows]
-        return {"regime": self.regime, "rows": rows, "best": self.best}
+        found = {"regime": self.regime, "rows": rows, "best": self.best}
+        return found | ({} if self.mixture is None else {"mixture": [_beside(one) for one in self.held]})
 
     def blocks(self, side: Side) -> Iterable[Block]:
         setting = self.setting
         own_cost = self.compute is not None or self.cost != PAPER_COST
         head = ("compute",) * own_cost
 
-        def spent(row: splits.Split) -> tuple[str, ...]:
+        def spent(row: splits.Split | splits.Held) -> tuple[str, ...]:
             return (amount(row.compute),) * own_cost
 
+        if self.mixture is not None:
+            yield Sentence(self.sentence)
         yield Sentence(describe_teacher(setting.teacher))
         yield Table(
             rows=[
                 (amount(row.P), amount(row.N), *spent(row), *(self.curve(t)[k].reducible for t in self.best))
                 for k, row in enumerate(self.curve(OWN))
+            ]
+            + [
+                (
+                    words(one.setting.P),
+                    amount(one.setting.N),
+                    *spent(one),
+                    *(x.risk.reducible for x in self.held),
+                )
+                for one in self.held[:1]
             ],
             header=("P", "N", *head, "at own length", *(f"at {P}" for P in self.tests)),
             title=f"{regime_words(setting)}: reducible risk "
@@ -101,6 +115,21 @@ class Tradeoff(Answer, splits.Tradeoff):
             yield Sentence(
                 f"tested at {where}: best P {amount(low)}{'' if low == high else f' to {amount(high)}'}"
             )
+
+    @property
+    def sentence(self) -> str:
+        """With a mixture: whether the best single length beats it, at each test."""
+        assert self.mixture is not None
+        named = words(one_or_many(self.mixture))
+        return (
+            f"Trained on {named}: "
+            + "; ".join(
+                f"tested {'as trained' if one.tested == OWN else f'at {int(one.tested):,}'} "
+                f"{beaten_words(one.ratio, one.error)} (P = {amount(one.best.P)})"
+                for one in self.held
+            )
+            + ". As trained: the mixture on the mixture, a length on that length."
+        )
 
     def _training(self) -> str:
         """How the students were trained."""
@@ -115,13 +144,16 @@ class Tradeoff(Answer, splits.Tradeoff):
         return replace(self.setting, P=row.P, schedule=schedule, eval_length=row.eval_length, **sizes)
 
     def tidy_rows(self) -> Sequence[Mapping[str, Any]]:
-        return [
+        rows = [
             parameters(self.student(row)) | {name: getattr(row, name) for name in _COLUMNS}
             for row in self.rows
         ]
+        return [*rows, *(parameters(one.setting) | _beside(one) for one in self.held)]
 
     def flagged(self) -> Sequence[Flag]:
-        return merge_flags(self.flags, "P", [row.P for row in self.rows])
+        flags = merge_flags(self.flags, "P", [row.P for row in self.rows])
+        own = {one.code: one for held in self.held for one in held.risk.flags}
+        return [*flags, *(one for code, one in own.items() if code not in {each.code for each in flags})]
 
     def draw(self, axes: Sequence[Axes]) -> None:
         """One panel a test, relative to the shortest sequences."""
@@ -132,6 +164,9 @@ class Tradeoff(Answer, splits.Tradeoff):
         for place, tested in zip(axes, self.best, strict=True):
             for answer in (self, *others):
                 _draw_curve(place, answer, tested, asked=answer is self)
+            for held in (one for one in self.held if one.tested == tested):
+                level = held.risk.reducible / self.curve(tested)[0].reducible
+                place.axhline(level, color=SERIES[2], linewidth=1, linestyle="--", label="the mixture")
             place.axhline(1.0, color="0.6", linewidth=0.8, linestyle=":")
             where = f"all tested at length {int(tested):,}" if tested != OWN else _PAPERS_VIEW
             first = f"reducible risk relative to P = {self.lengths[0]:,}" if place is axes[0] else ""
@@ -172,9 +207,21 @@ class Tradeoff(Answer, splits.Tradeoff):
                 compute=self.compute,
                 cost=self.cost,
                 tune=self.tune,
+                mixture=self.mixture,
             )
             for other in others
         ]
+
+
+def _beside(held: splits.Held) -> dict[str, Any]:
+    """The mixture at one test, as `--json` and rows have it."""
+    one, risk = held.setting, held.risk
+    return {
+        **{"P": str(one.lengths or one.P), "N": int(one.N), "L": one.schedule.L, "gamma": one.schedule.gamma},
+        **{"tested": held.tested, "eval_length": str(risk.eval_length), "compute": held.compute},
+        **{name: getattr(risk, name) for name in ("approx", "bias", "variance", "cross", "reducible")},
+        **{"best_single": held.best.P, "ratio": held.ratio, "ratio_error": held.error},
+    }
 
 
 _PAPERS_VIEW = "tested at the training length\n(the paper's view)"
@@ -210,15 +257,24 @@ def tradeoff(
     compute: float | None = None,
     cost: str = PAPER_COST,
     tune: bool = False,
+    mixture: Lengths | str | None = None,
 ) -> Tradeoff:
     """The risk of the setting's student at N·P ≈ tokens for each length, N = ⌊tokens/P⌋.
 
     `setting` gives the teacher, M, d and the schedule; its own N, P and test length do not matter. Each
     student is tested at its own length, as in the paper, and at the common `eval_lengths`. With a ceiling on
     the compute, counted by the formula `cost`, N is no more than that allows. With a batch it is one
-    pass, the steps follow from the tokens, and `tune` takes the best step for each.
+    pass, the steps follow from the tokens, and `tune` takes the best step for each. A `mixture` of lengths is
+    one more student with the same tokens, compared with the best single length at each test.
     """
     found = splits.tradeoff(
-        setting, tokens, lengths=lengths, eval_lengths=eval_lengths, compute=compute, cost=cost, tune=tune
+        setting,
+        tokens,
+        lengths=lengths,
+        eval_lengths=eval_lengths,
+        compute=compute,
+        cost=cost,
+        tune=tune,
+        mixture=parse(mixture) if isinstance(mixture, str) else mixture,
     )
     return Tradeoff(**fields_of(found, setting=setting, tune=tune))

@@ -215,3 +215,12 @@ def sizes_words(setting: Setting, without: Sequence[str] = ()) -> str:
 def tested_words(eval_length: Length | None) -> str:
     """Where students are tested."""
     return "its own length" if eval_length is None else f"length {words(eval_length)}"
+
+
+def beaten_words(ratio: float, error: float) -> str:
+    """Whether the best single length beats a mixture."""
+    times = f"{ratio:.3g} ± {error:.1g} times its risk"
+    if abs(ratio - 1) <= error:
+        return f"the best single length is as good, with {times}"
+    beaten = f"the best single length beats it, with {times}"
+    return beaten if ratio < 1 else f"no single length beats it: the best has {times}"

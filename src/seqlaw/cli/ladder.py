@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from typing import Annotated
 
 import typer
 
 from seqlaw.answers.ladder import ladder as best_ladder
+from seqlaw.answers.ladder_curve import ladder_curve
 from seqlaw.answers.ladder_map import ladder_map
 from seqlaw.cli.options import (
     Json,
@@ -19,13 +21,17 @@ from seqlaw.cli.options import (
     takes,
 )
 from seqlaw.cli.output import show
-from seqlaw.model.checks import InputError, positive, whole
+from seqlaw.model.checks import InputError, positive, real, whole
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import Modes
 from seqlaw.planning.ladder import CANDIDATES
 from seqlaw.planning.ladder_map import HORIZONS, TESTS
 
 _WIDTH, _MODES = 96, 768
+
+
+def _listing(numbers: Iterable[int]) -> str:
+    return ",".join(map(str, numbers))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -62,17 +68,27 @@ def ladder(
             metavar="INT",
         ),
     ] = None,
-    candidates: Annotated[str, typer.Option(help="Lengths to choose from.", metavar="P,P,…")] = ",".join(
-        map(str, CANDIDATES)
-    ),
+    candidates: Annotated[
+        str | None,
+        typer.Option(
+            help=f"Lengths to choose from.  [default: {_listing(CANDIDATES)}, with --shares 2,4096]",
+            metavar="P,P,…",
+        ),
+    ] = None,
     most_phases: Annotated[int, typer.Option(help="Phases of a ladder, lengths of a mixture, at most.")] = 2,
     sketches: Annotated[
-        int | None, typer.Option(help="Sketches to average over.  [default: 8, in a map 4]")
+        int | None, typer.Option(help="Sketches to average over.  [default: 8, in a map or curve 4]")
     ] = None,
     diagram: Annotated[
         bool,
         typer.Option("--map", help="The phase diagram instead: two phases over horizons and test lengths."),
     ] = False,
+    shares: Annotated[
+        str | None,
+        typer.Option(
+            help="The curve instead: two candidates, at these shares of the longer.", metavar="SHARE,…"
+        ),
+    ] = None,
     horizons: Annotated[
         str | None,
         typer.Option(help="Map: numbers of steps.  [default: seven from 1e3 to 1e7]", metavar="L,L,…"),
@@ -85,7 +101,7 @@ def ladder(
 
     A ladder is lengths in phases: short first and long last, say. All have the same tokens, steps and
     schedule, and one test. With --map the phase diagram, by default tested at 16, 128 and 4096; its picture
-    has the other preset beside a preset.
+    has the other preset beside a preset. With --shares two candidates, short first, long first and mixed.
 
     Example: seqlaw ladder --tokens 1e8 --eval-length 1024 --candidates 2,32,1024
     """
@@ -105,8 +121,10 @@ def ladder(
         eval_length=tests[0] if tests else 4096,
     )
     budget = whole("tokens", positive("tokens", tokens), least=2)
-    lengths = _listed("candidates", candidates)
+    lengths = _listed("candidates", candidates or ("2,4096" if shares else _listing(CANDIDATES)))
     if diagram:
+        if shares is not None:
+            raise InputError("shares", "cannot be given with --map", shares)
         steps = HORIZONS if horizons is None else _listed("horizons", horizons)
         shown = ladder_map(
             setting,
@@ -125,6 +143,17 @@ def ladder(
         raise InputError(
             "tokens", "set the steps with --batch: leave out -L/--steps and -R/--horizon", tokens
         )
+    if shares is not None:
+        curve = ladder_curve(
+            setting,
+            budget,
+            candidates=lengths,
+            shares=[real("shares", part) for part in shares.split(",")],
+            sketches=4 if sketches is None else sketches,
+            seed=seed,
+        )
+        show(curve, as_json=json, plot=plot)
+        return
     answer = best_ladder(
         setting,
         budget,

@@ -15,7 +15,7 @@ from seqlaw.answers.glossary import WORDS
 from seqlaw.answers.style import check_path
 from seqlaw.files import load_lengths, load_uncertain, make_schedule
 from seqlaw.model.checks import InputError, real, whole
-from seqlaw.model.lengths import Length, parse
+from seqlaw.model.lengths import Length, Lengths, parse
 from seqlaw.model.schedule import GAMMA, STEPS, Schedule
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import MODES, NUMBERS, Modes, Teacher
@@ -99,6 +99,26 @@ ModeCount = Annotated[
     str | None,
     typer.Option("--modes", "-d", help=f"Latent dimensions d.  [default: {MODES}]", metavar="INT|inf"),
 ]
+
+Mixture = Annotated[
+    str | None,
+    typer.Option(
+        help="A mixture: `16:0.7,1024:0.3`, shares of the tokens, or a file of lengths.",
+        metavar="P:SHARE,…|FILE",
+    ),
+]
+Window = Annotated[
+    str | None, typer.Option(help="Context window that cuts the documents of the file.", metavar="INT")
+]
+
+
+def load_mixture(lengths: str | None, window: str | None) -> Lengths | None:
+    """The mixture of --lengths, cut by --window."""
+    if lengths is None:
+        if window is not None:
+            raise InputError("window", "goes with a file of lengths", window)
+        return None
+    return load_lengths(lengths, None if window is None else int(size("window", window)))
 
 
 def modes_or_default(modes: str | None, teacher: Teacher | Modes) -> float | None:
@@ -238,16 +258,8 @@ class SizeOptions:
     length: Annotated[
         str | None, typer.Option("--length", "-P", help="Trajectory length P.  [default: 64]", metavar="INT")
     ] = None
-    lengths: Annotated[
-        str | None,
-        typer.Option(
-            help="A mixture instead: `16:0.7,1024:0.3`, shares of the tokens, or a file of lengths.",
-            metavar="P:SHARE,…|FILE",
-        ),
-    ] = None
-    window: Annotated[
-        str | None, typer.Option(help="Context window that cuts the documents of the file.", metavar="INT")
-    ] = None
+    lengths: Mixture = None
+    window: Window = None
     phases: Annotated[
         str | None,
         typer.Option(
@@ -266,12 +278,9 @@ class SizeOptions:
         named = [name for name, text in given.items() if text is not None]
         if len(named) > 1:
             raise InputError(named[1], f"cannot be given together with --{named[0]}", given[named[1]])
-        if self.window is not None and self.lengths is None:
-            raise InputError("window", "goes with a file of lengths", self.window)
-        if self.lengths is not None:
-            return load_lengths(
-                self.lengths, None if self.window is None else int(size("window", self.window))
-            )
+        mixture = load_mixture(self.lengths, self.window)
+        if mixture is not None:
+            return mixture
         if self.phases is not None:
             return parse(self.phases, phases=True)
         return int(size("P", self.length or "64"))

@@ -10,7 +10,20 @@ import typer
 
 from seqlaw.answers.one_pass import plan_one_pass
 from seqlaw.answers.plan import plan as make_plan
-from seqlaw.cli.options import Cost, Json, KindOptions, Plot, Seed, TeacherOptions, jobs_or_all, size, takes
+from seqlaw.cli.options import (
+    Cost,
+    Json,
+    KindOptions,
+    Mixture,
+    Plot,
+    Seed,
+    TeacherOptions,
+    Window,
+    jobs_or_all,
+    load_mixture,
+    size,
+    takes,
+)
 from seqlaw.cli.output import show
 from seqlaw.cli.progress import Progress, progress_bar
 from seqlaw.model.checks import InputError, positive
@@ -62,6 +75,8 @@ def plan(
         bool, typer.Option("--confirm/--no-confirm", help="Sample the optimum, in up to minutes.")
     ] = False,
     cost: Cost = PAPER_COST,
+    lengths: Mixture = None,
+    window: Window = None,
     one_pass: Annotated[
         bool, typer.Option("--one-pass", help="Fresh mini-batches, once: chooses the batch and the step too.")
     ] = False,
@@ -79,6 +94,7 @@ def plan(
     """The best allocation of a budget.
 
     A teacher's number may be an interval, LOW:HIGH: then how far the best moves, and what one choice loses.
+    With --lengths a mixture is held fixed and compared with the best single length (of --min-P to --max-P).
 
     Example: seqlaw plan --compute 1e18 --tokens 1e10 --eval-length 4096 --alpha 1.7:1.9
     """
@@ -98,7 +114,11 @@ def plan(
         min_P=shortest,
         cost=cost,
     )
+    mixture = load_mixture(lengths, window)
     if one_pass:
+        if mixture is not None:
+            rule = "cannot be given with --one-pass; risk --batch and tradeoff --batch take a mixture"
+            raise InputError("lengths", rule, lengths)
         for name, given in (("confirm", confirm), ("rates", rates), ("flops", flops)):
             if given:
                 raise InputError(name, "cannot be given with --one-pass", given)
@@ -115,6 +135,8 @@ def plan(
         return
     if options.tune:
         raise InputError("gamma", "can be best with --one-pass only", options.gamma)
+    if rates and mixture is not None:
+        raise InputError("rates", "are about one length: leave it out with --lengths", rates)
     teacher = options.build_uncertain()
     schedule = options.build_kind()
     with progress_bar("teachers" if isinstance(teacher, Uncertain) else "data sets", progress) as bar:
@@ -129,5 +151,6 @@ def plan(
             seed=seed,
             workers=jobs_or_all(None),
             progress=bar,
+            lengths=mixture,
         )
     show(dataclasses.replace(answer, flops=flops, rates=rates), as_json=json, plot=plot)

@@ -12,11 +12,14 @@ from seqlaw.cli.options import (
     BatchOptions,
     Cost,
     Json,
+    Mixture,
     ModeCount,
     Plot,
     ScheduleOptions,
     TeacherOptions,
     Width,
+    Window,
+    load_mixture,
     modes_or_default,
     size,
     takes,
@@ -62,13 +65,16 @@ def tradeoff(
         str | None, typer.Option(help="Compute that no run may exceed.  [default: any]", metavar="NUMBER")
     ] = None,
     cost: Cost = PAPER_COST,
+    lengths: Mixture = None,
+    window: Window = None,
     json: Json = False,
     plot: Plot = None,
 ) -> None:
     """Longer or more: the risk along P at a fixed number of tokens.
 
     Each student is tested at its own training length, as in the paper, and at common lengths. With a preset
-    as the teacher the picture has the other preset beside it, for comparison.
+    as the teacher the picture has the other preset beside it, for comparison. With --lengths a mixture with
+    the same tokens stands beside the single lengths.
 
     Example: seqlaw tradeoff --schedule block -L 30000 --plot longer-or-more.png
     """
@@ -95,14 +101,15 @@ def tradeoff(
     for limit, words in ((most, "--longest"), (budget, "the tokens")):
         if least > limit:
             raise InputError("shortest", f"must be at most {words}, {limit}", least)
-    lengths = split_lengths(budget, whole("points", points, least=2, most=1000), least=least, most=most)
+    singles = split_lengths(budget, whole("points", points, least=2, most=1000), least=least, most=most)
     answer = split_tokens(
         setting,
         budget,
-        lengths=lengths,
+        lengths=singles,
         eval_lengths=common,
         compute=None if compute is None else positive("compute", compute),
         cost=cost,
         tune=options.tune,
+        mixture=load_mixture(lengths, window),
     )
     show(answer, as_json=json, plot=plot)

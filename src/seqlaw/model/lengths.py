@@ -91,6 +91,16 @@ class Lengths:
         """Tokens a sequence: 1/Σ w_k/P_k."""
         return 1 / math.fsum(share / P for P, share in self)
 
+    @property
+    def fewest(self) -> int:
+        """The least number of sequences that has one of each length, but for those that may be left out."""
+        left = _RARE if len(self.lengths) > _SHOWN else 0.0
+        for each, share in sorted((self.mean * share / P, share) for P, share in self):
+            left -= share
+            if left <= 0:
+                return max(math.ceil(0.5 / float(each)), len(self.lengths))
+        raise AssertionError  # shares add up to 1
+
     def counted(self, N: int, *, field: str = "N") -> Counted:
         """N sequences in whole numbers of each length, and the shares that they then have.
 
@@ -103,9 +113,8 @@ class Lengths:
         if len(kept) < len(wanted) and len(wanted) > _SHOWN and total > 1 - _RARE:
             lengths, shares = zip(*((P, share / total) for P, share in kept), strict=True)
             return Lengths(lengths, shares).counted(N, field=field)
-        least = max(math.ceil(0.5 * N / min(wanted)), len(wanted))
-        if N < least:
-            rule = f"must be at least {least} to hold a sequence of each length of {self.words}"
+        if N < self.fewest:
+            rule = f"must be at least {self.fewest} to hold a sequence of each length of {self.words}"
             raise InputError(field, rule, N)
         counts = [max(math.floor(each), 1) for each in wanted]
         while (left := N - sum(counts)) != 0:  # a few at most

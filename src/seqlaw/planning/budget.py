@@ -11,6 +11,7 @@ import numpy as np
 
 from seqlaw.model.checks import Array, InputError, positive, whole
 from seqlaw.model.formula import Formula
+from seqlaw.model.lengths import Length
 from seqlaw.model.schedule import Schedule
 from seqlaw.model.setting import WIDEST, Setting
 from seqlaw.model.teacher import LONGEST, Modes, Teacher
@@ -75,12 +76,39 @@ class Budget:
         """The least length that is considered: at P = 1 a student sees initial states only."""
         return max(2, int(self.min_P))
 
+    @property
+    def fewest(self) -> int:
+        """The least N."""
+        return 1
+
+    def trained_on(self, P: int) -> Length:
+        """What the N sequences are, where a search says P."""
+        return P
+
+    def tokens_each(self, P: Any) -> Any:
+        """Tokens a sequence."""
+        return P
+
+    def tokens_of(self, N: int, P: int) -> int:
+        """Of whole sequences."""
+        return N * P
+
+    def spent(self, M: int, N: int, P: int, L: int) -> float:
+        """The compute of whole sequences."""
+        found: float = self.formula(M=M, N=N, P=P, L=L)  # whole where the sizes are
+        return found
+
+    def in_whole(self, M: int, N: int, P: int, L: int) -> tuple[int, int]:
+        """N and L with what floating point may have added to the tokens taken off."""
+        return min(N, int(self.tokens) // P), L
+
     def most_sequences(self, M: Any, P: Any, L: Any) -> Array:
         """The largest N that every budget allows, as a real number; below 1 where none."""
         constant, slope = self.formula.parts({"M": M, "P": P, "L": L})
         with np.errstate(over="ignore"):
             room = np.minimum((self.compute - constant) / slope, self.max_N)
-            return np.asarray(np.minimum(room, self.tokens / P) * (1 + 1e-13))
+            found = np.minimum(room, self.tokens / self.tokens_each(P)) * (1 + 1e-13)
+        return np.asarray(np.where(found < self.fewest, 0.0, found) if self.fewest > 1 else found)
 
     def most_steps(self, M: Any, P: Any, N: Any) -> Array:
         """The largest whole L with cost ≤ C, below 1 where none; by bisection unless proportional to L."""
@@ -104,9 +132,10 @@ class Budget:
         return bool(
             ceilings
             and min(sizes.values()) >= 1
+            and N >= self.fewest
             and P >= self.min_P
-            and N * P <= self.tokens
-            and self.formula(**sizes) <= self.compute
+            and self.tokens_of(N, P) <= self.tokens
+            and self.spent(**sizes) <= self.compute
         )
 
 
@@ -120,10 +149,7 @@ class Allocation:
     L: int
     compute: float
     reducible: float
-
-    @property
-    def tokens(self) -> int:
-        return self.N * self.P
+    tokens: int
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -141,7 +167,7 @@ class Search:
             teacher=self.teacher,
             M=M,
             N=N,
-            P=P,
+            P=self.budget.trained_on(P),
             d=self.d,
             schedule=self.schedule.with_steps(L),
             eval_length=self.eval_length,
@@ -191,13 +217,13 @@ def limits(search: Search) -> Box:
         raise InputError("compute", rule, budget.compute)
     if least_P > budget.tokens:
         raise InputError("min_P", f"must be at most the tokens, {budget.tokens:g}", budget.min_P)
-    low = {"M": 1, "N": 1, "P": least_P, "L": least_L}
+    low = {"M": 1, "N": budget.fewest, "P": least_P, "L": least_L}
     if budget.formula(**low) > budget.compute:
-        rule = f"must leave compute for M = 1, N = 1 and the schedule's least {least_L} steps"
+        rule = f"must leave compute for M = 1, N = {budget.fewest} and the schedule's least {least_L} steps"
         raise InputError("min_P", rule, budget.min_P)
     tops: dict[str, dict[str, float]] = {
         "M": {"d": search.widest, "longest": WIDEST},
-        "N": {"tokens": budget.tokens / least_P},
+        "N": {"tokens": budget.tokens / budget.tokens_each(least_P)},
         "P": {"tokens": budget.tokens, "longest": LONGEST},
         "L": {"longest": MOST_STEPS},
     }

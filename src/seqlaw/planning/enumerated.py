@@ -22,17 +22,21 @@ class Enumerated(Landscape):
 
     def __init__(self, search: Search, box: Box, triples: list[tuple[int, int, int]]) -> None:
         super().__init__(search, box)
-        settings = [search.setting(M, 1, P, L) for M, P, L in triples]
-        risks = equivalent_risks(settings, quick=True, frozen=True)
         self.M, self.P, self.L = np.array(triples, dtype=float).T
-        self.fixed = np.array([risk.approx + risk.bias for risk in risks])
-        self.variance = np.array([risk.variance for risk in risks])
         self.most = np.floor(search.budget.most_sequences(self.M, self.P, self.L))
+        # A mixture has the shares of its whole numbers: of the N that is asked about.
+        counts = (
+            np.maximum(self.most, search.budget.fewest) if search.budget.fewest > 1 else np.ones(len(triples))
+        )
+        settings = [search.setting(M, int(N), P, L) for (M, P, L), N in zip(triples, counts, strict=True)]
+        risks = equivalent_risks(settings, quick=True, frozen=True)
+        self.fixed = np.array([risk.approx + risk.bias for risk in risks])
+        self.variance = counts * np.array([risk.variance for risk in risks])
 
     def with_law(self) -> Enumerated:
         """With the law at any amount of data, where that can be the least: it is 30 % below at most."""
         sizes = [
-            (int(M), max(int(N), 1), int(P), int(L))
+            (int(M), max(int(N), self.search.budget.fewest), int(P), int(L))
             for M, N, P, L in zip(self.M, self.most, self.P, self.L, strict=True)
         ]
         risk = np.where(self.most >= 1, self.fixed + self.variance / np.maximum(self.most, 1), np.inf)
@@ -75,7 +79,7 @@ def all_triples(search: Search, box: Box) -> list[tuple[int, int, int]] | None:
     triples: list[tuple[int, int, int]] = []
     for M in range(1, box.high["M"] + 1):
         for P in range(box.low["P"], box.high["P"] + 1):
-            most = int(search.budget.most_steps(M, P, 1))
+            most = int(search.budget.most_steps(M, P, search.budget.fewest))
             if most < box.low["L"]:
                 break  # nor is a longer one within reach
             triples += [(M, P, L) for L in range(box.low["L"], min(most, _FEW + box.low["L"]) + 1)]

@@ -118,7 +118,7 @@ def _fitting(ground: Landscape, sizes: dict[str, int]) -> list[Allocation]:
     room = float(budget.most_sequences(**sizes))
     ways = [sizes]
     if room < 1:
-        fewer = min(sizes["L"], int(budget.most_steps(sizes["M"], sizes["P"], 1)))
+        fewer = min(sizes["L"], int(budget.most_steps(sizes["M"], sizes["P"], budget.fewest)))
         ways = [sizes | {"L": fewer}, sizes | {"P": int(room * sizes["P"])}]
     found = []
     for way in ways:

@@ -88,7 +88,7 @@ class Interpolated(Landscape):
         # Between a term of 1e-300 and its neighbours a spline may swing anywhere: large is enough to say.
         logs = np.minimum(self.spline(np.stack(where, axis=-1)), 300.0)
         fixed, variance = np.moveaxis(np.exp(logs), -1, 0)
-        known = N >= 1
+        known = N >= self.search.budget.fewest
         for axis, x in zip(_AXES, (M, P, L), strict=True):
             known &= (x >= self.nodes[axis][0]) & (x <= self.nodes[axis][-1])
         return np.where(known, fixed + variance / np.maximum(N, 1), np.inf)
@@ -159,7 +159,8 @@ class Interpolated(Landscape):
         if N is not None and "P" not in held:
             P = np.minimum(P, np.maximum(np.floor(budget.tokens / N), box.low["P"]))
         if "L" not in held:
-            L = np.minimum(L, np.maximum(budget.most_steps(M, P, 1 if N is None else N), box.low["L"]))
+            most = budget.most_steps(M, P, budget.fewest if N is None else N)
+            L = np.minimum(L, np.maximum(most, box.low["L"]))
         room = budget.most_sequences(M, P, L)
         return M, room if N is None else np.where(N <= np.floor(room), N, 0), P, L
 
@@ -283,7 +284,8 @@ def _table(search: Search, box: Box, nodes: dict[str, Array], few: bool, factor:
 
 def _terms(search: Search, M: Array, P: Array, L: Array) -> tuple[Array, Array]:
     """approx + bias, and the variance of one trajectory, at points (M, P) × L."""
-    setting = search.setting(1, 1, int(P.min()), int(L.min()))
+    setting = search.setting(1, search.budget.fewest, int(P.min()), int(L.min()))
     rule = sum_rule(setting, "search", widest=float(M.max()))
     schedules = [search.schedule.with_steps(int(steps)) for steps in L]
-    return surface(rule, M, P.astype(int).tolist(), schedules, search.eval_length)
+    lengths = [search.budget.trained_on(length) for length in P.astype(int).tolist()]
+    return surface(rule, M, lengths, schedules, search.eval_length)

@@ -106,6 +106,24 @@ def presets(candidates: Sequence[int]) -> dict[str, Length]:
     }
 
 
+def asked(setting: Setting, tokens: float, candidates: Sequence[int]) -> tuple[int, tuple[int, ...]]:
+    """The tokens and the rising candidates, checked with the setting."""
+    as_setting("setting", setting)
+    budget = whole("tokens", positive("tokens", tokens), least=2)
+    rising = tuple(sorted({whole("candidates", P, most=LONGEST) for P in candidates}))
+    if not rising or rising[-1] > budget:
+        raise InputError("candidates", f"must be lengths of at most the tokens, {budget}", list(candidates))
+    if setting.eval_length is None:
+        raise InputError("eval_length", "must be given: lengths that differ need one test", None)
+    if setting.epochs > 1:
+        raise InputError("epochs", "must be 1 with several lengths", setting.epochs)
+    if setting.schedule.memory:
+        raise InputError("momentum", "must be left out with phases", getattr(setting.schedule, "beta", None))
+    if setting.modes.d > LARGEST:
+        raise InputError("d", f"must be at most {LARGEST} here: sums over pairs of modes are held", setting.d)
+    return budget, rising
+
+
 @one_thread()
 def ladder(
     setting: Setting,
@@ -121,24 +139,10 @@ def ladder(
     In one pass `setting.batch` is the sequences of the longest candidate in a step; all have those tokens a
     step, and the steps follow from `tokens`.
     """
-    as_setting("setting", setting)
-    budget = whole("tokens", positive("tokens", tokens), least=2)
-    rising = tuple(sorted({whole("candidates", P, most=LONGEST) for P in candidates}))
-    if not rising or rising[-1] > budget:
-        raise InputError("candidates", f"must be lengths of at most the tokens, {budget}", list(candidates))
-    if setting.eval_length is None:
-        raise InputError("eval_length", "must be given: lengths that differ need one test", None)
-    if setting.epochs > 1:
-        raise InputError("epochs", "must be 1 with several lengths", setting.epochs)
-    if setting.schedule.memory:
-        raise InputError("momentum", "must be left out with phases", getattr(setting.schedule, "beta", None))
-    if setting.modes.d > LARGEST:
-        raise InputError("d", f"must be at most {LARGEST} here: sums over pairs of modes are held", setting.d)
+    budget, rising = asked(setting, tokens, candidates)
     most = whole("most_phases", most_phases, most=6)
-    count, trial = whole("sketches", sketches, least=2), _trial(setting, budget, rising[-1])
-    if trial.schedule.L < most / _LEAST:
-        raise InputError("L", f"must be at least {math.ceil(most / _LEAST)} for phases", trial.schedule.L)
-    search = _Search(setting, trial, count, seed)
+    count, trial = whole("sketches", sketches, least=2), trial_of(setting, budget, rising[-1], most)
+    search = Sketches(setting, trial, count, seed)
     single = min(rising, key=search.quick)
     mixture = search.best(rising, most, phases=False, beside=single)
     best = search.best(rising, most, phases=True, beside=single)
@@ -152,6 +156,7 @@ def ladder(
     if setting.batch is None:
         least = min(search.tokens_per_dimension(one) for one in (single, best))
         flags += frozen_filter_flags(least)
+    assert setting.eval_length is not None
     return Ladder(
         regime=setting.regime,
         tokens=budget,
@@ -170,6 +175,14 @@ def ladder(
     )
 
 
+def trial_of(setting: Setting, tokens: int, longest: int, phases: int) -> Trial:
+    """How all students are trained, with steps for the smallest share of so many phases."""
+    found = _trial(setting, tokens, longest)
+    if found.schedule.L < phases / _LEAST:
+        raise InputError("L", f"must be at least {math.ceil(phases / _LEAST)} for phases", found.schedule.L)
+    return found
+
+
 def _trial(setting: Setting, tokens: int, longest: int) -> Trial:
     if setting.batch is None:
         return Trial(setting.schedule, tokens, None)
@@ -182,7 +195,7 @@ def _trial(setting: Setting, tokens: int, longest: int) -> Trial:
     return Trial(setting.schedule.with_steps(tokens // step), tokens, step)
 
 
-class _Search:
+class Sketches:
     """The sketches: some to choose on, others to compare on."""
 
     def __init__(self, setting: Setting, trial: Trial, count: int, seed: int) -> None:

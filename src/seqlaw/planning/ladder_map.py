@@ -1,6 +1,7 @@
 """Where lengths that change help: the best two phases against the best single length, by horizon and test.
 
-The phase diagram of a teacher. Every ordered pair of candidates on a grid of shares, on a few sketches.
+The phase diagram of a teacher. Every ordered pair of candidates on a grid of shares is tried on some
+sketches, and what is chosen is compared on others.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from seqlaw.model.lengths import Length, Lengths
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import LONGEST
 from seqlaw.model.threads import one_thread
-from seqlaw.planning.ladder import CANDIDATES, LARGEST
+from seqlaw.planning.ladder import CANDIDATES, CHOOSING, LARGEST
 from seqlaw.rungs.phases.bench import Bench, Runs, Sums, Trial
 
 HORIZONS = (10**3, 10**4, 3 * 10**4, 10**5, 3 * 10**5, 10**6, 10**7)
@@ -75,7 +76,7 @@ def ladder_map(
 ) -> LadderMap:
     """The best two-phase ladder and the best single length for each number of steps and test length.
 
-    The full batch, to leading order in the data. Ladders are chosen on the mean over the sketches.
+    The full batch, to leading order in the data. Both are chosen on other sketches than they are compared on.
     """
     budget = whole("tokens", positive("tokens", tokens), least=2)
     rising = tuple(sorted({whole("candidates", P, most=LONGEST) for P in candidates}))
@@ -86,7 +87,8 @@ def ladder_map(
     if setting.modes.d > LARGEST:
         raise InputError("d", f"must be at most {LARGEST} here: sums over pairs of modes are held", setting.d)
     sums, count = Sums(setting.modes), whole("sketches", sketches, least=2)
-    benches = [Bench(sums, setting.M, sketch=k, seed=seed) for k in range(count)]
+    benches = [Bench(sums, setting.M, sketch=k, seed=seed) for k in range(count + CHOOSING)]
+    comparing, choosing = benches[:count], benches[count:]
     common = [whole("test", P, most=LONGEST) for P in tests]
     ladders = [Lengths(pair, (1 - s, s), True) for pair in permutations(rising, 2) for s in SHARES]
     cells: list[Cell] = []
@@ -94,27 +96,37 @@ def ladder_map(
         trial = Trial(setting.schedule.with_steps(L), budget, None)
         runs = Runs(trial.schedule)
         tried: list[Length] = [*rising, *ladders]
-        risk = np.array([[_risks(bench, one, trial, common, runs) for bench in benches] for one in tried])
-        for k, test in enumerate(common):
-            cells.append(_cell(trial, test, tried, risk[:, :, k], len(rising)))
+        known = [[_risks(bench, one, trial, common, runs, quick=True) for bench in choosing] for one in tried]
+        mean = np.mean(known, axis=1)
+        best = np.stack(
+            [mean[: len(rising)].argmin(axis=0), len(rising) + mean[len(rising) :].argmin(axis=0)]
+        )
+        chosen = {int(one) for one in best.ravel()}
+        risk = {
+            one: np.array([_risks(bench, tried[one], trial, common, runs) for bench in comparing])
+            for one in chosen
+        }
+        for k, (test, (alone, ladder)) in enumerate(zip(common, best.T.tolist(), strict=True)):
+            pair = tried[alone], tried[ladder]
+            cells.append(_cell(trial, test, pair, risk[alone][:, k], risk[ladder][:, k]))
     return LadderMap(
         regime=setting.regime, tokens=budget, candidates=rising, sketches=count, seed=seed, cells=tuple(cells)
     )
 
 
-def _risks(bench: Bench, one: Length, trial: Trial, tests: Sequence[int], runs: Runs) -> list[float]:
+def _risks(
+    bench: Bench, one: Length, trial: Trial, tests: Sequence[int], runs: Runs, *, quick: bool = False
+) -> list[float]:
     """approx + bias + variance at each test length, of one training."""
-    state = bench.trained(one, trial, runs)
+    state = bench.trained(one, trial, runs, quick=quick)
     found = [state.terms(bench.problem(test)) for test in tests]
     return [terms["approx"] + terms["bias"] + terms["variance"] for terms in found]
 
 
-def _cell(trial: Trial, test: int, tried: Sequence[Length], risk: Array, singles: int) -> Cell:
-    """`risk` is tried × sketches, the single lengths first."""
-    mean = risk.mean(axis=1)
-    single, ladder = int(np.argmin(mean[:singles])), singles + int(np.argmin(mean[singles:]))
-    ratio = risk[ladder] / risk[single]
-    best, alone = tried[ladder], tried[single]
+def _cell(trial: Trial, test: int, pair: tuple[Length, Length], single: Array, ladder: Array) -> Cell:
+    """The risks of the single length and of the ladder, sketch by sketch."""
+    ratio = ladder / single
+    alone, best = pair
     assert isinstance(best, Lengths)
     assert isinstance(alone, int)
     return Cell(
@@ -122,7 +134,7 @@ def _cell(trial: Trial, test: int, tried: Sequence[Length], risk: Array, singles
         R=trial.schedule.horizon,
         eval_length=test,
         single=alone,
-        reducible=float(mean[single]),
+        reducible=float(single.mean()),
         first=best.lengths[0],
         last=best.lengths[1],
         share=best.shares[1],

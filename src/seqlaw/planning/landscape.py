@@ -48,11 +48,12 @@ class Landscape(ABC):
         """In whole numbers; a last step or sequence is given up where floating point took it."""
         M, N, P, L = (int(x) for x in sizes)
         budget = self.search.budget
-        N = min(N, int(budget.tokens) // P)  # floating point may have added some
+        N, L = budget.in_whole(M, N, P, L)
         fewer = [(N, L), (N, L - max(1, int(1e-12 * L))), (N - max(1, int(1e-12 * N)), L)]
         fits = [(n, steps) for n, steps in fewer if steps >= self.search.least_steps]
         N, L = next((pair for pair in fits if budget.allows(M, pair[0], P, pair[1])), (0, 0))
         if N == 0:
             return None
-        compute = budget.formula(M=M, N=N, P=P, L=L)
-        return Allocation(M=M, N=N, P=P, L=L, compute=compute, reducible=float(risk))
+        compute = budget.spent(M=M, N=N, P=P, L=L)
+        tokens = budget.tokens_of(N, P)
+        return Allocation(M=M, N=N, P=P, L=L, compute=compute, reducible=float(risk), tokens=tokens)

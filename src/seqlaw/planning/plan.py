@@ -9,11 +9,13 @@ from functools import cached_property
 from seqlaw.model.assumptions import teacher_flags
 from seqlaw.model.checks import InputError
 from seqlaw.model.flags import Flag
+from seqlaw.model.lengths import Lengths
 from seqlaw.model.momentum import Momentum
 from seqlaw.model.schedule import Explicit, Schedule, as_schedule
 from seqlaw.model.teacher import Modes, Teacher, as_teacher
 from seqlaw.planning.budget import PAPER_COST, Budget, Search
 from seqlaw.planning.corollary import Corollary, corollary
+from seqlaw.planning.mixed import mixed
 from seqlaw.planning.program import SETTINGS, Program, program
 from seqlaw.planning.search import FinitePlan, finite_plan
 from seqlaw.rungs.equivalent import equivalent_risk
@@ -62,6 +64,10 @@ class Plan:
     unconfirmed: bool
     """Asked for, and out of reach."""
     flags: tuple[Flag, ...]
+    lengths: Lengths | None = None
+    """The mixture that was held fixed: `finite` has its M, N and L, and P stands for nothing there."""
+    single: FinitePlan | None = None
+    """With a mixture, the best single length under the same budgets."""
 
     @cached_property
     def programs(self) -> dict[str, Program | None]:
@@ -82,6 +88,7 @@ def plan(
     seed: int = 0,
     workers: int = 1,
     progress: Progress | None = None,
+    lengths: Lengths | None = None,
 ) -> Plan:
     """The record behind `seqlaw.plan`, which says what the arguments are."""
     teacher, schedule = as_teacher("teacher", teacher), as_schedule("schedule", schedule)
@@ -95,15 +102,17 @@ def plan(
     K = schedule.gamma * budget.compute
     tau = math.log(budget.tokens) / math.log(K) if K > 1 else math.inf
     law: Corollary | None = None
-    # The rates are about the paper's cost.
-    if isinstance(teacher, Teacher) and not teacher_flags(teacher) and K > 1 and budget.cost == PAPER_COST:
+    # The rates are about the paper's cost, and one length.
+    ruled = K > 1 and budget.cost == PAPER_COST and lengths is None
+    if ruled and isinstance(teacher, Teacher) and not teacher_flags(teacher):
         law = corollary(teacher, tau)
     if isinstance(teacher, Modes) and d not in (None, teacher.d):
         raise InputError("d", f"must be {teacher.d}, the number of modes given", d)
     size = teacher.d if isinstance(teacher, Modes) else math.inf if d is None else d
     search = Search(teacher=teacher, d=size, schedule=schedule, budget=budget, eval_length=eval_length)
-    finite = finite_plan(search)
-    sample = _confirm(search, finite, seed, workers, progress) if confirm else None
+    held = search if lengths is None else replace(search, budget=mixed(budget, lengths))
+    finite = finite_plan(held)
+    sample = _confirm(held, finite, seed, workers, progress) if confirm else None
     return Plan(
         teacher=teacher,
         schedule=schedule,
@@ -122,6 +131,8 @@ def plan(
         confirmation=sample,
         unconfirmed=confirm and sample is None,
         flags=finite.risk.flags,
+        lengths=lengths,
+        single=None if lengths is None else finite_plan(search),
     )
 
 

@@ -6,6 +6,7 @@ test along with the training. A common test length keeps the test fixed, and can
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -13,11 +14,13 @@ import numpy as np
 
 from seqlaw.model.checks import InputError, positive, whole
 from seqlaw.model.flags import Flag
-from seqlaw.model.lengths import longest
+from seqlaw.model.lengths import Lengths, longest, words
 from seqlaw.model.setting import Setting, as_setting
 from seqlaw.planning.budget import PAPER_COST, Budget
+from seqlaw.planning.mixed import mixed
 from seqlaw.rungs import ask
 from seqlaw.rungs.one_pass.tuning import tuned, with_tokens
+from seqlaw.rungs.terms import Risk
 
 OWN = "own"
 
@@ -46,6 +49,22 @@ class Split:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Held:
+    """A mixture with the same tokens, at one test: its own is the mixture."""
+
+    tested: str
+    setting: Setting
+    risk: Risk
+    compute: float
+    best: Split
+    """The best single length at this test."""
+    ratio: float
+    """Its risk over the mixture's."""
+    error: float
+    """Of the ratio, from the stated accuracy of both."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Tradeoff:
     """The curves, and for each test length the range of P within 1 % of the best."""
 
@@ -57,6 +76,9 @@ class Tradeoff:
     best: dict[str, tuple[int, int]]
     flags: tuple[tuple[Flag, ...], ...]
     """Of each row."""
+    mixture: Lengths | None = None
+    held: tuple[Held, ...] = ()
+    """The mixture at each test."""
 
     def curve(self, tested: str) -> list[Split]:
         return [row for row in self.rows if row.tested == tested]
@@ -77,12 +99,14 @@ def tradeoff(
     compute: float | None = None,
     cost: str = PAPER_COST,
     tune: bool = False,
+    mixture: Lengths | None = None,
 ) -> Tradeoff:
     """The risk of the setting's student at N·P ≈ tokens for each length, N = ⌊tokens/P⌋.
 
     `setting` gives the teacher, M, d and the schedule; its own N, P and test length do not matter. With a
     ceiling on the compute, counted by `cost`, N is no more than that allows. In one pass it is the steps that
-    follow, L = ⌊tokens/(batch·P)⌋, and `tune` takes the best step for each length and test.
+    follow, L = ⌊tokens/(batch·P)⌋, and `tune` takes the best step for each length and test. A `mixture` with
+    the same tokens is set beside the single lengths.
     """
     as_setting("setting", setting)
     if not isinstance(eval_lengths, Sequence):
@@ -102,6 +126,10 @@ def tradeoff(
         (P, name, replace(split[P], eval_length=P_test)) for name, P_test in tests.items() for P in lengths
     ]
     asked = [one for *_, one in plan]
+    if mixture is not None:
+        budgeted = mixed(spent, mixture)
+        beside = _of_mixture(setting, budgeted)
+        asked += [replace(beside, eval_length=P_test) for P_test in tests.values()]
     if tune:
         asked = tuned(asked)
     risks = ask.risks(asked)
@@ -119,8 +147,9 @@ def tradeoff(
             variance=risk.variance,
             cross=risk.cross,
         )
-        for (P, name, _), one, risk in zip(plan, asked, risks, strict=True)
+        for (P, name, _), one, risk in zip(plan, asked, risks, strict=False)  # the mixture's come last
     )
+    held = () if mixture is None else _held(rows, asked, risks, budgeted)
     best = {}
     for name in tests:
         curve = [row for row in rows if row.tested == name]
@@ -134,8 +163,49 @@ def tradeoff(
         cost=cost,
         rows=rows,
         best=best,
-        flags=tuple(risk.flags for risk in risks),
+        flags=tuple(risk.flags for risk in risks[: len(plan)]),
+        mixture=mixture,
+        held=held,
     )
+
+
+def _held(
+    rows: Sequence[Split], asked: Sequence[Setting], risks: Sequence[Risk], budget: Budget
+) -> tuple[Held, ...]:
+    """The mixture's questions come after those of the rows, one a test."""
+    found = []
+    tests = dict.fromkeys(row.tested for row in rows)
+    for name, one, risk in zip(tests, asked[len(rows) :], risks[len(rows) :], strict=True):
+        k = min((k for k, row in enumerate(rows) if row.tested == name), key=lambda k: rows[k].reducible)
+        ratio = rows[k].reducible / risk.reducible
+        errors = [each.diagnostics.get("error", 3 / one.M) for each in (risk, risks[k])]
+        found.append(
+            Held(
+                tested=name,
+                setting=one,
+                risk=risk,
+                compute=budget.spent(M=one.M, N=one.batch or one.N, P=int(budget.min_P), L=one.schedule.L),
+                best=rows[k],
+                ratio=ratio,
+                error=ratio * math.hypot(*errors),
+            )
+        )
+    return tuple(found)
+
+
+def _of_mixture(setting: Setting, budget: Budget) -> Setting:
+    """As many sequences of the mixture, or in one pass steps, as the budget allows."""
+    P, L, M = int(budget.min_P), setting.schedule.L, setting.M
+    lengths = budget.trained_on(P)
+    if setting.batch is not None:
+        return with_tokens(replace(setting, P=lengths), budget.tokens)
+    N = int(budget.most_sequences(M, P, L))
+    while N >= budget.fewest and not budget.allows(M, N, P, L):  # whole sequences are more than their share
+        N -= max(1, N // 10**4)
+    if N < budget.fewest:
+        rule = f"must allow {budget.fewest} sequences of {words(lengths)}"
+        raise InputError("compute", rule, budget.compute)
+    return replace(setting, P=lengths, N=N)
 
 
 def _all_at_once(setting: Setting, spent: Budget, lengths: Sequence[int]) -> dict[int, Setting]:

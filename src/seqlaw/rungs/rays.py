@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from seqlaw.model.checks import Array
 from seqlaw.model.filters import Schedule
-from seqlaw.model.lengths import Length
+from seqlaw.model.lengths import Length, mean_length
 from seqlaw.rungs.expected import Population, pick, population, score_diagonal
 from seqlaw.rungs.resolvent import contour_kappa, spectral_edge
 from seqlaw.rungs.spectral_sum import Rule
@@ -303,7 +303,7 @@ def _form(alpha: NDArray[Any], pairs: Sequence[NDArray[Any]]) -> Array:
 
 
 def surface(
-    rule: Rule, M: Array, P: Sequence[int], schedules: Sequence[Schedule], eval_length: int | None
+    rule: Rule, M: Array, P: Sequence[Length], schedules: Sequence[Schedule], eval_length: int | None
 ) -> tuple[Array, Array]:
     """approx + bias, and the variance of one trajectory, at points (M, P) × schedules of one γ."""
     gamma = schedules[0].gamma
@@ -335,5 +335,5 @@ def surface(
             found = terms(spectra, psi[:, : path.x.size], diagnostics=False)
             index = np.ix_(at, np.array(columns))
             fixed[index] = spectra.approx[:, None] + np.maximum(found["bias"], 0.0)
-            variance[index] = found["variance"] / np.array(lengths)[:, None]
+            variance[index] = found["variance"] / np.array([mean_length(one) for one in lengths])[:, None]
     return fixed, variance

@@ -29,6 +29,7 @@ from seqlaw.web.schema import (
     LIMITS,
     CurveBody,
     JobState,
+    LadderBody,
     PlanBody,
     Question,
     Refusal,
@@ -48,7 +49,7 @@ _STATIC = {
     "/icon.svg": ("icon.svg", "image/svg+xml"),
     **{
         f"/{name}.js": (f"{name}.js", _SCRIPT)
-        for name in ("app", "state", "controls", "charts", "answers", "leaving", "theme", "words")
+        for name in ["app", "state", "controls", "charts", "answers", "ladders", "leaving", "theme", "words"]
     },
 }
 _ERRORS: dict[int | str, dict[str, Any]] = {
@@ -155,6 +156,11 @@ def create_app(
     async def plan(body: PlanBody, request: Request) -> Response:
         """The best allocation of a budget, beside the corollary and the three programs."""
         return await ask("plan", body, request)
+
+    @app.post("/api/ladders", response_model=dict[str, Any], responses=_ERRORS)
+    async def ladders(body: LadderBody, request: Request) -> Response:
+        """Two lengths, one after the other, against the share of the longer, beside mixed and alone."""
+        return await ask("ladders", body, request)
 
     @app.get("/api/panels", response_model=dict[str, Any], responses=_ERRORS)
     async def panels(request: Request) -> Response:

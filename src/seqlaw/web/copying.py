@@ -10,7 +10,7 @@ from seqlaw.model.momentum import Momentum
 from seqlaw.model.schedule import WSD, Constant, Schedule
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import NUMBERS, PRESETS, Teacher
-from seqlaw.web.schema import CurveBody, PlanBody, SampledBody, TradeoffBody
+from seqlaw.web.schema import CurveBody, LadderBody, PlanBody, SampledBody, TradeoffBody
 
 
 def _number(value: float) -> str:
@@ -171,6 +171,28 @@ def copy_tradeoff(body: TradeoffBody, lengths: list[int]) -> dict[str, str]:
                 f"    lengths={lengths},{' tune=True,' * body.tune}\n)",
                 "for row in answer.rows:",
                 "    print(row.tested, row.P, row.N, row.reducible)",
+            ],
+        ),
+    }
+
+
+def copy_ladder(body: LadderBody) -> dict[str, str]:
+    """Two lengths at shares of the longer."""
+    setting, shares, pair = body.setting(), body.shares(), [int(body.short), int(body.long)]
+    options = ["--shares", ",".join(map(_number, shares)), "--candidates", ",".join(map(str, pair))]
+    options += ["--tokens", _number(body.tokens), "--sketches", str(body.sketches)]
+    options += ["--eval-length", str(setting.test_length)]
+    options += _setting_options(setting, without="NP", tested=False)
+    return {
+        "command": _command("ladder", *options),
+        "python": _script(
+            [f"from seqlaw import {_names(setting)}, ladder_curve"],
+            [
+                *_setting_lines(setting),
+                f"answer = ladder_curve(\n    setting, {_number(body.tokens)}, candidates={pair},\n"
+                f"    shares={shares},\n    sketches={body.sketches},\n)",
+                "for row in answer.rows:",
+                "    print(row.name, row.share, row.reducible)",
             ],
         ),
     }

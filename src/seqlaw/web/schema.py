@@ -28,12 +28,15 @@ SAMPLED = {"M": 256, "d": 1024, "sketches": 16, "repetitions": 8, "points": 16}
 """Ceilings of a sampled job; `views.sampled_seconds` bounds the whole of it."""
 ONE_PASS = {"points": 24, "steps": 10**12}
 """Ceilings of one pass, where a point takes up to 0.3 s, and as much again to tune its step."""
+LADDER = {"M": 128, "d": 1024, "sketches": 8, "points": 25}
+"""Ceilings of the view of ladders, which multiplies M×M matrices."""
 LIMITS: dict[str, Any] = {
     "size": LARGEST,
     "points": MOST_POINTS,
     "eval_lengths": MOST_TESTS,
     "sampled": SAMPLED,
     "one_pass": ONE_PASS,
+    "ladder": LADDER,
 }
 
 _STRICT = {"extra": "forbid"}  # to pydantic, which reads the dataclasses: an unknown field is an error
@@ -222,6 +225,50 @@ class PlanBody:
             whole("d", self.d)
         if self.eval_length is not None:
             whole("eval_length", self.eval_length)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LadderBody:
+    """Two lengths one after the other, at shares of the longer, for a test at `eval_length` (the longer)."""
+
+    teacher: Teacher
+    M: Size
+    d: Modes
+    schedule: ScheduleBody
+    tokens: Size = 2**24
+    short: Size = 2
+    long: Size = 4096
+    share: Annotated[float, Field(ge=0.02, le=0.98)] = 0.35
+    """Of the steps, for the longer length: one of the points."""
+    eval_length: Size | None = None
+    points: Annotated[int, Field(ge=2, le=LADDER["points"])] = 13
+    sketches: Annotated[int, Field(ge=2, le=LADDER["sketches"])] = 4
+    __pydantic_config__ = _STRICT
+
+    def __post_init__(self) -> None:
+        for name in ("M", "d"):
+            if getattr(self, name) > LADDER[name]:
+                rule = f"must be at most {LADDER[name]} in this view"
+                raise InputError(name, rule, getattr(self, name))
+        self.setting()
+        if whole("short", self.short) >= whole("long", self.long):
+            raise InputError("long", f"must be above the shorter, {self.short:g}", self.long)
+
+    def setting(self) -> Setting:
+        return Setting(
+            teacher=self.teacher,
+            M=whole("M", self.M),
+            N=1,
+            P=2,
+            d=self.d,
+            schedule=self.schedule.build(),
+            eval_length=whole("eval_length", self.long if self.eval_length is None else self.eval_length),
+        )
+
+    def shares(self) -> list[float]:
+        """Evenly from 0.02 to 0.98, and the one that was asked for."""
+        even = [round(0.02 + 0.96 * k / (self.points - 1), 4) for k in range(self.points)]
+        return sorted({*even, float(self.share)})
 
 
 @dataclass(frozen=True, kw_only=True)

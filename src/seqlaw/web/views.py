@@ -12,6 +12,7 @@ from typing import Any
 
 from seqlaw.answers.curve import MARK, SAMPLED_RUNG, Curve
 from seqlaw.answers.curve import curve as sample_curve
+from seqlaw.answers.ladder_curve import ladder_curve
 from seqlaw.answers.one_pass import plan_one_pass
 from seqlaw.answers.plan import plan
 from seqlaw.answers.risk import DEARER, answered, two_digits
@@ -24,6 +25,7 @@ from seqlaw.model.checks import InputError
 from seqlaw.model.flags import Flag
 from seqlaw.model.lengths import mean_length
 from seqlaw.model.setting import Setting
+from seqlaw.model.sketch import SingularProblem
 from seqlaw.model.teacher import Teacher
 from seqlaw.planning.tradeoff import split_lengths
 from seqlaw.rungs.ask import require_answerable, rung_of
@@ -32,9 +34,18 @@ from seqlaw.rungs.one_pass.tuning import critical_tokens, tuned, with_tokens
 from seqlaw.rungs.rates import approx_guide, bias_guide, guide_cutoff
 from seqlaw.rungs.rung import SHORT, Draws, Progress
 from seqlaw.web.badge import Answer, badge, told, words
-from seqlaw.web.copying import copy_curve, copy_plan, copy_spectrum, copy_tradeoff
+from seqlaw.web.copying import copy_curve, copy_ladder, copy_plan, copy_spectrum, copy_tradeoff
 from seqlaw.web.panels import panels
-from seqlaw.web.schema import ONE_PASS, SAMPLED, CurveBody, PlanBody, Question, SampledBody, TradeoffBody
+from seqlaw.web.schema import (
+    ONE_PASS,
+    SAMPLED,
+    CurveBody,
+    LadderBody,
+    PlanBody,
+    Question,
+    SampledBody,
+    TradeoffBody,
+)
 
 _SPECTRUM_POINTS = 240
 _SAMPLED_SECONDS = 120.0
@@ -239,6 +250,28 @@ def plan_once(body: PlanBody, progress: Progress) -> Answer:
     }
 
 
+def ladders(body: LadderBody, progress: Progress) -> Answer:
+    """Two lengths against the share of the longer: short first, long first, mixed, and each alone."""
+    setting, pair = body.setting(), (int(body.short), int(body.long))
+    try:
+        found = ladder_curve(
+            setting, body.tokens, candidates=pair, shares=body.shares(), sketches=body.sketches
+        )
+    except SingularProblem as error:
+        raise InputError("M", f"is too wide for this teacher: {error}", body.M) from None
+    return {
+        "badge": badge(setting) | {"conditions": []},  # of one length each
+        **found.fields(),
+        "candidates": pair,
+        "share": body.share,
+        "tokens": found.tokens,
+        "eval_length": found.eval_length,
+        "notes": [found.sentence],
+        "copy": copy_ladder(body),
+        **told(found.flagged()),
+    }
+
+
 def six_panels(body: str | None, progress: Progress) -> Answer:
     """The paper's six panels, from a reproduce folder or from the equivalent rung."""
     return panels(body)
@@ -251,6 +284,7 @@ VIEWS: dict[str, Callable[[Any, Progress], Answer]] = {
     "tradeoff": longer_or_more,
     "plan": planner,
     "plan-once": plan_once,
+    "ladders": ladders,
     "panels": six_panels,
 }
 

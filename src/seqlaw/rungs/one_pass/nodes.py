@@ -124,6 +124,51 @@ def innovation_lags(modes: Modes, P: Length, *, near: Array | None = None) -> tu
     return U.T * height, Y * breadth
 
 
+class Kept(NamedTuple):
+    """What of the noise no start changes; a channel's is M×M."""
+
+    f: Array
+    R: Array
+    Q: Array
+    product: Array
+    """sφsᵀ of each channel φ."""
+    missed: Array
+    """sφDᵀ."""
+    traced: Array
+    """The trace of each lag's x."""
+    lagged: Array
+    """sxsᵀ."""
+    carried: Array
+    """sySᵀ."""
+
+
+def keep(problem: Problem, known: Ground) -> Ground:
+    """The same with what no start changes: `given_sketch` is then a product of M×M a channel."""
+    s, phi, (X, Y), *_ = known
+    seen = s**2
+
+    def each(rows: Array, with_: Array) -> Array:
+        """(s·row) withᵀ for each row, (rows, M, M)."""
+        found = np.empty((len(rows), problem.M, problem.M))
+        for k, row in enumerate(rows):
+            found[k] = (s * row) @ with_
+        return found
+
+    product = each(phi, s.T)
+    f = seen @ phi.T
+    kept = Kept(
+        f=f,
+        R=f @ f.T,
+        Q=np.sum(product**2, axis=0),
+        product=product,
+        missed=each(phi, problem.D.T),
+        traced=seen @ X.T,
+        lagged=each(X, s.T),
+        carried=each(Y, problem.S.T),
+    )
+    return known._replace(kept=kept)
+
+
 class Ground(NamedTuple):
     """What the noise of a step has on one sketch, wherever the student stands."""
 
@@ -135,6 +180,8 @@ class Ground(NamedTuple):
     """J as a product."""
     A: Array
     """UᵀAU, the noise at B*, M×M."""
+    kept: Kept | None = None
+    """For many starts on one sketch; M×M a channel, so not of wide students."""
 
 
 def ground(problem: Problem) -> Ground:
@@ -153,8 +200,10 @@ def grounded(problem: Problem, phi: Array, lags: tuple[Array, Array], covariance
 def given_sketch(problem: Problem, known: Ground | None = None, start: Array | None = None) -> Nodes:
     """The nodes of one sketch: one a direction (8), (9). The student starts at 0 unless told."""
     U, mu, xp = problem.eigenvectors, problem.eigenvalues, namespace(problem.S)
-    s, phi, (X, Y), noise = ground(problem) if known is None else known
+    s, phi, (X, Y), noise, kept = ground(problem) if known is None else known
     b = (problem.B_star if start is None else problem.B_star - start) @ U  # columns b_k = B* u_k
+    if kept is not None:
+        return _from_kept(kept, b, mu, noise)
     missed, carried = problem.D.T @ b, problem.S.T @ b  # (Dᵀb_k)_j, (Sᵀb_k)_j: d×M
     seen, weighted = s**2, missed * s.T
     Q, f = zeros(s, problem.M, problem.M), seen @ phi.T
@@ -173,6 +222,25 @@ def given_sketch(problem: Problem, known: Ground | None = None, start: Array | N
         Q=Q,
         A=xp.asarray(xp.linalg.diagonal(noise), copy=True),
         beta=xp.sum(b**2, axis=0),
+        ell=2 * ell,
+        norm=float(mu[-1]),
+    )
+
+
+def _from_kept(kept: Kept, b: Array, mu: Array, noise: Array) -> Nodes:
+    """The nodes of a start, its b_k as columns."""
+    missed, carried = kept.missed @ b, kept.carried @ b
+    ell = kept.f @ np.diagonal(missed, axis1=1, axis2=2) + kept.traced @ np.diagonal(
+        carried, axis1=1, axis2=2
+    )
+    ell += np.einsum("cik,cik->ik", missed, kept.product) + np.einsum("cik,cik->ik", carried, kept.lagged)
+    return Nodes(
+        mu=mu,
+        w=np.ones(mu.size),
+        R=kept.R,
+        Q=kept.Q,
+        A=np.diag(noise).copy(),
+        beta=np.sum(b**2, axis=0),
         ell=2 * ell,
         norm=float(mu[-1]),
     )

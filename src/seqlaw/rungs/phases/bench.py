@@ -16,12 +16,16 @@ from seqlaw.model.pieces import Pieces, filters, is_cut, stretches
 from seqlaw.model.schedule import Schedule
 from seqlaw.model.sketch import Problem, gaussian_sketch, sketched_problem
 from seqlaw.model.teacher import Modes
-from seqlaw.rungs.one_pass.law import FINE, QUICK
-from seqlaw.rungs.one_pass.nodes import Ground, channels, given_sketch, grounded, innovation_lags
+from seqlaw.rungs.one_pass.law import ROUGH
+from seqlaw.rungs.one_pass.nodes import Ground, channels, given_sketch, grounded, innovation_lags, keep
 from seqlaw.rungs.one_pass.step import limit
 from seqlaw.rungs.phases.chain import FULL_RATIO, State, full_batch_ladder, norm_of, one_pass_ladder, refined
 from seqlaw.rungs.score import Score, lag_sums, leading_score, score
 
+_KEPT = 2**21  # numbers that a length may keep for its starts
+_ONCE = 1.4
+"""Ratio of the cuts of a smooth schedule in one pass, before the Richardson step: seen to err by 2e-5 of the
+variance (WSD) and 3e-3 of it (cosine)."""
 _ROUGH = 1.3  # ratio of the cuts of a smooth schedule while shares are searched
 
 
@@ -78,6 +82,7 @@ class Bench:
         self._problems: dict[int, Problem] = {}
         self._scores: dict[int, Score] = {}
         self._grounds: dict[int, Ground] = {}
+        self._limits: dict[tuple[Length, float], float] = {}
 
     def problem(self, P: Length) -> Problem:
         if isinstance(P, Lengths):  # as many as shares are tried: not kept
@@ -102,6 +107,8 @@ class Bench:
         if isinstance(problem.P, int) and problem.P in self._grounds:
             return self._grounds[problem.P]
         found = grounded(problem, *self.sums.channels(problem.P), self._noise(problem, quick=quick))
+        if 2 * (len(found.phi) + len(found.lags[0])) * problem.M**2 <= _KEPT:
+            found = keep(problem, found)
         if isinstance(problem.P, int):
             self._grounds[problem.P] = found
         return found
@@ -140,25 +147,30 @@ class Bench:
     ) -> State:
         known = [self._ground(problem, quick=quick) for problem in problems]
         batches = [(trial.step_tokens or 1.0) / mean_length(P) for P, _ in plan]
-        most = min(
-            limit(given_sketch(problem, one), batch)
-            for problem, one, batch in zip(problems, known, batches, strict=True)
-        )
+        most = min(self._limit(*one) for one in zip(problems, known, batches, strict=True))
         scale = min(1.0, most / trial.schedule.gamma)
 
         def cut(ratio: float) -> State:
             return one_pass_ladder(problems, known, batches, runs.of(plan, ratio, scale))
 
         if quick or not is_cut(trial.schedule):
-            return cut(QUICK)
-        return refined(cut(FINE), cut(FINE**0.5))
+            return cut(ROUGH)
+        return refined(cut(_ONCE), cut(_ONCE**0.5))
+
+    def _limit(self, problem: Problem, known: Ground, batch: float) -> float:
+        """The largest peak step of a student at rest."""
+        key = (problem.P, batch)
+        if key not in self._limits:
+            self._limits[key] = limit(given_sketch(problem, known), batch)
+        return self._limits[key]
 
     def tokens_per_dimension(self, lengths: Length, trial: Trial, runs: Runs) -> float:
         """The least over stages of effective tokens a dimension that the stage learns."""
         found, plan = math.inf, stages(lengths)
         for (P, share), run in zip(plan, runs.of(plan, FULL_RATIO, 1.0), strict=True):
             problem = self.problem(P)
-            effective = score(problem, self.sums.lags(P)).effective_share * share * trial.tokens
+            known = self.score(P) if isinstance(P, int) else score(problem, self.sums.lags(P))
+            effective = known.effective_share * share * trial.tokens
             learned = float(np.sum(1 - filters(run, problem.eigenvalues)[0]))
             found = min(found, effective / max(learned, math.ulp(0.0)))
         return found

@@ -20,7 +20,7 @@ from seqlaw.model.threads import one_thread
 from seqlaw.rungs.finite_sample.norm import Rise, rises
 from seqlaw.rungs.one_pass.law import FINE, require_steady
 from seqlaw.rungs.one_pass.nodes import Ground, Nodes, given_sketch, ground
-from seqlaw.rungs.one_pass.step import HAIR, limit
+from seqlaw.rungs.one_pass.step import HAIR, limit, step_flags
 from seqlaw.rungs.phases.chain import (
     FULL_RATIO,
     State,
@@ -203,12 +203,7 @@ def summary(setting: Setting, rows: Sequence[Row]) -> Risk:
     """The mean over sketches, with what must be said."""
     flags = list(setting_flags(setting))
     if setting.batch is not None:
-        worst = min(rows, key=lambda row: row["gamma_max"])
-        numbers = {"gamma": worst["gamma"], "gamma_max": worst["gamma_max"]}
-        if any(row["clipped"] for row in rows):
-            flags.append(flag("one-pass-safeguard", **numbers))
-        elif worst["gamma"] >= worst["gamma_max"]:
-            flags.append(flag("diverges", **numbers))
+        flags += step_flags(rows)
         return summarise(
             "exact",
             setting,

@@ -198,6 +198,16 @@ const SHOWERS = {
     return out;
   },
 
+  ladders(answer) {
+    const over = (r) => n(`${number(r.against, 4)} ± ${number(r.against_error, 1)}`);
+    const here = answer.rows.filter((r) => r.share === answer.share || r.name === "only");
+    const name = (r) => (r.name === "only" ? `only ${r.trained}` : r.name);
+    const rows = here.map((r) => [name(r), n(number(r.reducible, 4)), over(r), n(number(r.bias, 3))]);
+    const [short, long] = answer.candidates;
+    return [table(["trained", n("reducible risk"), n("over the better alone"), n("bias")], rows,
+      `With ${number(100 * answer.share, 3)} % of ${number(long)} and the rest of ${number(short)}, tested at length ${number(answer.eval_length)}. Exact given the sketch: ${answer.accuracy}.`)];
+  },
+
   panels(answer) {
     const rows = answer.panels.flatMap((panel) => panel.curves.map((c) => [
       panel.regime, `${panel.quantity} vs. ${c.axis}`, n(c.slope.toFixed(3)), n(fitError(c.se, c.se_is)), n(c.guide_slope.toFixed(3)), n(c.paper.toFixed(3)),

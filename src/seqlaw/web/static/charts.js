@@ -1,7 +1,8 @@
 // The pictures: an answer of the API in, Plotly's traces and layout out.
 
 // The colours are those of style.css, as the page or a part of it has them: `takeColours` reads them.
-const COLOURS = {}, PALE = {}, INK = {};
+export const COLOURS = {};
+const PALE = {}, INK = {};
 const SERIES = [];
 export function takeColours(scheme = "") {
   const probe = document.body.appendChild(document.createElement("i"));
@@ -319,6 +320,9 @@ export function panels(answer, state, narrow) {
   });
   return { data, layout: out };
 }
+
+export { axis, layout, line };
+export { ladders } from "./ladders.js";
 
 // The legend of a narrow page: [name, colour, dash, "ring" or "diamond"] of every trace that has one.
 export function names(data) {

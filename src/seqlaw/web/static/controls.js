@@ -4,8 +4,9 @@ import { pretty, whole } from "./charts.js";
 import { explained } from "./words.js";
 import { best, fitAxis, hasMomentum, onePass, state, stepGiven, stepsFollow } from "./state.js";
 
-const ALL = ["spectrum", "curve", "tradeoff", "plan"];
-const STUDENT = ["spectrum", "curve", "tradeoff"];
+const ALL = ["spectrum", "curve", "tradeoff", "plan", "ladders"];
+const STUDENT = ["spectrum", "curve", "tradeoff", "ladders"];
+const NO_SIZES = ["tradeoff", "ladders"]; // whose N and P follow from the tokens
 // name → symbol (the name's own sign where none is given), words, slider's ends; `log` sliders move in equal
 // ratios; `whole` ones stop at integers;
 // `left`/`right` is the text that stands for the slider's end; `check` is a box to tick; `derived` is not typed
@@ -49,6 +50,13 @@ const FIELDS = {
   epochs: { symbol: "", words: "epochs of the mini-batches", slider: false },
 };
 FIELDS.plan_d = { symbol: "d", ...FIELDS.d };
+Object.assign(FIELDS, {
+  short: { symbol: "P", words: "the shorter length", low: 1, high: 1e4, log: true, whole: true },
+  long: { symbol: "P", words: "the longer length", low: 2, high: 1e5, log: true, whole: true },
+  share: { symbol: "", words: "share of the last phase", low: 0.02, high: 0.98, step: 0.01 },
+  ladder_tokens: { symbol: "T", words: "tokens", low: 1e3, high: 1e12, log: true, whole: true },
+  ladder_d: { symbol: "d", words: "latent modes", low: 16, high: 1024, log: true, whole: true },
+});
 for (const [size, high] of [["M", 1e6], ["N", 1e12], ["P", 1e9], ["L", 1e12]])
   FIELDS["max_" + size] = {
     symbol: size, words: "at most", low: 2, high, log: true, whole: true, right: "", placeholder: "no limit",
@@ -64,9 +72,10 @@ for (const axis of AXES) {
 const GROUPS = [
   { title: "Along", views: ["curve"], fields: AXES.flatMap((axis) => ["from_" + axis, "to_" + axis]) },
   { title: "Tokens", views: ["curve", "tradeoff"], fields: ["tokens", "tests"] },
+  { title: "Short first, long last", views: ["ladders"], fields: ["share", "short", "long", "ladder_tokens"] },
   { title: "Budgets", views: ["plan"], fields: ["compute", "budget_tokens"] },
   { title: "Teacher", views: ALL, fields: ["alpha", "theta", "r", "rho", "c_xi", "c_0"] },
-  { title: "Student and data", views: ALL, fields: ["one_pass", "batch", "M", "N", "P", "d", "plan_d", "eval_length", "once_N", "once_tokens"] },
+  { title: "Student and data", views: ALL, fields: ["one_pass", "batch", "M", "N", "P", "d", "plan_d", "ladder_d", "eval_length", "once_N", "once_tokens"] },
   { title: "Training", views: ALL, fields: ["L", "R", "best", "gamma", "unguarded", "beta", "nesterov", "warmup", "decay"] },
   { title: "Ceilings, and a floor", views: ["plan"], fields: ["max_M", "max_N", "max_P", "max_L", "min_P"] },
   {
@@ -79,23 +88,24 @@ const GROUPS = [
 const ALIASES = {
   start: () => "from_" + state.along, stop: () => "to_" + state.along, from: () => "from_" + state.along,
   points: () => "sample_points", sampled: () => "sample_points", tune: () => "best", eval_lengths: () => "tests",
-  tokens: () => (state.view === "plan" ? "budget_tokens" : "tokens"), s: () => "gamma", safeguard: () => "unguarded",
-  d: () => (state.view === "plan" ? "plan_d" : "d"),
+  tokens: () => ({ plan: "budget_tokens", ladders: "ladder_tokens" }[state.view] ?? "tokens"), candidates: () => "long", s: () => "gamma", safeguard: () => "unguarded",
+  d: () => ({ plan: "plan_d", ladders: "ladder_d" }[state.view] ?? "d"),
 };
 
 const SHOWN_IF = {
-  one_pass: () => state.view !== "spectrum",
+  one_pass: () => !["spectrum", "ladders"].includes(state.view),
   batch: () => onePass() && state.view !== "plan",
   once_N: () => onePass() && state.view === "curve",
   once_tokens: () => onePass() && state.view === "curve" && !stepsFollow(),
   tokens: () => state.view === "tradeoff" || stepsFollow(),
   tests: () => state.view === "tradeoff",
-  N: () => STUDENT.includes(state.view) && state.view !== "tradeoff" && !onePass(),
-  P: () => STUDENT.includes(state.view) && state.view !== "tradeoff",
+  N: () => STUDENT.includes(state.view) && !NO_SIZES.includes(state.view) && !onePass(),
+  P: () => STUDENT.includes(state.view) && !NO_SIZES.includes(state.view),
   M: () => STUDENT.includes(state.view),
-  d: () => state.view !== "plan",
+  d: () => !["plan", "ladders"].includes(state.view),
   plan_d: () => state.view === "plan",
-  eval_length: () => state.view === "curve" || state.view === "plan",
+  ladder_d: () => state.view === "ladders",
+  eval_length: () => ["curve", "plan", "ladders"].includes(state.view),
   L: () => state.view !== "plan" && !stepsFollow() && (state.by === "L" || best()),
   R: () => state.view !== "plan" && !stepsFollow() && state.by === "R" && !best(),
   best: () => onePass() && state.view !== "plan" && !(state.view === "curve" && state.along === "R"),

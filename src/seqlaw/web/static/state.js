@@ -13,6 +13,7 @@ export const DEFAULTS = {
   sample_points: "6", sketches: "3", repetitions: "1", seed: "0", epochs: "1",
   tokens: "1e6", tests: "16, 4096",
   compute: "1e15", budget_tokens: "1e8", max_M: "", max_N: "", max_P: "", max_L: "", min_P: "",
+  short: "2", long: "4096", share: "0.35", ladder_tokens: "16777216", ladder_d: "512",
   plan_d: "inf", // as `seqlaw plan` has it, so that d never limits M; the other views' d is that of `seqlaw risk`
 };
 
@@ -21,6 +22,7 @@ export const VIEWS = [
   ["curve", "Risk curve"],
   ["tradeoff", "Longer or more"],
   ["plan", "Planner"],
+  ["ladders", "Ladders"],
   ["panels", "The paper's panels"],
 ];
 
@@ -39,13 +41,13 @@ export function readAddress() {
 }
 
 // One pass is a way to train, of which a spectrum knows nothing.
-export const onePass = () => state.one_pass === "on" && state.view !== "spectrum";
+export const onePass = () => state.one_pass === "on" && !["spectrum", "ladders"].includes(state.view);
 // There the tokens may set the steps, and each point may have its best step size (R, which that sets, has none).
 export const stepsFollow = () => onePass() && (state.view === "tradeoff" || (state.view === "curve" && state.along === "b"));
 export const best = () => onePass() && state.best === "on" && !(state.view === "curve" && state.along === "R");
 // A step that is given can be taken as it is, and mini-batches can come round: both of steps that are not tuned.
 export const stepGiven = () => onePass() && !best() && state.view !== "plan";
-export const hasMomentum = () => state.kind === "constant" && state.view !== "plan" && !onePass();
+export const hasMomentum = () => state.kind === "constant" && !["plan", "ladders"].includes(state.view) && !onePass();
 
 // N follows from the batch in one pass, and only there is a batch.
 export function fitAxis() {
@@ -107,6 +109,11 @@ export const bodies = {
       points: points(moving, best() ? 1 + eval_lengths.length : 1), // each test has a best step of its own
     };
   },
+  ladders: (moving) => ({
+    teacher: teacher(), M: state.M, d: state.ladder_d.trim(), schedule: schedule(true), tokens: state.ladder_tokens,
+    short: state.short, long: state.long, share: state.share, eval_length: orNull(state.eval_length),
+    ...(moving ? { points: 7, sketches: 2 } : { points: 13, sketches: 4 }),
+  }),
   sampled: () => ({
     ...question(), ...range(), points: state.sample_points, sketches: state.sketches,
     repetitions: state.repetitions, seed: state.seed, epochs: stepGiven() ? state.epochs : "1",
