@@ -1,4 +1,4 @@
-"""The oldest versions that pyproject.toml allows, as pip's constraints: `python tests/oldest.py > oldest.txt`."""
+"""The oldest versions that pyproject.toml allows, as constraints of pip, on standard output."""
 
 import re
 import tomllib

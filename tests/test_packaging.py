@@ -11,9 +11,9 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from oldest import pins
 
 import seqlaw
+from oldest import pins
 from seqlaw.cli import main
 
 ROOT = Path(__file__).parent.parent
@@ -21,7 +21,13 @@ ROOT = Path(__file__).parent.parent
 
 def run(*arguments, cwd, code=0, **options):
     done = subprocess.run(
-        [str(a) for a in arguments], cwd=cwd, capture_output=True, text=True, check=False, timeout=600, **options
+        [str(a) for a in arguments],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+        **options,
     )
     assert done.returncode == code, f"{arguments}\n{done.stdout}\n{done.stderr}"
     return done
