@@ -1,13 +1,14 @@
 # Every target sets up its own virtual environment; nothing but Python and make is needed.
 PYTHON ?= python3
 VENV := .venv
+OLDEST := .venv-oldest
 BIN := $(VENV)/bin
 # One BLAS thread per process: two cores, and two test workers.
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 export MKL_NUM_THREADS := 1
 
-.PHONY: reproduce docs test test-slow test-elsewhere test-gpu lint bench clean
+.PHONY: reproduce docs test test-slow test-elsewhere test-gpu test-oldest lint bench clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -51,6 +52,16 @@ $(VENV)/.gpu: $(VENV)/.ready
 test-gpu: $(VENV)/.gpu
 	$(BIN)/python -m pytest tests/test_gpu.py
 
+$(OLDEST)/.ready: pyproject.toml tests/oldest.py
+	$(PYTHON) -m venv $(OLDEST)
+	$(PYTHON) tests/oldest.py > $(OLDEST)/pins.txt
+	$(OLDEST)/bin/python -m pip install --quiet --constraint $(OLDEST)/pins.txt --editable '.[dev]'
+	touch $@
+
+# The fast suite with the oldest versions that pyproject.toml allows; not part of .ci/run, for its time.
+test-oldest: $(OLDEST)/.ready
+	$(OLDEST)/bin/python -m pytest -n 2 -m 'not slow'
+
 lint: $(VENV)/.ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -59,6 +70,6 @@ lint: $(VENV)/.ready
 bench: $(VENV)/.ready
 	for script in benchmarks/bench_*.py; do $(BIN)/python $$script || exit 1; done
 
-# The virtual environment, the site and the tools' caches; results/ stays.
+# The virtual environments, the site and the tools' caches; results/ stays.
 clean:
-	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(OLDEST) build .pytest_cache .mypy_cache .ruff_cache .hypothesis

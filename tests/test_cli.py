@@ -358,7 +358,7 @@ def test_teacher_files(fields, run, tmp_path):
         ("risk --sketches 0 --rung exact", "--sketches must be at least 1"),
         ("risk -P 0", "-P/--length must be at least 1"),
         ("risk --eval-length 1.5", "--eval-length must be a whole number"),
-        ("risk --nope", "No such option: --nope"),
+        ("risk --nope", "No such option"),
         ("risk -M", "Option '-M' requires an argument"),
         ("curve --no-confirm", "No such option: --no-confirm here; it belongs to plan"),
         ("risk extra", "unexpected extra argument"),

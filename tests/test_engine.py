@@ -249,6 +249,60 @@ def test_twenty_random_kills(tmp_path: Path) -> None:
     assert sum(0 < share < 1 for share in shares) > 3, "too few kills fell amid the work"
 
 
+KILLS = int(os.environ.get("SEQLAW_KILLS", "2"))
+ONE_PASS_AND_PHASES = """
+rung = "{rung}"
+sketches = 2
+repetitions = 1
+eval_lengths = ["own", 16]
+[sizes]
+M = [4, 6, 8]
+batch = [3, 5, 8, 13]
+P = [5, "2:0.5,8:0.5", "2:0.9 then 8:0.1", "8:0.5 then 2:0.5"]
+d = 24
+[[schedules]]
+kind = "constant"
+gamma = 0.3
+L = 400
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rung", ["exact", "sampled"])
+def test_kills_of_sweeps_through_one_pass_and_phases(tmp_path: Path, rung: str) -> None:
+    """`seqlaw sweep`, killed at a random number of rows and resumed, has the rows of a run in one piece."""
+    file = tmp_path / "grid.toml"
+    file.write_text(ONE_PASS_AND_PHASES.format(rung=rung))
+
+    def driver(out: Path, jobs: int) -> tuple[str, ...]:
+        return ("-m", "seqlaw", "sweep", str(file), "--out", str(out), "--jobs", str(jobs))
+
+    def finish(out: Path, jobs: int) -> dict[str, Any]:
+        with started(*driver(out, jobs)) as (process, mark):
+            _, errors = process.communicate(timeout=300)
+            assert (process.returncode, errors) == (0, "")
+            assert gone(mark)
+        return rows(out)
+
+    whole = finish(tmp_path / "whole", 1)
+    assert len(whole) == 96
+    assert {error for *_, error in whole.values()} == {None}
+    clock, amid = random.Random(23), 0
+    for attempt in range(KILLS):
+        out, moment = tmp_path / str(attempt), clock.randrange(len(whole))
+        with started(*driver(out, 2)) as (process, mark):
+            until(lambda out=out, moment=moment: (out / FILE).exists() and len(rows(out)) >= moment, 300)
+            process.kill()
+            process.wait()
+            assert gone(mark), "a worker outlived its driver"
+        kept = rows(out)
+        amid += 0 < len(kept) < len(whole)
+        assert kept.items() <= whole.items()
+        assert finish(out, 2) == whole
+    print(rung, KILLS, "kills,", amid, "amid the work")
+    assert amid > 0
+
+
 def test_workers_stuck_in_a_call_die_with_their_driver(tmp_path: Path) -> None:
     logs = [tmp_path / "0", tmp_path / "1"]
     tasks = json.dumps([{"log": str(log)} for log in logs])

@@ -375,7 +375,7 @@ def test_a_test_of_ones_own():
 def test_missing_values_are_refused_or_left_out():
     X = STATES[:60].copy()
     X[[3, 17], 2, 1] = np.nan
-    with pytest.raises(InputError, match=r"must be finite \(--drop-missing"):
+    with pytest.raises(InputError, match=r"must be finite and below 1e60 \(--drop-missing"):
         forecast(X)
     answer = forecast(X, drop_missing=True)
     assert answer.n + answer.tested == 58

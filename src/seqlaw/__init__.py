@@ -9,7 +9,7 @@ them: a bare `import seqlaw` is so light that the command line can catch Ctrl-C 
 import time
 from typing import TYPE_CHECKING
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 _loaded = time.time()  # `lab.software` refuses to record numbers of files that changed after this
 
 if TYPE_CHECKING:

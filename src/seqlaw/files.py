@@ -7,6 +7,7 @@ import math
 import tomllib
 import zipfile
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -188,7 +189,7 @@ def read_table(source: Any, *, field: str = "file") -> Any:
     if isinstance(source, pd.DataFrame):
         return source
     path = Path(source)
-    readers = {".parquet": pd.read_parquet, ".csv": pd.read_csv}
+    readers = {".parquet": pd.read_parquet, ".csv": partial(pd.read_csv, float_precision="round_trip")}
     if path.suffix not in readers:
         raise InputError(field, "must be a .parquet or .csv file or a sweep's folder", str(source))
     if path.suffix == ".parquet":

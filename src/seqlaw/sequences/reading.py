@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from seqlaw.model.checks import Array, InputError, library, whole
 from seqlaw.model.flags import Flag, flag
-from seqlaw.sequences.source import BATCH, OPENERS, as_array, open_file
+from seqlaw.sequences.source import BATCH, FINITE, OPENERS, as_array, open_file, usable
 
 Index = NDArray[np.int64]
 _TABLES = (".csv", ".parquet")
@@ -73,15 +73,15 @@ class Sequences:
         return out
 
     def chunks(self, rows: Index, states: int) -> Iterable[tuple[Index, Array]]:
-        """These sequences in this order, some megabytes at a time; what is not finite is refused."""
+        """These sequences in this order, some megabytes at a time; NaN and infinity are refused."""
         step = max(1, BATCH // (states * self.D))
         for start in range(0, rows.size, step):
             part = rows[start : start + step]
             x = self.read(part, states)
-            if not np.isfinite(x).all():
-                row = int(part[np.flatnonzero(~np.isfinite(x).all(axis=(1, 2)))[0]])
-                rule = "must be finite (--drop-missing, drop_missing=True, leaves such sequences out)"
-                raise InputError("X", rule, f"NaN or infinity in sequence {row}")
+            if not usable(x).all():
+                row = int(part[np.flatnonzero(~usable(x).all(axis=(1, 2)))[0]])
+                rule = f"{FINITE} (--drop-missing, drop_missing=True, leaves such sequences out)"
+                raise InputError("X", rule, f"NaN, infinity or more in sequence {row}")
             yield part, x
 
 
@@ -269,7 +269,7 @@ def _complete(found: Sequences) -> Sequences:
     """Without the sequences in which a value is missing."""
     good = np.ones(found.N, dtype=bool)
     for k in range(found.N):
-        good[k] = bool(np.isfinite(found.read(np.array([k]), int(found.lengths[k]))).all())
+        good[k] = bool(usable(found.read(np.array([k]), int(found.lengths[k]))).all())
     if good.all():
         return found
     return found.kept(good, flag("dropped", sequences=int((~good).sum()), of=found.N))

@@ -21,6 +21,8 @@ BATCH = 2**21
 """Numbers in a batch: 16 MB of float64."""
 GROUPS = 32
 """Groups of sequences for the bootstrap."""
+LARGEST = 1e60
+FINITE = "must be finite and below 1e60"
 _MEMORY = 2**29  # bytes for the second moments of all groups
 _MATRICES = 4  # of D × D that a group keeps
 _LEAST_GROUPS = 8
@@ -158,6 +160,12 @@ def batches(source: Any, *, first: int = 0, last: int | None = None) -> Iterator
         yield from _ragged_batches(source)
 
 
+def usable(x: Array) -> NDArray[np.bool_]:
+    """Where states can be computed with: their fourth powers are summed."""
+    found: NDArray[np.bool_] = np.abs(x) < LARGEST
+    return found
+
+
 def _array_batches(X: Any, first: int, last: int) -> Iterator[Batch]:
     """Groups are runs of neighbouring trajectories, so what drifts along a file counts as noise."""
     _, P, D = X.shape
@@ -168,9 +176,9 @@ def _array_batches(X: Any, first: int, last: int) -> Iterator[Batch]:
         for start in range(edges[group], edges[group + 1], step):
             stop = min(start + step, edges[group + 1])
             block = np.asarray(X[start:stop], dtype=np.float64).reshape(-1, D)
-            if not np.isfinite(block).all():
-                row = start + int(np.flatnonzero(~np.isfinite(block).all(axis=1))[0]) // P
-                raise InputError("X", "must be finite", f"NaN or infinity in trajectory {row}")
+            if not usable(block).all():
+                row = start + int(np.flatnonzero(~usable(block).all(axis=1))[0]) // P
+                raise InputError("X", FINITE, f"NaN, infinity or more in trajectory {row}")
             yield Batch(group=group, states=block, lengths=np.full(stop - start, P, dtype=np.int64))
 
 
@@ -190,8 +198,8 @@ def _ragged_batches(sequences: Iterable[Any]) -> Iterator[Batch]:
             waiting = [[] for _ in range(group_count(D))]
         if states.shape[1] != D:
             raise InputError("X", f"must have D = {D} features everywhere", f"{states.shape[1]} in {index}")
-        if not np.isfinite(states).all():
-            raise InputError("X", "must be finite", f"NaN or infinity in trajectory {index}")
+        if not usable(states).all():
+            raise InputError("X", FINITE, f"NaN, infinity or more in trajectory {index}")
         if len(states) < 2:
             continue  # no transition in it
         group = index % len(waiting)
