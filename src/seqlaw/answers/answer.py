@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -18,6 +18,8 @@ from seqlaw.answers.words import Side, sentences
 from seqlaw.files import plain
 from seqlaw.model.checks import InputError, MissingLibrary, needs
 from seqlaw.model.flags import Flag
+from seqlaw.model.setting import Setting
+from seqlaw.model.teacher import PRESETS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,6 +54,10 @@ class Answer(ABC):
 
     def draw(self, axes: Sequence[Axes]) -> None:  # noqa: B027  # most answers have one, not all
         """The picture, on matplotlib's axes."""
+
+    def draw_file(self, axes: Sequence[Axes]) -> None:
+        """The picture of a file; some lay more beside it there."""
+        self.draw(axes)
 
     def decorate(self, figure: Figure) -> None:  # noqa: B027  # few need it
         """What stands around the axes of a figure that is this answer's alone."""
@@ -105,7 +111,7 @@ class Answer(ABC):
         """Draw into a file: png, pdf or svg."""
         count, width, height = self.pictures
         figure, grid = new_figure(width, height, 1, count)
-        self.draw(list(grid.flat))
+        self.draw_file(list(grid.flat))
         self.decorate(figure)
         save(figure, path)
 
@@ -124,6 +130,12 @@ def _pyplot_axes(count: int, width: float, height: float) -> Any:
         raise MissingLibrary(f"plot {needs('matplotlib', 'plot')}") from None
     _, grid = pyplot.subplots(1, count, figsize=(width, height), layout="constrained", squeeze=False)
     return grid.flat
+
+
+def with_other_presets(setting: Setting) -> list[Setting]:
+    """For a preset as it is, the same setting with each of the others, to be drawn beside it."""
+    presets, asked = PRESETS.values(), setting.teacher
+    return [replace(setting, teacher=one) for one in presets if one != asked] if asked in presets else []
 
 
 def fields_of(found: Any, **more: Any) -> dict[str, Any]:

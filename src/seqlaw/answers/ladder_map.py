@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from seqlaw.answers.answer import Answer, fields_of
+from seqlaw.answers.answer import Answer, fields_of, with_other_presets
 from seqlaw.answers.blocks import Block, Note, Sentence, Table
 from seqlaw.answers.ladder import sizes
 from seqlaw.answers.risk import parameters
-from seqlaw.answers.style import SERIES, new_figure, save, tidy
+from seqlaw.answers.style import SERIES, tidy
 from seqlaw.answers.words import Side, describe_teacher, regime_words
 from seqlaw.model.amount import amount
 from seqlaw.model.setting import Setting
-from seqlaw.model.teacher import PRESETS
 from seqlaw.planning import ladder_map as maps
 from seqlaw.planning.ladder import CANDIDATES
 from seqlaw.planning.ladder_map import HORIZONS, TESTS
@@ -130,32 +128,21 @@ class LadderMap(Answer, maps.LadderMap):
         figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, fontsize="small")
         figure.suptitle("Short first, long last: where it beats every single length", fontsize="medium")
 
-    def save_plot(self, path: str | Path) -> None:
-        """Draw into a file; a preset has the other one beside it."""
-        count, width, height = self.pictures
-        figure, grid = new_figure(width, height, 1, count)
-        self.draw_beside(list(grid.flat), self.other_presets())
-        self.decorate(figure)
-        save(figure, path)
+    def draw_file(self, axes: Sequence[Axes]) -> None:
+        self.draw_beside(axes, self.other_presets())
 
     def other_presets(self) -> list[LadderMap]:
-        """For a preset as it is, the same question to the others."""
-        asked = self.setting.teacher
-        if asked not in PRESETS.values():
-            return []
-        cells = self.cells
         return [
             ladder_map(
-                replace(self.setting, teacher=teacher),
+                other,
                 self.tokens,
                 candidates=self.candidates,
-                horizons=list(dict.fromkeys(cell.L for cell in cells)),
-                tests=list(dict.fromkeys(cell.eval_length for cell in cells)),
+                horizons=list(dict.fromkeys(cell.L for cell in self.cells)),
+                tests=list(dict.fromkeys(cell.eval_length for cell in self.cells)),
                 sketches=self.sketches,
                 seed=self.seed,
             )
-            for teacher in PRESETS.values()
-            if teacher != asked
+            for other in with_other_presets(self.setting)
         ]
 
 

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from seqlaw.answers.answer import Answer, fields_of
+from seqlaw.answers.answer import Answer, fields_of, with_other_presets
 from seqlaw.answers.blocks import Block, Sentence, Table
 from seqlaw.answers.risk import parameters
-from seqlaw.answers.style import MARKERS, SERIES, new_figure, save, share_range, tidy
+from seqlaw.answers.style import MARKERS, SERIES, share_range, tidy
 from seqlaw.answers.words import Side, beaten_words, describe_teacher, regime_words
 from seqlaw.model.amount import amount
 from seqlaw.model.flags import Flag, merge_flags
 from seqlaw.model.lengths import Lengths, one_or_many, parse, words
 from seqlaw.model.setting import Setting
-from seqlaw.model.teacher import PRESETS
 from seqlaw.planning import tradeoff as splits
 from seqlaw.planning.budget import PAPER_COST
 from seqlaw.planning.tradeoff import OWN
@@ -184,20 +182,10 @@ class Tradeoff(Answer, splits.Tradeoff):
             fontsize="medium",
         )
 
-    def save_plot(self, path: str | Path) -> None:
-        """Draw into a file; a preset has the other one beside it."""
-        count, width, height = self.pictures
-        figure, grid = new_figure(width, height, 1, count)
-        self.draw_beside(list(grid.flat), self.other_presets())
-        self.decorate(figure)
-        save(figure, path)
+    def draw_file(self, axes: Sequence[Axes]) -> None:
+        self.draw_beside(axes, self.other_presets())
 
     def other_presets(self) -> list[Tradeoff]:
-        """For a preset as it is, the same question to the others, to be drawn beside it."""
-        asked = self.setting.teacher
-        if asked not in PRESETS.values():
-            return []
-        others = [replace(self.setting, teacher=teacher) for teacher in PRESETS.values() if teacher != asked]
         return [
             tradeoff(
                 other,
@@ -209,7 +197,7 @@ class Tradeoff(Answer, splits.Tradeoff):
                 tune=self.tune,
                 mixture=self.mixture,
             )
-            for other in others
+            for other in with_other_presets(self.setting)
         ]
 
 
