@@ -245,7 +245,11 @@ class Sketches:
 
     def compared(self, tried: Iterable[Length], single: Length) -> dict[Length, dict[str, float]]:
         """Means over the other sketches, and ratios to the single length on the same sketch."""
-        terms = {one: [self._terms(bench, one, quick=False) for bench in self.comparing] for one in tried}
+        terms: dict[Length, list[dict[str, float]]] = {one: [] for one in tried}
+        for bench in self.comparing:  # one after the other, for what they keep
+            for one, rows in terms.items():
+                rows.append(self._terms(bench, one, quick=False))
+            bench.forget()
         risk = {
             one: np.array([sum(row[name] for name in _PARTS) for row in rows]) for one, rows in terms.items()
         }

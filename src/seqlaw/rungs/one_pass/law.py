@@ -13,7 +13,7 @@ import numpy as np
 from seqlaw.model.checks import Array, InputError
 from seqlaw.model.filters import LARGEST_STEP, Schedule
 from seqlaw.model.pieces import Pieces, is_cut, pieces
-from seqlaw.rungs.one_pass.nodes import Nodes
+from seqlaw.rungs.one_pass.nodes import Nodes, Turned
 
 FINE, QUICK, ROUGH = 1.21, 2.0, 3.0
 """Ratios of the levels at which a smooth schedule is cut, before the Richardson step."""
@@ -54,10 +54,19 @@ def _power(p: Array, n: Array) -> Array:
     return np.asarray(np.where((p < 0) & (np.mod(n, 2) == 1), -size, size))
 
 
-def spread(nodes: Nodes, batch: Array, runs: Pieces, scale: Array, start: Array | None = None) -> Spread:
+def spread(
+    nodes: Nodes,
+    batch: Array,
+    runs: Pieces,
+    scale: Array,
+    start: Array | None = None,
+    *,
+    turned: Turned | None = None,
+) -> Spread:
     """v after the runs, each size times `scale`: batch and scale (B,) → (B, n); v(0) is `start`, or none.
 
-    All are below γ_max, or the exponents are clipped and the numbers are only large.
+    All are below γ_max, or the exponents are clipped and the numbers are only large. `turned` keeps the
+    eigensystems for other starts on the same sketch.
     """
     mu, w = nodes.mu, nodes.w
     root, per_batch = np.sqrt(w), 1 / np.asarray(batch, dtype=np.float64)[:, None]
@@ -71,20 +80,26 @@ def spread(nodes: Nodes, batch: Array, runs: Pieces, scale: Array, start: Array 
     for n, size in zip(runs.counts, runs.sizes, strict=True):
         gamma = (size * scale)[:, None]
         p = 1 - gamma * mu
-        Delta = -(gamma * per_batch)[:, :, None] * feedback
-        Delta[:, np.arange(mu.size), np.arange(mu.size)] += 2 * mu - gamma * mu**2
-        delta, O = np.linalg.eigh(Delta)
+        key = gamma.tobytes() + per_batch.tobytes()
+        if turned is None or key not in turned:
+            Delta = -(gamma * per_batch)[:, :, None] * feedback
+            Delta[:, np.arange(mu.size), np.arange(mu.size)] += 2 * mu - gamma * mu**2
+            delta, O = np.linalg.eigh(Delta)
+            if turned is not None:
+                turned[key] = delta, O
+        else:
+            delta, O = turned[key]
         step = gamma * delta
         log_lam = np.log1p(-np.minimum(step, 1 - 1e-300))[:, :, None]
-        turned = np.swapaxes(O, 1, 2)
+        back = np.swapaxes(O, 1, 2)
         with np.errstate(divide="ignore"):
             log_p = np.log(np.abs(p))[:, None, :]
-        source = geometric(n, log_lam, np.zeros(1)) * (turned @ (root * nodes.A)[:, None])
-        source += (_signed(n, 1 - step[:, :, None], log_lam, p[:, None, :]) * (turned @ along)) @ psi[
+        source = geometric(n, log_lam, np.zeros(1)) * (back @ (root * nodes.A)[:, None])
+        source += (_signed(n, 1 - step[:, :, None], log_lam, p[:, None, :]) * (back @ along)) @ psi[
             :, :, None
         ]
-        source += (geometric(n, log_lam, 2 * log_p) * (turned @ squared)) @ (psi**2)[:, :, None]
-        kept = np.exp(np.minimum(n * log_lam, 700.0)) * (turned @ x[:, :, None])
+        source += (geometric(n, log_lam, 2 * log_p) * (back @ squared)) @ (psi**2)[:, :, None]
+        kept = np.exp(np.minimum(n * log_lam, 700.0)) * (back @ x[:, :, None])
         x = (O @ (kept + (gamma**2 * per_batch)[:, :, None] * source))[:, :, 0]
         log_p = 2 * log_p[:, 0]
         additive = np.exp(

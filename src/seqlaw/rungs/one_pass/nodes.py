@@ -124,6 +124,10 @@ def innovation_lags(modes: Modes, P: Length, *, near: Array | None = None) -> tu
     return U.T * height, Y * breadth
 
 
+Turned = dict[bytes, tuple[Array, Array]]
+"""Eigenvalues and eigenvectors of a step, by its size and batch."""
+
+
 class Kept(NamedTuple):
     """What of the noise no start changes; a channel's is M×M."""
 
@@ -140,6 +144,8 @@ class Kept(NamedTuple):
     """sxsᵀ."""
     carried: Array
     """sySᵀ."""
+    turned: Turned
+    """The eigensystems of steps that were taken."""
 
 
 def keep(problem: Problem, known: Ground) -> Ground:
@@ -165,6 +171,7 @@ def keep(problem: Problem, known: Ground) -> Ground:
         traced=seen @ X.T,
         lagged=each(X, s.T),
         carried=each(Y, problem.S.T),
+        turned={},
     )
     return known._replace(kept=kept)
 

@@ -164,6 +164,12 @@ class Bench:
             self._limits[key] = limit(given_sketch(problem, known), batch)
         return self._limits[key]
 
+    def forget(self) -> None:
+        """The eigensystems of steps, which are many."""
+        for known in self._grounds.values():
+            if known.kept is not None:
+                known.kept.turned.clear()
+
     def tokens_per_dimension(self, lengths: Length, trial: Trial, runs: Runs) -> float:
         """The least over stages of effective tokens a dimension that the stage learns."""
         found, plan = math.inf, stages(lengths)

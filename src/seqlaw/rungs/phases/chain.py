@@ -69,7 +69,8 @@ def one_pass(state: State, problem: Problem, known: Ground, batch: float, runs: 
     nodes = given_sketch(problem, known, state.mean)
     before = U.T @ state.covariance @ U
     after = between(known.A, before, mu, batch, runs)
-    own = spread(nodes, np.array([batch]), runs, np.ones(1), np.diag(before))
+    turned = None if known.kept is None else known.kept.turned
+    own = spread(nodes, np.array([batch]), runs, np.ones(1), np.diag(before), turned=turned)
     np.fill_diagonal(after, own.v[0])
     return State(moved(state, problem, runs).mean, U @ after @ U.T)
 
