@@ -1,7 +1,6 @@
 """Mixtures of lengths and lengths that change: closed forms against simulation and plain recursions."""
 
 import json
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -421,16 +420,6 @@ def test_the_best_ladder():
     rows = RUNGS["exact"].rows([replace(setup, P=ladder, N=round(counts))], Draws(sketches=3))
     assert found.ladder.reducible == pytest.approx(np.mean([row["reducible"] for row in rows]), rel=1e-4)
     assert set(presets([4])) == {"long-only"}
-
-
-@pytest.mark.slow
-def test_the_default_ladder_takes_less_than_20_seconds(capsys):
-    """Of a processor: M = 96, four lengths, two phases, on one thread."""
-    began = time.process_time()
-    with pytest.raises(SystemExit):
-        main(["ladder"])
-    assert time.process_time() - began < 20
-    assert "7.2 % ± 0.2 % less" in capsys.readouterr().out
 
 
 def test_no_ladder_in_regime_one():

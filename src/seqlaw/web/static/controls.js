@@ -28,7 +28,7 @@ const FIELDS = {
   d: { words: "latent modes", low: 16, high: 1e6, log: true, whole: true, right: "inf" },
   eval_length: {
     symbol: "P′", words: "test length", low: 2, high: 1e6, log: true, whole: true, left: "",
-    placeholder: "own: P",
+    placeholder: "own length",
   },
   L: { words: "steps", low: 10, high: 1e9, log: true, whole: true },
   R: { words: "horizon", low: 1, high: 1e8, log: true },
