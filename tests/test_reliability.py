@@ -271,6 +271,12 @@ def check(line):
     return stop.value.code
 
 
+def test_a_ladder_with_a_step_that_the_safeguard_cuts():
+    """Found by the lines below: the tokens a dimension were counted with the step as it was given."""
+    line = "ladder -M 6 -d 24 --sketches 2 --candidates 2,16 --tokens 1e5 -L 1000 --c-xi 0.5 --gamma 78"
+    assert check(line.split()) == 0
+
+
 EXAMPLES = int(os.environ.get("SEQLAW_EXAMPLES", "8000"))
 quiet = settings(deadline=None, suppress_health_check=list(HealthCheck), database=None)
 
