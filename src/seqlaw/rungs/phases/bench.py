@@ -129,12 +129,13 @@ class Bench:
         *,
         quick: bool,
     ) -> State:
-        scale = min(1.0, 1 / (2 * norm_of(problems) * trial.schedule.gamma))
         noises = [
             self._noise(problem, quick=quick) / (share * trial.tokens)
             for problem, (_, share) in zip(problems, plan, strict=True)
         ]
-        return full_batch_ladder(problems, noises, runs.of(plan, _ROUGH if quick else FULL_RATIO, scale))
+        return full_batch_ladder(
+            problems, noises, runs.of(plan, _ROUGH if quick else FULL_RATIO, _safe(problems, trial))
+        )
 
     def _one_pass(
         self,
@@ -173,13 +174,19 @@ class Bench:
     def tokens_per_dimension(self, lengths: Length, trial: Trial, runs: Runs) -> float:
         """The least over stages of effective tokens a dimension that the stage learns."""
         found, plan = math.inf, stages(lengths)
-        for (P, share), run in zip(plan, runs.of(plan, FULL_RATIO, 1.0), strict=True):
-            problem = self.problem(P)
+        problems = [self.problem(P) for P, _ in plan]
+        safe = runs.of(plan, FULL_RATIO, _safe(problems, trial))
+        for problem, (P, share), run in zip(problems, plan, safe, strict=True):
             known = self.score(P) if isinstance(P, int) else score(problem, self.sums.lags(P))
             effective = known.effective_share * share * trial.tokens
             learned = float(np.sum(1 - filters(run, problem.eigenvalues)[0]))
             found = min(found, effective / max(learned, math.ulp(0.0)))
         return found
+
+
+def _safe(problems: list[Problem], trial: Trial) -> float:
+    """What the safeguard leaves of the peak step of the full batch."""
+    return min(1.0, 1 / (2 * norm_of(problems) * trial.schedule.gamma))
 
 
 class Runs:
