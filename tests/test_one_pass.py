@@ -483,15 +483,24 @@ def test_a_narrow_student_is_no_trouble():
 
 @pytest.mark.slow
 def test_no_pass_beats_the_plan():
-    """Forty others that spend the same budget, each at its best step: the ground is coarse to a percent."""
+    """Forty others that spend the same budget, each at its best step, and those near it, within 0.3 %.
+
+    The last steps of the search are 5 % of a size; the widest student that sees all tokens is a kink.
+    """
     draw = np.random.default_rng(5)
     for teacher, test in (("regime1", None), ("regime2", 256)):
         budget = Budget(compute=3e11, tokens=3e6)
         found = plan_one_pass(teacher, budget, schedule="block", eval_length=test)
-        for _ in range(20):
-            M, P, batch = (round(2 ** draw.uniform(low, high)) for low, high in ((4, 9), (1, 10), (0, 6)))
+        best, kink = found.setting, math.isqrt(int(budget.compute / budget.tokens))
+        sizes = [
+            tuple(round(2 ** draw.uniform(low, high)) for low, high in ((4, 9), (1, 10), (0, 6)))
+            for _ in range(20)
+        ]
+        sizes += [(kink, round(best.P * x), best.batch) for x in (0.85, 1, 1.15)]
+        sizes += [(round(best.M * x), best.P, best.batch) for x in (0.92, 1.08)]
+        for M, P, batch in sizes:
             L = int(min(budget.tokens, budget.compute / M**2) // (batch * P))
             if L < 2:
                 continue
             other = replace(found.setting, M=M, P=P, batch=batch, schedule=BlockDecay(gamma=1.0, L=L))
-            assert one_pass_equivalent(tuned([other]))[0].reducible > 0.99 * found.risk.reducible
+            assert one_pass_equivalent(tuned([other]))[0].reducible > 0.997 * found.risk.reducible

@@ -81,6 +81,7 @@ class OnePassPlan(Answer, planning.OnePassPlan):
 
     def blocks(self, side: Side) -> Iterable[Block]:
         one, risk = self.setting, self.risk
+        least = risk.reducible
         yield Sentence(self.sentence)
         yield Sentence(describe_teacher(self.teacher))
         why = " (the default: d never limits M)" if self.d_by_default else ""
@@ -97,6 +98,13 @@ class OnePassPlan(Answer, planning.OnePassPlan):
             header=("size", "best", "1 % from", "to"),
             title=f"Least risk with {amount(one.tokens)} of {amount(self.budget.tokens)} tokens "
             f"and {amount(self.compute)} of {amount(self.budget.compute)} compute = b·P·L·M²",
+        )
+        yield Table(
+            rows=[
+                (f"{run.P:,}", f"{run.reducible / least:.3g}", f"{run.batch:,}", f"{run.L:,}")
+                for run in self.by_length
+            ],
+            header=("if P were", "risk over the best", "batch", "L"),
         )
         yield Table(
             rows=[

@@ -293,6 +293,11 @@ def finite_notes(plan: planning.Plan) -> list[str]:
         )
     if len(plan.finite.by_length) > 1:  # else there was nothing to choose
         notes += _length_notes(plan.finite, budget)
+    step = f"{plan.schedule.gamma:.3g}"
+    notes.append(
+        f"Full batch: every step, of {step} at the peak, sees all sequences. Once through fresh ones is "
+        "another plan (one pass)."
+    )
     return notes
 
 

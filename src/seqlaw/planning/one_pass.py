@@ -26,7 +26,9 @@ from seqlaw.rungs.terms import Risk
 NEAR = 1.01
 """A size is as good where the risk is at most this times the least."""
 _STARTS = (4, 64, 1024)
-_STEPS = (2.0, 1.0, 0.5, 0.25)  # in log2 of a size
+_STEPS = (2.0, 1.0, 0.5)  # in log2 of a size
+_FINE = (0.2, 0.07)  # of the best alone, by the accurate law
+_RIVAL = 1.05  # times a risk: what may still be less, or as good, once it is known to the last digits
 
 
 class Run(NamedTuple):
@@ -83,6 +85,7 @@ class _Search:
         )
         self.learners = Learners(self.like, quick=True)
         self.known: dict[tuple[int, int, int], Run] = {}
+        self.certain: dict[Run, Run] = {}
         self.near = math.inf
 
     def run(self, M: int, P: int, batch: int) -> Run:
@@ -99,6 +102,20 @@ class _Search:
                 self.known[key] = Run(*key, L, found.gamma, found.approx + found.excess)
         return self.known[key]
 
+    def setting(self, run: Run) -> Setting:
+        steps = self.schedule.with_steps(run.L).scaled(run.gamma)
+        return replace(self.like, M=run.M, P=run.P, batch=run.batch, schedule=steps)
+
+    def sure(self, run: Run, rival: float = math.inf) -> Run:
+        """With the risk that the accurate law has: coarse nodes miss it by up to 3 %, the step by far less.
+
+        As it is where it is no rival to that risk.
+        """
+        if run.reducible < _RIVAL * rival and run not in self.certain:
+            [risk] = one_pass_equivalent([self.setting(run)])
+            self.certain[run] = run._replace(reducible=risk.reducible)
+        return self.certain.get(run, run)
+
     def _steps(self, M: int, P: int, batch: int) -> int:
         budget = self.budget
         data = min(budget.tokens / (batch * P), budget.max_N / batch, budget.max_L)
@@ -112,7 +129,7 @@ class _Search:
             max(round(batch), 1),
         )
 
-    def climbed(self, start: Run, steps: Iterable[float]) -> Run:
+    def climbed(self, start: Run, steps: Iterable[float], *, sure: bool = False) -> Run:
         """To a run that no step in one size, or of length against batch, makes better."""
         best = start
         for step in steps:
@@ -122,6 +139,7 @@ class _Search:
                 for way in _WAYS:
                     sizes = (x * factor**w for x, w in zip(best[:3], way, strict=True))
                     found = self.run(*self.clipped(*sizes))
+                    found = self.sure(found, best.reducible) if sure else found
                     if found.reducible < best.reducible * (1 - 1e-6):
                         best, moved = found, True
         return best
@@ -138,7 +156,8 @@ class _Search:
                     moved.append(self.clipped(sizes[0], sizes[1], best.batch * best.P / sizes[1]))
                 if moved[0][place] == runs[-1 if way > 0 else 0][place]:
                     break
-                found = min((self.run(*one) for one in moved), key=lambda run: run.reducible)
+                known = [self.sure(self.run(*one), best.reducible) for one in moved]
+                found = min(known, key=lambda run: run.reducible)
                 if not math.isfinite(found.reducible):
                     break
                 runs.insert(len(runs) if way > 0 else 0, found)
@@ -172,8 +191,7 @@ def plan_one_pass(
         raise InputError("tokens", f"or compute must allow {least} steps of one sequence", budget.tokens)
     profiles = {size: search.profile(best, size) for size in ("M", "P", "batch")}
     best = min((best, *(run for runs in profiles.values() for run in runs)), key=lambda run: run.reducible)
-    steps = schedule.with_steps(best.L).scaled(best.gamma)
-    setting = replace(search.like, M=best.M, P=best.P, batch=best.batch, schedule=steps)
+    setting = search.setting(best)
     risk = one_pass_equivalent([setting])[0]
     return OnePassPlan(
         teacher=teacher,
@@ -195,7 +213,7 @@ def plan_one_pass(
 
 
 def _best(search: _Search) -> Run:
-    """From a few lengths and widths, coarsely; from the best of those finely."""
+    """From a few lengths and widths, coarsely; from the best of those or the kink beside it, finely."""
     widths, M = list[float](), float(search.widest)
     while M >= 1 and len(widths) < 8:
         widths.append(M)
@@ -205,7 +223,12 @@ def _best(search: _Search) -> Run:
         runs = [search.run(*search.clipped(M, P, 1)) for M in widths]
         starts.append(min(runs, key=lambda run: run.reducible))
     coarse = [search.climbed(start, _STEPS[:1]) for start in starts]
-    return search.climbed(min(coarse, key=lambda run: run.reducible), _STEPS)
+    best = search.climbed(min(coarse, key=lambda run: run.reducible), _STEPS)
+    # The widest student that can see all tokens: there the risk has a kink, which steps in a size jump over.
+    widest = math.isqrt(int(search.budget.compute / search.budget.tokens))
+    kink = search.run(*search.clipped(widest, best.P, best.batch))
+    sure = min(search.sure(best), search.sure(kink), key=lambda run: run.reducible)
+    return search.climbed(sure, _FINE, sure=True)
 
 
 def _within(runs: Sequence[Run], size: str, best: Run) -> tuple[int, int]:
