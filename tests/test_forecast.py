@@ -355,6 +355,30 @@ def test_windows_and_groups_of_a_table(tmp_path):
     assert answer.groups + 3 == 10
 
 
+def test_a_clock_among_the_features_is_flagged_and_can_be_left_out():
+    """Even or uneven clocks; without a sequence column also one that starts anew, and the trials' numbers."""
+    pytest.importorskip("pandas")
+    frame = table(STATES[:60, :6]).sort_values(["trial", "second"])
+    frame["late"] = frame["second"] ** 2 + 0.1
+    answer = forecast(frame, sequence="trial")
+    (said,) = (one for one in answer.flags if one.code == "clock")
+    assert (said["columns"], said["of"], answer.D) == (("second", "late"), 10, 10)
+    assert "clock: of 10 features these rise as clocks and counters do" in " ".join(str(answer).split())
+    left = forecast(frame, sequence="trial", leave_out=["second", "late"])
+    named = forecast(frame, sequence="trial", time="second", leave_out="late")
+    plain = forecast(STATES[:60, :6])
+    assert "clock" not in [one.code for one in (*left.flags, *named.flags)]
+    assert [row.loss for row in left.rows] == pytest.approx([row.loss for row in plain.rows], rel=1e-9)
+    assert left.rows == named.rows
+    frame["trial"] = frame["trial"].str.split().str[1].astype(int)
+    (cut,) = (one for one in sequences(frame, window=6).flags if one.code == "clock")
+    assert cut["columns"] == ("trial", "second")
+    with pytest.raises(InputError, match="leave_out must be a column, one of x0, x1"):
+        sequences(frame, sequence="trial", leave_out=["Q"])
+    with pytest.raises(InputError, match="leave_out goes with tables"):
+        sequences(STATES, leave_out=["x0"])
+
+
 def test_a_test_of_ones_own():
     """The loss of the pilot's student on it, by the recursion."""
     pilot, held = STATES[:60], STATES[60:90]
