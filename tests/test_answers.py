@@ -184,8 +184,9 @@ def test_an_answer_shows_itself(name, answers):
         with pytest.raises(seqlaw.InputError, match=f"ax must be {answer.pictures[0]} axes"):
             answer.plot([*own, own[0]])
     else:
-        with pytest.raises(seqlaw.InputError, match="has no picture"):
-            answer.plot()
+        for draw in (answer.plot, lambda: answer.save_plot("x.png")):
+            with pytest.raises(seqlaw.InputError, match="has no picture"):
+                draw()
 
 
 @pytest.mark.parametrize(
