@@ -231,6 +231,12 @@ def test_sampled_points_lie_on_values_of_the_curve_with_both_ends():
     assert seqlaw.curve(SETTING, "N", values, sampled=99, sketches=1).sampled.values == tuple(values)
 
 
+@pytest.mark.parametrize("along", ["P", "R"])
+def test_a_curve_of_no_values_is_refused(along):
+    with pytest.raises(seqlaw.InputError, match="values must be at least one, got "):
+        seqlaw.curve(SETTING, along, [])
+
+
 def test_points_that_cannot_be_sampled_are_left_out_and_named():
     """A data set of more than a day; where no point is left it is an error, as d = inf is."""
     found = seqlaw.curve(SETTING, "P", [8, 16, 1e12], sampled=3, sketches=1, repetitions=1)

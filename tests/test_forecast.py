@@ -313,6 +313,13 @@ def test_cells_of_a_mat_file_are_ragged_sequences(tmp_path):
     assert (found.N, found.D, found.lengths.max(), found.groups.max()) == (40, 8, 10, 9)
 
 
+@pytest.mark.parametrize(("X", "got"), [([1, 2, 3], "()"), ([[1, 2], [3]], "(2,)")])
+def test_a_list_of_numbers_is_refused_in_one_line(X, got):
+    with pytest.raises(InputError) as error:
+        forecast(X)
+    assert str(error.value) == f"X must hold sequences P x D, got 'sequence 0 of shape {got}'"
+
+
 def test_sequences_too_short_are_left_out_where_that_keeps_more():
     ragged = [x[:9] for x in STATES[:50]] + [x[:3] for x in STATES[50:60]]
     answer = forecast(ragged)

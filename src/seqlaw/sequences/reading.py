@@ -211,11 +211,12 @@ def _recordings(X: Any, window: int | None) -> Any:
         items = [_sequence(k, item) for k, item in enumerate(X)]
         if not items:
             raise InputError("X", "must hold sequences", "none")
-        if items[0].ndim == 1:  # nested lists of one recording
-            return _recordings(np.stack(items), window)
+        if all(item.ndim == 1 and item.shape == items[0].shape for item in items):
+            return _recordings(np.stack(items), window)  # nested lists of one recording
+        D = items[0].shape[1] if items[0].ndim == 2 else "D"
         for k, item in enumerate(items):
-            if item.ndim != 2 or item.size == 0 or item.shape[1] != items[0].shape[1]:
-                rule = f"must hold sequences P x {items[0].shape[-1]}"
+            if item.ndim != 2 or item.size == 0 or item.shape[1] != D:
+                rule = f"must hold sequences P x {D}"
                 raise InputError("X", rule, f"sequence {k} of shape {item.shape}")
         return items
     X = as_array(X)
