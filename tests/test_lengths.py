@@ -538,6 +538,8 @@ def test_the_ladder_command(capsys):
     assert set(shown["mixture"]) == {"lengths", "shares", "reducible"}
     for options, words in (
         (("--tokens", "100"), "--candidates must be lengths of at most the tokens"),
+        (("--candidates", "2,2"), "--candidates must name every length once, got [2, 2]"),
+        (("--map", "--candidates", "2,16,2"), "--candidates must name every length once, got [2, 16, 2]"),
         (("--most-phases", "0"), "--most-phases must be at least 1"),
         (("--gamma", "best"), "--gamma must be a number here"),
         (("-L", "50"), "-L/--steps must be at least 100 for phases"),

@@ -106,11 +106,19 @@ def presets(candidates: Sequence[int]) -> dict[str, Length]:
     }
 
 
+def distinct(candidates: Sequence[int]) -> tuple[int, ...]:
+    """The candidates, rising; each once."""
+    rising = tuple(sorted(whole("candidates", P, most=LONGEST) for P in candidates))
+    if len(set(rising)) < len(rising):
+        raise InputError("candidates", "must name every length once", list(candidates))
+    return rising
+
+
 def asked(setting: Setting, tokens: float, candidates: Sequence[int]) -> tuple[int, tuple[int, ...]]:
     """The tokens and the rising candidates, checked with the setting."""
     as_setting("setting", setting)
     budget = whole("tokens", positive("tokens", tokens), least=2)
-    rising = tuple(sorted({whole("candidates", P, most=LONGEST) for P in candidates}))
+    rising = distinct(candidates)
     if not rising or rising[-1] > budget:
         raise InputError("candidates", f"must be lengths of at most the tokens, {budget}", list(candidates))
     if setting.eval_length is None:

@@ -18,7 +18,7 @@ from seqlaw.model.lengths import Length, Lengths
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import LONGEST
 from seqlaw.model.threads import one_thread
-from seqlaw.planning.ladder import CANDIDATES, CHOOSING, LARGEST
+from seqlaw.planning.ladder import CANDIDATES, CHOOSING, LARGEST, distinct
 from seqlaw.rungs.phases.bench import Bench, Runs, Sums, Trial
 
 HORIZONS = (10**3, 10**4, 3 * 10**4, 10**5, 3 * 10**5, 10**6, 10**7)
@@ -79,7 +79,7 @@ def ladder_map(
     The full batch, to leading order in the data. Both are chosen on other sketches than they are compared on.
     """
     budget = whole("tokens", positive("tokens", tokens), least=2)
-    rising = tuple(sorted({whole("candidates", P, most=LONGEST) for P in candidates}))
+    rising = distinct(candidates)
     if len(rising) < 2:
         raise InputError("candidates", "must be at least two lengths", list(candidates))
     if setting.batch is not None:
