@@ -160,11 +160,11 @@ class TeacherOptions:
         str | None, typer.Option("--c-0", help="Scale of the initial states.", metavar="NUMBER")
     ] = None
 
-    def build_teacher(self) -> Teacher | Modes:
-        """The teacher; of a file with intervals that in the middle."""
+    def build_teacher(self, rule: str = "must be one number here; plan takes intervals") -> Teacher | Modes:
+        """The teacher; of a file with intervals that in the middle. `rule` is broken by LOW:HIGH."""
         for name, text in self._given().items():
             if ":" in text:
-                raise InputError(name, "must be one number here; plan takes intervals", text)
+                raise InputError(name, rule, text)
         found = self.build_uncertain()
         return found.teacher if isinstance(found, Uncertain) else found
 
