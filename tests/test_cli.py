@@ -160,6 +160,13 @@ def test_the_slope_of_a_constant_is_zero(run):
     assert slopes(out)[1]["approx"] == ["0", "0"]
 
 
+def test_points_that_round_to_the_same_size_are_counted(run):
+    words = "coincide: 12 points were asked for; rounded to whole numbers they are 7"
+    asked = ["curve", "--along", "P", "--from", "2", "--to", "8", "-d", "64", "-M", "8"]
+    assert words in " ".join(run(*asked)[1].split())
+    assert "coincide" not in run(*asked, "--points", "3")[1]
+
+
 def test_a_curve_without_chance_has_curvature_and_one_with_it_standard_errors(run, fields):
     """What is left beside a line is not a statistical error where nothing was drawn."""
     options = ("curve", "--along", "P", "--from", 2, "--to", 8, "--points", 3, *SMALL)
