@@ -304,6 +304,22 @@ def test_every_form_gives_the_same_answer(form, tmp_path):
     assert [row.kind for row in mine.rows] == [row.kind for row in wanted.rows]
 
 
+@pytest.mark.parametrize("form", ["mat", "npz", "zarr"])
+def test_a_single_number_beside_the_array_of_a_file_does_not_count(form, tmp_path, capsys):
+    """A sampling rate beside the data; of two arrays the line names the file and what it holds."""
+    path, arrays = tmp_path / f"x.{form}", {"data": STATES[:20], "fs": np.array([250.0])}
+    write = {"mat": savemat, "npz": lambda path, arrays: np.savez(path, **arrays)}
+    if form == "zarr":
+        write["zarr"] = lambda path, arrays: pytest.importorskip("zarr").save_group(str(path), **arrays)
+    write[form](path, arrays)
+    assert np.array_equal(sequences(path).recordings, STATES[:20])
+    write[form](path, arrays | {"times": np.arange(13.0)})
+    with pytest.raises(SystemExit):
+        main(["forecast", str(path)])
+    said = f"seqlaw: FILE must hold one array, or one named X (x.{form}), got data, fs, times\n"
+    assert capsys.readouterr().err == said
+
+
 def test_cells_of_a_mat_file_are_ragged_sequences(tmp_path):
     cells = np.empty(40, dtype=object)
     for k in range(40):
