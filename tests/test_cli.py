@@ -395,6 +395,7 @@ def test_teacher_files(fields, run, tmp_path):
         ("tradeoff -N 5", "No such option: -N here; it belongs to risk, curve, spectrum, rates"),
         ("plan --max-M 0", "--max-M must be at least 1"),
         ("plan -L 100", "No such option: -L"),
+        ("ladder --momentum 0.9", "it belongs to risk, curve, spectrum, rates, tradeoff"),
         ("tradeoff --tokens 0", "--tokens must be positive"),
         ("tradeoff --shortest 80 --longest 64", "--shortest must be at most --longest, 64, got 80"),
         ("tradeoff --shortest 80 --tokens 64", "--shortest must be at most the tokens, 64, got 80"),

@@ -372,6 +372,13 @@ def test_a_large_step_in_phases_is_said_as_elsewhere(part, kept, code):
     assert code in [each.code for each in seqlaw.risk(bold, rung="exact", sketches=1).flags]
 
 
+def test_a_ladder_needs_one_test():
+    with pytest.raises(
+        seqlaw.InputError, match="eval_length must be given: lengths that differ need one test"
+    ):
+        seqlaw.ladder(setting(2), 1e6)
+
+
 def test_phases_are_no_mixture_by_any_door():
     for call in (exact_risk, sampled_risk, equivalent_risk):
         with pytest.raises(seqlaw.InputError, match="phases must be left out"):
