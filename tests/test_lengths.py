@@ -11,6 +11,7 @@ from recursions import ladder_recursion, score_covariance
 from seqlaw.cli import main
 from seqlaw.files import load_lengths
 from seqlaw.model.lengths import Lengths, averaged, counted, documents, parse
+from seqlaw.model.momentum import Momentum
 from seqlaw.model.pieces import Pieces, filters, stretches
 from seqlaw.model.schedule import WSD, BlockDecay, Constant, Cosine
 from seqlaw.model.setting import Setting
@@ -377,6 +378,13 @@ def test_a_ladder_needs_one_test():
         seqlaw.InputError, match="eval_length must be given: lengths that differ need one test"
     ):
         seqlaw.ladder(setting(2), 1e6)
+
+
+@pytest.mark.parametrize("ask", [seqlaw.ladder, seqlaw.ladder_map, seqlaw.ladder_curve])
+def test_no_ladder_has_momentum(ask):
+    heavy = setting(2, schedule=Momentum(gamma=0.1, L=500, beta=0.9), eval_length=16)
+    with pytest.raises(seqlaw.InputError, match=r"momentum must be left out with phases, got 0\.9"):
+        ask(heavy, 1e6, candidates=[2, 16])
 
 
 def test_phases_are_no_mixture_by_any_door():

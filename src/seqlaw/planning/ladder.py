@@ -125,11 +125,16 @@ def asked(setting: Setting, tokens: float, candidates: Sequence[int]) -> tuple[i
         raise InputError("eval_length", "must be given: lengths that differ need one test", None)
     if setting.epochs > 1:
         raise InputError("epochs", "must be 1 with several lengths", setting.epochs)
+    require_phases(setting)
+    return budget, rising
+
+
+def require_phases(setting: Setting) -> None:
+    """Refuse what phases cannot have."""
     if setting.schedule.memory:
         raise InputError("momentum", "must be left out with phases", getattr(setting.schedule, "beta", None))
     if setting.modes.d > LARGEST:
         raise InputError("d", f"must be at most {LARGEST} here: sums over pairs of modes are held", setting.d)
-    return budget, rising
 
 
 @one_thread()
