@@ -184,8 +184,9 @@ def test_an_answer_shows_itself(name, answers):
         with pytest.raises(seqlaw.InputError, match=f"ax must be {answer.pictures[0]} axes"):
             answer.plot([*own, own[0]])
     else:
-        with pytest.raises(seqlaw.InputError, match="has no picture"):
-            answer.plot()
+        for draw in (answer.plot, lambda: answer.save_plot("x.png")):
+            with pytest.raises(seqlaw.InputError, match="has no picture"):
+                draw()
 
 
 @pytest.mark.parametrize(
@@ -228,6 +229,12 @@ def test_sampled_points_lie_on_values_of_the_curve_with_both_ends():
     alone = seqlaw.curve(SETTING, "N", [2, 8, 32, 128], rung="sampled", sketches=1)
     assert found.to_dict()["sampled"] == alone.to_dict()["rows"]
     assert seqlaw.curve(SETTING, "N", values, sampled=99, sketches=1).sampled.values == tuple(values)
+
+
+@pytest.mark.parametrize("along", ["P", "R"])
+def test_a_curve_of_no_values_is_refused(along):
+    with pytest.raises(seqlaw.InputError, match="values must be at least one, got "):
+        seqlaw.curve(SETTING, along, [])
 
 
 def test_points_that_cannot_be_sampled_are_left_out_and_named():

@@ -160,6 +160,13 @@ def test_the_slope_of_a_constant_is_zero(run):
     assert slopes(out)[1]["approx"] == ["0", "0"]
 
 
+def test_points_that_round_to_the_same_size_are_counted(run):
+    words = "coincide: 12 points were asked for; rounded to whole numbers they are 7"
+    asked = ["curve", "--along", "P", "--from", "2", "--to", "8", "-d", "64", "-M", "8"]
+    assert words in " ".join(run(*asked)[1].split())
+    assert "coincide" not in run(*asked, "--points", "3")[1]
+
+
 def test_a_curve_without_chance_has_curvature_and_one_with_it_standard_errors(run, fields):
     """What is left beside a line is not a statistical error where nothing was drawn."""
     options = ("curve", "--along", "P", "--from", 2, "--to", 8, "--points", 3, *SMALL)
@@ -388,6 +395,7 @@ def test_teacher_files(fields, run, tmp_path):
         ("tradeoff -N 5", "No such option: -N here; it belongs to risk, curve, spectrum, rates"),
         ("plan --max-M 0", "--max-M must be at least 1"),
         ("plan -L 100", "No such option: -L"),
+        ("ladder --momentum 0.9", "it belongs to risk, curve, spectrum, rates, tradeoff"),
         ("tradeoff --tokens 0", "--tokens must be positive"),
         ("tradeoff --shortest 80 --longest 64", "--shortest must be at most --longest, 64, got 80"),
         ("tradeoff --shortest 80 --tokens 64", "--shortest must be at most the tokens, 64, got 80"),

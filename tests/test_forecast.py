@@ -304,6 +304,22 @@ def test_every_form_gives_the_same_answer(form, tmp_path):
     assert [row.kind for row in mine.rows] == [row.kind for row in wanted.rows]
 
 
+@pytest.mark.parametrize("form", ["mat", "npz", "zarr"])
+def test_a_single_number_beside_the_array_of_a_file_does_not_count(form, tmp_path, capsys):
+    """A sampling rate beside the data; of two arrays the line names the file and what it holds."""
+    path, arrays = tmp_path / f"x.{form}", {"data": STATES[:20], "fs": np.array([250.0])}
+    write = {"mat": savemat, "npz": lambda path, arrays: np.savez(path, **arrays)}
+    if form == "zarr":
+        write["zarr"] = lambda path, arrays: pytest.importorskip("zarr").save_group(str(path), **arrays)
+    write[form](path, arrays)
+    assert np.array_equal(sequences(path).recordings, STATES[:20])
+    write[form](path, arrays | {"times": np.arange(13.0)})
+    with pytest.raises(SystemExit):
+        main(["forecast", str(path)])
+    said = f"seqlaw: FILE must hold one array, or one named X (x.{form}), got data, fs, times\n"
+    assert capsys.readouterr().err == said
+
+
 def test_cells_of_a_mat_file_are_ragged_sequences(tmp_path):
     cells = np.empty(40, dtype=object)
     for k in range(40):
@@ -311,6 +327,13 @@ def test_cells_of_a_mat_file_are_ragged_sequences(tmp_path):
     savemat(tmp_path / "x.mat", {"trials": cells, "subject": np.arange(40) // 4})
     found = sequences(tmp_path / "x.mat", groups="subject")
     assert (found.N, found.D, found.lengths.max(), found.groups.max()) == (40, 8, 10, 9)
+
+
+@pytest.mark.parametrize(("X", "got"), [([1, 2, 3], "()"), ([[1, 2], [3]], "(2,)")])
+def test_a_list_of_numbers_is_refused_in_one_line(X, got):
+    with pytest.raises(InputError) as error:
+        forecast(X)
+    assert str(error.value) == f"X must hold sequences P x D, got 'sequence 0 of shape {got}'"
 
 
 def test_sequences_too_short_are_left_out_where_that_keeps_more():
@@ -353,6 +376,30 @@ def test_windows_and_groups_of_a_table(tmp_path):
     answer = forecast(tmp_path / "x.csv", groups="subject", **COLUMNS)
     assert "few-groups" in [flag.code for flag in answer.flags]
     assert answer.groups + 3 == 10
+
+
+def test_a_clock_among_the_features_is_flagged_and_can_be_left_out():
+    """Even or uneven clocks; without a sequence column also one that starts anew, and the trials' numbers."""
+    pytest.importorskip("pandas")
+    frame = table(STATES[:60, :6]).sort_values(["trial", "second"])
+    frame["late"] = frame["second"] ** 2 + 0.1
+    answer = forecast(frame, sequence="trial")
+    (said,) = (one for one in answer.flags if one.code == "clock")
+    assert (said["columns"], said["of"], answer.D) == (("second", "late"), 10, 10)
+    assert "clock: of 10 features these rise as clocks and counters do" in " ".join(str(answer).split())
+    left = forecast(frame, sequence="trial", leave_out=["second", "late"])
+    named = forecast(frame, sequence="trial", time="second", leave_out="late")
+    plain = forecast(STATES[:60, :6])
+    assert "clock" not in [one.code for one in (*left.flags, *named.flags)]
+    assert [row.loss for row in left.rows] == pytest.approx([row.loss for row in plain.rows], rel=1e-9)
+    assert left.rows == named.rows
+    frame["trial"] = frame["trial"].str.split().str[1].astype(int)
+    (cut,) = (one for one in sequences(frame, window=6).flags if one.code == "clock")
+    assert cut["columns"] == ("trial", "second")
+    with pytest.raises(InputError, match="leave_out must be a column, one of x0, x1"):
+        sequences(frame, sequence="trial", leave_out=["Q"])
+    with pytest.raises(InputError, match="leave_out goes with tables"):
+        sequences(STATES, leave_out=["x0"])
 
 
 def test_a_test_of_ones_own():

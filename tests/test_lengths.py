@@ -11,6 +11,7 @@ from recursions import ladder_recursion, score_covariance
 from seqlaw.cli import main
 from seqlaw.files import load_lengths
 from seqlaw.model.lengths import Lengths, averaged, counted, documents, parse
+from seqlaw.model.momentum import Momentum
 from seqlaw.model.pieces import Pieces, filters, stretches
 from seqlaw.model.schedule import WSD, BlockDecay, Constant, Cosine
 from seqlaw.model.setting import Setting
@@ -115,6 +116,21 @@ def test_a_file_of_lengths(tmp_path):
     assert load_lengths(str(path), 1024) == documents({100: 3, 5000: 2, 7: 1}, 1024)
     path.write_text("100\n100\n7\n")
     assert load_lengths(str(path)) == documents({100: 2, 7: 1})
+    path.write_text("count;length\n3;100\n1;7\n")
+    assert load_lengths(str(path)) == documents({100: 3, 7: 1})
+    path.write_text('\ufeff"n_tokens"\n884\n719\n', encoding="utf-8")
+    assert load_lengths(str(path)) == documents({884: 1, 719: 1})
+
+
+FILES = {
+    "holes.csv": b"100,3\n5000,\n",
+    "zero.csv": b"length\n\n0\n",
+    "ids.csv": b"doc_id,n_tokens\n1,884\n2,719\n",
+    "index.csv": b",length\n0,884\n1,719\n",
+    "wide.csv": b"n_tokens\n1,884\n",
+    "empty.csv": b"length,count\n",
+    "docs.parquet": b"PAR1\xff\xfe\x00",
+}
 
 
 @pytest.mark.parametrize(
@@ -122,11 +138,17 @@ def test_a_file_of_lengths(tmp_path):
     [
         (("--lengths", "16:0.7,1024:0.2"), "--lengths must have shares that add up to 1, got 0.9"),
         (("--lengths", "0:0.7,1024:0.3"), "--lengths must be at least 1, got 0"),
-        (("--lengths", "16,1024"), "--lengths must be 16:0.7,1024:0.3 or a file of lengths, got 16,1024"),
+        (("--lengths", "16,1024"), "--lengths must be 16:0.7,1024:0.3 or a file that exists, got 16,1024"),
         (("--lengths", "4:0.5,4:0.5"), "--lengths must name every length once, got 4"),
         (("--phases", "2:1,4:0"), "--phases must have steps in every phase, the share of 4, got 0"),
         (("--phases", "2:0.999,4:0.001", "-L", "100"), "--phases must have steps in every phase, L = 100"),
-        (("--lengths", "holes.csv"), "--lengths must have a length, or a length and a count, in every line"),
+        (("--lengths", "holes.csv"), "a length and a count, in every line (holes.csv, line 2), got 5000,"),
+        (("--lengths", "zero.csv"), "--lengths must be at least 1 (zero.csv, line 3), got 0"),
+        (("--lengths", "ids.csv"), "length and count, or only one (ids.csv), got doc_id, n_tokens"),
+        (("--lengths", "index.csv"), "or only one (index.csv), got one without a name, length"),
+        (("--lengths", "wide.csv"), "in every line (wide.csv, line 2), got 1,884"),
+        (("--lengths", "empty.csv"), "--lengths must be a file with lengths in it, got empty.csv"),
+        (("--lengths", "docs.parquet"), "--lengths must be a text file, a length a line or `length,count`"),
         (("--lengths", "2:0.5,4096:0.5", "-N", "9"), "-N/--trajectories must be at least 1025 to hold"),
         (("--phases", "2:0.5,4:0.5"), "--phases must be left out on this rung (exact and sampled take them)"),
         (("-P", "4", "--lengths", "2:1"), "--lengths cannot be given together with --length, got 2:1"),
@@ -135,7 +157,8 @@ def test_a_file_of_lengths(tmp_path):
 )
 def test_bad_lengths_are_one_line(options, words, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "holes.csv").write_text("100,3\n5000,\n")
+    for name, text in FILES.items():
+        (tmp_path / name).write_bytes(text)
     with pytest.raises(SystemExit) as stop:
         main(["risk", *options])
     out, err = capsys.readouterr()
@@ -350,6 +373,20 @@ def test_a_large_step_in_phases_is_said_as_elsewhere(part, kept, code):
     assert code in [each.code for each in seqlaw.risk(bold, rung="exact", sketches=1).flags]
 
 
+def test_a_ladder_needs_one_test():
+    with pytest.raises(
+        seqlaw.InputError, match="eval_length must be given: lengths that differ need one test"
+    ):
+        seqlaw.ladder(setting(2), 1e6)
+
+
+@pytest.mark.parametrize("ask", [seqlaw.ladder, seqlaw.ladder_map, seqlaw.ladder_curve])
+def test_no_ladder_has_momentum(ask):
+    heavy = setting(2, schedule=Momentum(gamma=0.1, L=500, beta=0.9), eval_length=16)
+    with pytest.raises(seqlaw.InputError, match=r"momentum must be left out with phases, got 0\.9"):
+        ask(heavy, 1e6, candidates=[2, 16])
+
+
 def test_phases_are_no_mixture_by_any_door():
     for call in (exact_risk, sampled_risk, equivalent_risk):
         with pytest.raises(seqlaw.InputError, match="phases must be left out"):
@@ -516,6 +553,8 @@ def test_the_ladder_command(capsys):
     assert set(shown["mixture"]) == {"lengths", "shares", "reducible"}
     for options, words in (
         (("--tokens", "100"), "--candidates must be lengths of at most the tokens"),
+        (("--candidates", "2,2"), "--candidates must name every length once, got [2, 2]"),
+        (("--map", "--candidates", "2,16,2"), "--candidates must name every length once, got [2, 16, 2]"),
         (("--most-phases", "0"), "--most-phases must be at least 1"),
         (("--gamma", "best"), "--gamma must be a number here"),
         (("-L", "50"), "-L/--steps must be at least 100 for phases"),

@@ -146,6 +146,7 @@ FORECAST = SEQUENCES | {
     "--groups": COLUMN,
     "--sequence": st.sampled_from(["s", "t", "Q"]),
     "--time": st.sampled_from(["s", "t", "Q"]),
+    "--leave-out": st.sampled_from(["s", "t", "Q"]),
     "--standardise": given_bare,
     "--drop-missing": given_bare,
 }

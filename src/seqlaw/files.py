@@ -159,7 +159,7 @@ def _modes(data: Mapping[str, Any], path: Path) -> Modes:
 def load_lengths(text: str, window: int | None = None) -> Lengths:
     """Lengths and their shares of the tokens, `16:0.7,1024:0.3`, or of a file of documents.
 
-    The file has one length a line, or `length,count`; a header is skipped. `window` cuts what is longer.
+    The file has one length a line, or `length,count`; a header says which. `window` cuts what is longer.
     """
     path = Path(text)
     if ":" in text and not path.is_file():
@@ -167,20 +167,53 @@ def load_lengths(text: str, window: int | None = None) -> Lengths:
             raise InputError("window", "goes with a file of lengths", window)
         return parse(text)
     try:
-        lines = [line.strip() for line in path.read_text().splitlines() if line.strip()]
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except FileNotFoundError:
+        raise InputError("lengths", "must be 16:0.7,1024:0.3 or a file that exists", text) from None
     except (OSError, UnicodeDecodeError):
-        raise InputError("lengths", "must be 16:0.7,1024:0.3 or a file of lengths", text) from None
-    if lines and not lines[0][0].isdigit() and lines[0][0] != "-":
-        lines = lines[1:]
-    return documents(histogram(map(_numbers, lines)), window)
+        rule = "must be a text file, a length a line or `length,count` (other formats are not read)"
+        raise InputError("lengths", rule, text) from None
+    rows = [(k, _cells(line)) for k, line in enumerate(lines, 1) if line.strip()]
+    names = _header(rows[0][1], path.name) if rows and not any(map(_is_number, rows[0][1])) else None
+    counts: dict[int, int] = {}
+    for k, row in rows[names is not None :]:
+        try:
+            for P, n in histogram([_length_first(row, names)]).items():
+                counts[P] = counts.get(P, 0) + n
+        except InputError as error:
+            raise InputError("lengths", f"{error.rule} ({path.name}, line {k})", error.value) from None
+    if not counts:
+        raise InputError("lengths", "must be a file with lengths in it", text)
+    return documents(counts, window)
 
 
-def _numbers(line: str) -> list[float]:
+def _cells(line: str) -> list[str]:
+    return [cell.strip().strip("\"'") for cell in line.replace(";", ",").split(",")]
+
+
+def _is_number(cell: str) -> bool:
     try:
-        return [float(part) for part in line.replace(";", ",").split(",")]
+        float(cell)
     except ValueError:
+        return False
+    return True
+
+
+def _header(cells: list[str], file: str) -> list[str]:
+    """The columns: any one, or length and count in either order; which of two others counts is a guess."""
+    names = [cell.lower() for cell in cells]
+    if len(names) > 1 and sorted(names) != ["count", "length"]:
+        rule = f"must have the columns length and count, or only one ({file})"
+        raise InputError("lengths", rule, ", ".join(cell or "one without a name" for cell in cells))
+    return names
+
+
+def _length_first(row: list[str], names: list[str] | None) -> list[float]:
+    if not all(map(_is_number, row)) or (names and len(row) != len(names)):
         rule = "must have a length, or a length and a count, in every line"
-        raise InputError("lengths", rule, line) from None
+        raise InputError("lengths", rule, ",".join(row))
+    numbers = [float(cell) for cell in row]
+    return numbers[::-1] if names and names[0] == "count" and len(names) > 1 else numbers
 
 
 def read_table(source: Any, *, field: str = "file") -> Any:

@@ -95,9 +95,7 @@ class Answer(ABC):
 
     def plot(self, ax: Any = None) -> Any:
         """Draw on the given axes (as many as the picture has), or on new ones; returns them."""
-        count, width, height = self.pictures
-        if not count:
-            raise InputError("plot", f"has no picture to draw of {self.command}", None)
+        count, width, height = self._picture()
         given = ax is not None
         axes = list(np.ravel(ax)) if given else list(_pyplot_axes(count, width, height))
         if len(axes) != count:
@@ -109,11 +107,16 @@ class Answer(ABC):
 
     def save_plot(self, path: str | Path) -> None:
         """Draw into a file: png, pdf or svg."""
-        count, width, height = self.pictures
+        count, width, height = self._picture()
         figure, grid = new_figure(width, height, 1, count)
         self.draw_file(list(grid.flat))
         self.decorate(figure)
         save(figure, path)
+
+    def _picture(self) -> tuple[int, float, float]:
+        if not self.pictures[0]:
+            raise InputError("plot", f"has no picture to draw of {self.command}", None)
+        return self.pictures
 
     def __str__(self) -> str:
         return self.page("python").rstrip("\n")

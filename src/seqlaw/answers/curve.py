@@ -49,7 +49,7 @@ class Curve(Answer, Sequence[Risk]):
     sampled: Curve | None = None
     """Some of its points on the sampled rung, laid over it."""
     refused: tuple[Flag, ...] = ()
-    """What the sampled rung left out of those."""
+    """What was left out: of those by the sampled rung, of the points asked for where sizes coincide."""
     tokens: float | None = None
     """In one pass: batch·P·L at every point, if that was asked for."""
     tune: bool = False

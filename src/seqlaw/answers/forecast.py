@@ -213,6 +213,7 @@ def forecast(
     time: str | None = None,
     groups: Any = None,
     window: int | None = None,
+    leave_out: Sequence[str] = (),
     test: Any = None,
     standardise: bool = False,
     drop_missing: bool = False,
@@ -223,8 +224,9 @@ def forecast(
 
     X: an array N × P × D (NumPy, torch, JAX), an iterable of P_i × D sequences, a .npy, .npz, .zarr or .mat
     file; a .csv or .parquet file or a DataFrame whose columns are features (`sequence` and `time` name the
-    columns that order them); or a recording S × D, with the `window` of states to cut it by. `groups` labels
-    sequences that are not independent (a column, the name of an array in the file, or one label a sequence).
+    columns that order them, `leave_out` others that are no features); or a recording S × D, with the `window`
+    of states to cut it by. `groups` labels sequences that are not independent (a column, the name of an array
+    in the file, or one label a sequence).
 
     Lengths count transitions and default to powers of two up to the longest, where students are tested too
     (`eval_length`). The student sees "all" features, the first M principal directions ("pca") or a Gaussian
@@ -242,6 +244,7 @@ def forecast(
         "sequence": sequence,
         "time": time,
         "window": window,
+        "leave_out": leave_out,
         "standardise": standardise,
         "drop_missing": drop_missing,
         "seed": seed,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from seqlaw.answers.words import Side, say
+from seqlaw.answers.words import Side, option, say
 from seqlaw.model.amount import amount, rounded
 from seqlaw.model.flags import Flag
 from seqlaw.sequences.forecast import LEVEL, Forecast
@@ -165,6 +165,11 @@ _WORDS: dict[str, Callable[[Flag, Side], str]] = {
         f"one recording was cut into windows of {amount(f['states'])} states; {f['blocks']} blocks of "
         f"{f['windows']} windows, with one left out between two, count as independent. If the recording "
         "remembers more than a window, they are not"
+    ),
+    "clock": lambda f, s: (
+        f"of {f['of']} features these rise as clocks and counters do, and the student learns that: "
+        f"{', '.join(f['columns'])}. Name what orders states with {option('time', s)}, what tells "
+        f"sequences apart with {option('sequence', s)}, and leave out others with {option('leave_out', s)}"
     ),
     "shorter": lambda f, s: (
         f"{amount(f['sequences'])} of {amount(f['of'])} sequences are shorter than {amount(f['P'])} and left "

@@ -161,6 +161,9 @@ _WORDS: dict[str, Callable[[Flag, Side], str]] = {
         "a short schedule): this may understate the risk by 20 % to many times (check with the sampled rung)"
     ),
     "not-sampled": lambda f, s: f"left out of the sampled points: {f['of']} {f['rule']}",
+    "coincide": lambda f, s: (
+        f"{f['points']} points were asked for; rounded to whole numbers they are {f['values']}"
+    ),
     "standard-error": lambda f, s: "a single row has none; take more sketches or repetitions",
     "infinite": lambda f, s: f"{f['field']} is infinite, given as null",
     "undefined": lambda f, s: f"{f['field']} is undefined, given as null",
@@ -173,8 +176,8 @@ _WORDS: dict[str, Callable[[Flag, Side], str]] = {
 }
 """Each code in words; those of a measurement are in `answers.findings`, added by `say`."""
 
-REMARKS = {"cross", "cross-rest"}
-"""Codes that are true of a rung everywhere: a note, not a warning."""
+REMARKS = {"cross", "cross-rest", "coincide"}
+"""Codes of what is as it should be, such as what is true of a rung everywhere: a note, not a warning."""
 
 
 def say(words: dict[str, Callable[[Flag, Side], str]]) -> None:

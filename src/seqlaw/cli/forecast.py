@@ -52,6 +52,9 @@ def forecast(
         str | None, typer.Option(help="Column that tells sequences apart.", metavar="COLUMN")
     ] = None,
     time: Annotated[str | None, typer.Option(help="Column that orders states.", metavar="COLUMN")] = None,
+    leave_out: Annotated[
+        list[str] | None, typer.Option(help="Column that is no feature; may be repeated.", metavar="COLUMN")
+    ] = None,
     test: Annotated[
         str | None, typer.Option(help="Sequences to test on.  [default: a fifth of FILE]", metavar="FILE")
     ] = None,
@@ -82,6 +85,7 @@ def forecast(
             time=time,
             groups=groups,
             window=None if window is None else int(size("window", window)),
+            leave_out=leave_out or (),
             test=test,
             standardise=standardise,
             drop_missing=drop_missing,

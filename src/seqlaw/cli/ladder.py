@@ -13,8 +13,8 @@ from seqlaw.answers.ladder_curve import ladder_curve
 from seqlaw.answers.ladder_map import ladder_map
 from seqlaw.cli.options import (
     Json,
+    PlainScheduleOptions,
     Plot,
-    ScheduleOptions,
     Seed,
     TeacherOptions,
     size,
@@ -35,7 +35,7 @@ def _listing(numbers: Iterable[int]) -> str:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class LadderOptions(ScheduleOptions, TeacherOptions):
+class LadderOptions(PlainScheduleOptions, TeacherOptions):
     """A student whose lengths are what is asked for."""
 
     width: Annotated[

@@ -160,11 +160,11 @@ class TeacherOptions:
         str | None, typer.Option("--c-0", help="Scale of the initial states.", metavar="NUMBER")
     ] = None
 
-    def build_teacher(self) -> Teacher | Modes:
-        """The teacher; of a file with intervals that in the middle."""
+    def build_teacher(self, rule: str = "must be one number here; plan takes intervals") -> Teacher | Modes:
+        """The teacher; of a file with intervals that in the middle. `rule` is broken by LOW:HIGH."""
         for name, text in self._given().items():
             if ":" in text:
-                raise InputError(name, "must be one number here; plan takes intervals", text)
+                raise InputError(name, rule, text)
         found = self.build_uncertain()
         return found.teacher if isinstance(found, Uncertain) else found
 
@@ -217,8 +217,8 @@ class KindOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScheduleOptions(KindOptions):
-    """A kind of schedule, and its steps or its horizon."""
+class PlainScheduleOptions(KindOptions):
+    """A kind of schedule without momentum, and its steps or its horizon."""
 
     steps: Annotated[
         str | None, typer.Option("--steps", "-L", help=f"Steps L.  [default: {STEPS}]", metavar="INT")
@@ -227,18 +227,23 @@ class ScheduleOptions(KindOptions):
         float | None, typer.Option("--horizon", "-R", help=f"Instead of steps: {WORDS['horizon']}.")
     ] = None
 
-    momentum: Annotated[float | None, typer.Option(help="constant: momentum such as 0.9, heavy ball.")] = None
-    nesterov: Annotated[bool, typer.Option("--nesterov", help="Nesterov's momentum instead.")] = False
-
-    def shape(self) -> dict[str, float | None]:
-        return super().shape() | {"beta": self.momentum, "nesterov": self.nesterov or None}
-
     def build_schedule(self) -> Schedule:
         if self.horizon is None:
             return self.build_kind(L=size("L", self.steps or str(STEPS)))
         if self.steps is not None:
             raise InputError("R", "cannot be given together with -L/--steps", self.horizon)
         return self.build_kind(L=None, R=self.horizon)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScheduleOptions(PlainScheduleOptions):
+    """A schedule, with momentum if wanted."""
+
+    momentum: Annotated[float | None, typer.Option(help="constant: momentum such as 0.9, heavy ball.")] = None
+    nesterov: Annotated[bool, typer.Option("--nesterov", help="Nesterov's momentum instead.")] = False
+
+    def shape(self) -> dict[str, float | None]:
+        return super().shape() | {"beta": self.momentum, "nesterov": self.nesterov or None}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -125,7 +125,7 @@ def plan(
         if options.gamma not in (str(GAMMA), "best"):
             raise InputError("gamma", "is chosen by --one-pass: leave it out", options.gamma)
         answer_once = plan_one_pass(
-            options.build_teacher(),
+            options.build_teacher("must be one number with --one-pass"),
             budget,
             schedule=options.build_kind(),
             d=None if modes is None else size("d", modes, infinite=True),

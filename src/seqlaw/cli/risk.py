@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import typer
@@ -14,6 +14,7 @@ from seqlaw.cli.options import Device, Jobs, Json, Plot, Seed, SettingOptions, j
 from seqlaw.cli.output import show
 from seqlaw.cli.progress import Progress, progress_bar
 from seqlaw.model.checks import InputError, positive, real, whole
+from seqlaw.model.flags import flag
 from seqlaw.model.setting import Setting
 from seqlaw.rungs import ask
 from seqlaw.rungs.one_pass.tuning import tuned
@@ -94,6 +95,9 @@ def curve(
     how = options.how() | {"tokens": spent, "tune": options.tune}
     with progress_bar("data sets", options.progress) as bar:
         answer = curves.curve(setting, along, values, **how, progress=bar, sampled=sampled)
+    if len(values) < points:
+        once = flag("coincide", points=points, values=len(values))
+        answer = replace(answer, refused=(*answer.refused, once))
     show(answer, as_json=json, plot=plot)
 
 

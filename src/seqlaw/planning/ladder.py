@@ -106,22 +106,35 @@ def presets(candidates: Sequence[int]) -> dict[str, Length]:
     }
 
 
+def distinct(candidates: Sequence[int]) -> tuple[int, ...]:
+    """The candidates, rising; each once."""
+    rising = tuple(sorted(whole("candidates", P, most=LONGEST) for P in candidates))
+    if len(set(rising)) < len(rising):
+        raise InputError("candidates", "must name every length once", list(candidates))
+    return rising
+
+
 def asked(setting: Setting, tokens: float, candidates: Sequence[int]) -> tuple[int, tuple[int, ...]]:
     """The tokens and the rising candidates, checked with the setting."""
     as_setting("setting", setting)
     budget = whole("tokens", positive("tokens", tokens), least=2)
-    rising = tuple(sorted({whole("candidates", P, most=LONGEST) for P in candidates}))
+    rising = distinct(candidates)
     if not rising or rising[-1] > budget:
         raise InputError("candidates", f"must be lengths of at most the tokens, {budget}", list(candidates))
     if setting.eval_length is None:
         raise InputError("eval_length", "must be given: lengths that differ need one test", None)
     if setting.epochs > 1:
         raise InputError("epochs", "must be 1 with several lengths", setting.epochs)
+    require_phases(setting)
+    return budget, rising
+
+
+def require_phases(setting: Setting) -> None:
+    """Refuse what phases cannot have."""
     if setting.schedule.memory:
         raise InputError("momentum", "must be left out with phases", getattr(setting.schedule, "beta", None))
     if setting.modes.d > LARGEST:
         raise InputError("d", f"must be at most {LARGEST} here: sums over pairs of modes are held", setting.d)
-    return budget, rising
 
 
 @one_thread()

@@ -18,7 +18,7 @@ from seqlaw.model.lengths import Length, Lengths
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import LONGEST
 from seqlaw.model.threads import one_thread
-from seqlaw.planning.ladder import CANDIDATES, CHOOSING, LARGEST
+from seqlaw.planning.ladder import CANDIDATES, CHOOSING, distinct, require_phases
 from seqlaw.rungs.phases.bench import Bench, Runs, Sums, Trial
 
 HORIZONS = (10**3, 10**4, 3 * 10**4, 10**5, 3 * 10**5, 10**6, 10**7)
@@ -79,13 +79,12 @@ def ladder_map(
     The full batch, to leading order in the data. Both are chosen on other sketches than they are compared on.
     """
     budget = whole("tokens", positive("tokens", tokens), least=2)
-    rising = tuple(sorted({whole("candidates", P, most=LONGEST) for P in candidates}))
+    rising = distinct(candidates)
     if len(rising) < 2:
         raise InputError("candidates", "must be at least two lengths", list(candidates))
     if setting.batch is not None:
         raise InputError("batch", "must be left out of the map, which is of the full batch", setting.batch)
-    if setting.modes.d > LARGEST:
-        raise InputError("d", f"must be at most {LARGEST} here: sums over pairs of modes are held", setting.d)
+    require_phases(setting)
     sums, count = Sums(setting.modes), whole("sketches", sketches, least=2)
     benches = [Bench(sums, setting.M, sketch=k, seed=seed) for k in range(count + CHOOSING)]
     comparing, choosing = benches[:count], benches[count:]

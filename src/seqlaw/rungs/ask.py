@@ -99,6 +99,8 @@ def along(
     axis = SHORT.get(axis, axis)
     if axis not in AXES:
         raise InputError("along", f"must be one of {', '.join(AXES)}", axis)
+    if len(values) == 0:
+        raise InputError("values", "must be at least one", values)
     if axis == "P" and setting.lengths is not None:
         raise InputError("along", "must not be P with several lengths", axis)
     if axis == "N" and setting.batch is not None:

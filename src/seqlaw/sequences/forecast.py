@@ -125,6 +125,7 @@ def forecast(
     time: str | None,
     groups: Any,
     window: int | None,
+    leave_out: Sequence[str],
     test: Any,
     standardise: bool,
     drop_missing: bool,
@@ -137,7 +138,13 @@ def forecast(
     seed, steps = whole("seed", seed, least=0), whole("steps", steps, least=3)
     wanted = None if tokens is None else whole("tokens", tokens)
     target = None if target_loss is None else positive("target_loss", target_loss)
-    how: dict[str, Any] = {"sequence": sequence, "time": time, "window": window, "drop_missing": drop_missing}
+    how: dict[str, Any] = {
+        "sequence": sequence,
+        "time": time,
+        "window": window,
+        "leave_out": leave_out,
+        "drop_missing": drop_missing,
+    }
     data = sequences(X, groups=groups, **how)
     asked = [whole("lengths", P) for P in lengths] if lengths is not None else []
     asked += [] if eval_length is None else [whole("eval_length", eval_length)]

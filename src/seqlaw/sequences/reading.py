@@ -6,7 +6,7 @@ sequence. Sequences of one group (a subject, a recording) are not independent of
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from seqlaw.sequences.source import BATCH, FINITE, OPENERS, as_array, open_file,
 Index = NDArray[np.int64]
 _TABLES = (".csv", ".parquet")
 _BLOCKS = 40  # that one recording is cut into, at most
+_LEAST_STEPS = 20  # of a column that always rises, for it not to be chance
 _LEAST_WINDOWS = 3  # in such a block, so that the gaps leave three quarters of the data
 
 
@@ -92,19 +93,21 @@ def sequences(
     time: str | None = None,
     groups: Any = None,
     window: int | None = None,
+    leave_out: Sequence[str] = (),
     drop_missing: bool = False,
 ) -> Sequences:
     """The sequences of an array, a file, a table or an iterable; see `seqlaw.forecast`."""
     labels: Any = groups
+    clocks: tuple[Flag, ...] = ()
     if isinstance(X, (str, Path)) and Path(X).suffix not in (*OPENERS, *_TABLES):
         raise InputError("file", f"must end in one of {', '.join((*OPENERS, *_TABLES))}", str(X))
     if _is_table(X):
         if sequence is None and window is None:
             rule = "must name the column that tells sequences apart, unless a window cuts one recording"
             raise InputError("sequence", rule, None)
-        recordings, labels = _from_table(X, sequence, time, groups)
+        recordings, labels, clocks = _from_table(X, sequence, time, groups, leave_out)
     else:
-        for field, value in (("sequence", sequence), ("time", time)):
+        for field, value in (("sequence", sequence), ("time", time), ("leave_out", leave_out or None)):
             if value is not None:
                 raise InputError(field, "goes with tables (.csv, .parquet, a DataFrame) only", value)
         if isinstance(X, (str, Path)):
@@ -113,6 +116,7 @@ def sequences(
     if labels is not None:
         labels = _labels(labels, len(recordings))
     found = _cut(recordings, None if window is None else whole("window", window, least=2), labels)
+    found = replace(found, flags=(*clocks, *found.flags))
     return _complete(found) if drop_missing else found
 
 
@@ -120,19 +124,26 @@ def _is_table(X: Any) -> bool:
     return (isinstance(X, (str, Path)) and Path(X).suffix in _TABLES) or hasattr(X, "columns")
 
 
-def _from_table(X: Any, sequence: str | None, time: str | None, groups: Any) -> tuple[list[Array], Any]:
-    """Recordings of a table, one a value of the sequence column, in the order of the time column."""
+def _from_table(
+    X: Any, sequence: str | None, time: str | None, groups: Any, leave_out: Sequence[str]
+) -> tuple[list[Array], Any, tuple[Flag, ...]]:
+    """Recordings of a table, one a value of the sequence column, in the order of the time column.
+
+    With the labels of the groups, and a flag where a feature looks like a clock.
+    """
     if groups is not None and not isinstance(groups, str):
         raise InputError("groups", "must name a column of the table", groups)
     frame = _frame(X)
     columns = list(frame.columns)
-    for field, name in (("sequence", sequence), ("time", time), ("groups", groups)):
+    left = [leave_out] if isinstance(leave_out, str) else list(leave_out)
+    named = (("sequence", sequence), ("time", time), ("groups", groups))
+    for field, name in (*named, *(("leave_out", name) for name in left)):
         if name is not None and name not in columns:
             raise InputError(field, f"must be a column, one of {', '.join(map(str, columns))}", name)
-    values = frame.drop(columns=list({name for name in (sequence, time, groups) if name is not None}))
+    values = frame.drop(columns=list({sequence, time, groups, *left} - {None}))
     for name, kind in values.dtypes.items():
         if getattr(kind, "kind", "O") not in "fiub":
-            rule = "must hold numbers only, or be named as sequence, time or groups: column"
+            rule = "must hold numbers only, or be named as sequence, time, groups or leave_out: column"
             raise InputError("X", rule, str(name))
     states = values.to_numpy(dtype=np.float64, na_value=np.nan)
     if states.size == 0:
@@ -152,13 +163,30 @@ def _from_table(X: Any, sequence: str | None, time: str | None, groups: Any) -> 
         raise InputError("time", rule, str(moments[again[0]]))
     edges = np.flatnonzero(np.diff(owner)) + 1
     recordings = np.split(states, edges)
+    steps = np.diff(states, axis=0)[np.diff(owner) == 0]
+    clocks = tuple(str(name) for name, step in zip(values, steps.T, strict=True) if _ticks(step, sequence))
+    flags = (flag("clock", columns=clocks, of=values.shape[1]),) if clocks else ()
     if groups is None:
-        return recordings, None
+        return recordings, None, flags
     labels = frame[groups].to_numpy()[order]
     for part in np.split(labels, edges):
         if len(set(part.tolist())) > 1:
             raise InputError("groups", "must be the same all through a sequence", str(part[0]))
-    return recordings, labels[np.concatenate([[0], edges]).astype(np.int64)]
+    return recordings, labels[np.concatenate([[0], edges]).astype(np.int64)], flags
+
+
+def _ticks(steps: Array, sequence: str | None) -> bool:
+    """Whether a column is a clock or counter by its steps from row to row of a sequence: it rises in each.
+
+    Where sequences are not told apart it may also count them, or start anew with the same step in each.
+    """
+    up = steps > 0
+    if steps.size < _LEAST_STEPS or not up.any():
+        return False
+    if sequence is not None:
+        return bool(up.all())
+    same = np.ptp(steps[up]) <= 1e-6 * steps[up].max()
+    return bool((steps >= 0).all() or (same and 2 * up.sum() > up.size))
 
 
 def _frame(X: Any) -> Any:
@@ -183,11 +211,12 @@ def _recordings(X: Any, window: int | None) -> Any:
         items = [_sequence(k, item) for k, item in enumerate(X)]
         if not items:
             raise InputError("X", "must hold sequences", "none")
-        if items[0].ndim == 1:  # nested lists of one recording
-            return _recordings(np.stack(items), window)
+        if all(item.ndim == 1 and item.shape == items[0].shape for item in items):
+            return _recordings(np.stack(items), window)  # nested lists of one recording
+        D = items[0].shape[1] if items[0].ndim == 2 else "D"
         for k, item in enumerate(items):
-            if item.ndim != 2 or item.size == 0 or item.shape[1] != items[0].shape[1]:
-                rule = f"must hold sequences P x {items[0].shape[-1]}"
+            if item.ndim != 2 or item.size == 0 or item.shape[1] != D:
+                rule = f"must hold sequences P x {D}"
                 raise InputError("X", rule, f"sequence {k} of shape {item.shape}")
         return items
     X = as_array(X)

@@ -139,14 +139,17 @@ def _open_mat(path: Path, groups: str | None) -> tuple[Any, Any]:
 
 
 def _named(arrays: Any, names: Sequence[str], groups: str | None, path: Path) -> tuple[Any, Any]:
-    """The array to read, the only one or the one named X, and the labels."""
+    """The array to read, the one named X or the only one, single numbers aside, and the labels."""
     if groups is not None and groups not in names:
         raise InputError("groups", f"must be an array of {path.name}, one of {', '.join(names)}", groups)
     rest = [name for name in names if name != groups]
-    if len(rest) != 1 and "X" not in rest:
-        raise InputError(path.name, "must hold one array, or one named X", sorted(names))
+    if len(rest) > 1:
+        rest = ["X"] if "X" in rest else [name for name in rest if arrays[name].size > 1]
+    if len(rest) != 1:
+        rule = f"must hold one array, or one named X ({path.name})"
+        raise InputError("file", rule, ", ".join(sorted(names)))
     labels = None if groups is None else np.asarray(arrays[groups])
-    return arrays[rest[0] if len(rest) == 1 else "X"], labels
+    return arrays[rest[0]], labels
 
 
 OPENERS = {".npy": _open_npy, ".npz": _open_npz, ".zarr": _open_zarr, ".mat": _open_mat}
