@@ -53,7 +53,7 @@ _BADNESS: dict[str, Callable[[Flag], float]] = {
     "diverges": lambda one: float(one["gamma"] / one["gamma_max"]),
     "mean-not-median": lambda one: float(one["gamma"] / one["gamma_max"]),
 }
-"""How bad a flag is, by its code: of many points the worst one's numbers are said. Other codes: the first's."""
+"""How bad a flag is, by its code: of many points the worst one's are said, of other codes the first's."""
 
 
 def merge_flags(lists: Sequence[Iterable[Flag]], axis: str, values: Sequence[float]) -> tuple[Flag, ...]:
