@@ -568,7 +568,9 @@ def test_help_is_readable_at_80_columns(run, monkeypatch):
     listed, words = (part.splitlines() for part in root.split("Commands:\n")[1].split("\n\n", 1))
     assert not any(line.endswith("...") for line in listed)  # each sentence is whole
     assert "Example: seqlaw" in root
-    assert f"saturated: {WORDS['saturated']}." in " ".join(" ".join(words).split())
+    said = " ".join(" ".join(words).split())
+    for word in ("saturated", "frozen filter", "cross-rest"):  # which flags print
+        assert f"{word}: {WORDS[word]}." in said
     for command in (line.split()[0] for line in listed):
         text = run(command, "--help")[1]
         assert f"Example: seqlaw {command}" in text
