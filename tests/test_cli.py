@@ -145,6 +145,11 @@ def test_flags_name_their_points():
     # Two tests of the same lengths: flagged at each length, but not in each test.
     assert said([[b], [b], [], [b]], [2, 4, 2, 4]) == [f"{length} (at P = 2 to 4: 3 of 4 points)"]
     assert said([[b], [b]], [2, 4]) == [length]
+    # The worst point's numbers are said, not the first's.
+    peak = [[flag("interpolation-peak", tokens=40, M=48, error=error)] for error in (0.21, 0.97, 0.4)]
+    assert "may be off by 97 %" in said(peak, [10, 12, 14])[0]
+    few = [[flag("frozen-filter", tokens=tokens)] for tokens in (9, 2)]
+    assert said(few, [10, 12])[0].startswith("frozen-filter: 2 effective tokens")
 
 
 def slopes(out):
@@ -571,7 +576,9 @@ def test_help_is_readable_at_80_columns(run, monkeypatch):
     listed, words = (part.splitlines() for part in root.split("Commands:\n")[1].split("\n\n", 1))
     assert not any(line.endswith("...") for line in listed)  # each sentence is whole
     assert "Example: seqlaw" in root
-    assert f"saturated: {WORDS['saturated']}." in " ".join(" ".join(words).split())
+    said = " ".join(" ".join(words).split())
+    for word in ("saturated", "frozen filter", "cross-rest"):  # which flags print
+        assert f"{word}: {WORDS[word]}." in said
     for command in (line.split()[0] for line in listed):
         text = run(command, "--help")[1]
         assert f"Example: seqlaw {command}" in text

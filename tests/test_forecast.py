@@ -159,6 +159,17 @@ def found():
     return forecast(STATES, tokens=500, target_loss=0.05)
 
 
+def test_the_two_errors_of_a_measured_student_are_explained():
+    """The same students stand in both tables; the first adds the chance of the pilot, as is said."""
+    found = forecast(STATES, tokens=384)  # 96 of length 4: half of the pilot
+    [row] = [row for row in found.rows if row.P == 4]
+    [same] = [one for one in found.overlap if (one.P, one.N) == (4, row.N)]
+    assert row.loss == same.measured
+    # sqrt(N/(n - N) + 1/16) against sqrt(1/16) of the scatter, N = n/2.
+    assert row.se == pytest.approx(np.sqrt(17) * same.se)
+    assert "se: of the subsets alone, since both share the pilot; above, of the pilot too" in str(found)
+
+
 def test_rows_are_measured_within_half_the_pilot_and_forecast_beyond(found):
     assert [row.P for row in found.rows] == [2, 4, 8, 12][-len(found.rows) :]
     for row in found.rows:

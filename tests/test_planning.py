@@ -624,3 +624,22 @@ def test_a_ceiling_is_named_where_it_keeps_tokens_unused():
     answer = plan(TWO, budget, eval_length=64, confirm=False)
     assert "400 of 100,000 tokens are used: the ceiling on N and L is reached." in answer.notes
     assert any(note.startswith("More, shorter sequences win") for note in answer.notes)
+
+
+class Listed(Constant):
+    """A schedule of a user's whose log ψ is a plain sum over its steps."""
+
+    def log_psi(self, s):
+        return np.log1p(-np.multiply.outer(s, self.steps())).sum(axis=-1)
+
+
+def test_a_schedule_that_lists_its_steps_is_refused_at_once():
+    """Not after minutes, by an error of the memory; with few enough steps it is planned with as any other."""
+    mine = Listed(gamma=0.1, L=100)
+    with pytest.raises(InputError, match=r"max_L must be at most 1048576 for a schedule whose log_psi lists"):
+        plan(TWO, Budget(compute=1e14, tokens=1e6), schedule=mine)
+    few = Budget(compute=1e9, tokens=1e4, max_L=300)
+    usual = plan(TWO, few, schedule=Constant(gamma=0.1, L=100)).finite.best
+    found = plan(TWO, few, schedule=mine).finite.best
+    assert (found.M, found.L) == (usual.M, usual.L)
+    assert found.reducible == pytest.approx(usual.reducible, rel=1e-6)  # the sums' rounding

@@ -11,6 +11,7 @@ from scipy.optimize import minimize
 import seqlaw
 from run_tables import THREE, run_table
 from seqlaw import InputError, fit_law
+from seqlaw.answers.law_words import law_sentence
 from seqlaw.cli import main
 from seqlaw.runs.ask import length_flags
 from seqlaw.runs.compare import compare
@@ -157,6 +158,39 @@ def test_does_length_matter():
         assert found.largest == 20
         assert found.held_out.low <= found.held_out.value <= found.held_out.high
     assert verdicts == ["matters", "no-evidence"]
+
+
+def test_a_term_without_evidence_is_not_the_headline():
+    """A floor of 1.7 and no effect of length: a length term of exponent about 0 takes the floor's place."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({name: np.exp(rng.uniform(17, 22, 40)) for name in TWO})
+    frame["length"] = rng.choice([512, 1024, 2048, 4096, 8192], 40)
+    frame["loss"] = 1.7 + 300 * frame.params**-0.33 + 900 * frame.tokens**-0.34
+    frame["loss"] *= np.exp(0.005 * rng.standard_normal(40))
+    how = {"loss": "loss", "bootstraps": 50}
+    found = fit_law(frame, terms=THREE_TERMS, without="length", **how)
+    plain = fit_law(frame, terms=TWO, **how)
+    assert found.comparison.verdict == "no-evidence"
+    assert found.E.low < 0.1 < plain.E.low < 1.7 < plain.E.high
+    assert found.to_dict()["comparison"]["law_without"]["E"] == plain.to_dict()["E"]
+    said = " ".join(str(found).split())
+    assert said.startswith(f"Read the law without length. {law_sentence(plain)} No evidence")
+    assert [(f.code, f["term"]) for f in found.flags] == [("no-floor", "length")]  # no test-length: no effect
+    assert "fit again with the other terms alone" in str(found)
+    unasked = fit_law(frame, terms=THREE_TERMS, **how)
+    assert str(unasked).startswith("Read the law without length (fit again")
+    assert [f.code for f in unasked.flags] == ["no-floor"]
+    assert not plain.flags
+    assert str(plain).startswith("40 runs")
+
+
+def test_a_term_that_matters_is_not_advised_against():
+    frame, _ = run_table(6, length=0.2, noise=0.004, rows=100, outliers=False)
+    found = fit_law(frame, loss="loss", terms=THREE_TERMS, without="length", bootstraps=50)
+    assert found.comparison.verdict == "matters"
+    assert found.nested is None
+    assert str(found).startswith("100 runs")
+    assert [f.code for f in found.flags if f.code in ("no-floor", "test-length")] == ["test-length"]
 
 
 def test_a_column_that_moves_with_another_cannot_be_judged():

@@ -10,6 +10,7 @@ import sys
 import time
 from dataclasses import fields, replace
 from importlib.resources import files
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -173,6 +174,26 @@ def test_ladders_are_the_librarys_and_so_are_the_copies(server, capsys):
     assert [row["reducible"] for row in document["rows"]] == pytest.approx(shown, rel=ROUNDING)
     printed = run_python(answer["copy"]["python"])
     assert [float(row[-1]) for row in printed] == pytest.approx(shown, rel=ROUNDING)
+
+
+def test_names_stand_for_a_teacher_and_a_schedule(server):
+    """As in Python; the bodies are those of docs/explorer.md, and the document says what is taken."""
+    body = {"teacher": "regime2", "M": 32, "d": 256, "schedule": "wsd"}
+    body |= {"short": 2, "long": 512, "tokens": 1e6, "share": 0.3}
+    spelt = {"teacher": TEACHER, "schedule": {"kind": "wsd", "gamma": GAMMA, "L": STEPS}}
+    few = body | {"points": 2, "sketches": 2}
+    named = server.post("/api/ladders", json=few).json()
+    assert named["rows"] == server.post("/api/ladders", json=few | spelt).json()["rows"]
+    plan = {"teacher": "regime2", "schedule": "wsd", "d": "inf", "budget": {"compute": 1e14, "tokens": 1e6}}
+    assert server.post("/api/plan", json=plan).status_code == 200
+    page = (Path(__file__).parents[1] / "docs/explorer.md").read_text(encoding="utf-8")
+    shown = [json.loads(each) for each in re.findall(r"-d '(\{.*?\})'", page, re.DOTALL)]
+    assert shown[1:] == [plan, body]
+    kinds = server.get("/openapi.json").json()["components"]["schemas"]
+    ladder = kinds["LadderBody"]["properties"]
+    assert (ladder["M"]["maximum"], ladder["d"]["maximum"]) == (128, 1024)
+    [names] = [each["enum"] for each in ladder["teacher"]["anyOf"] if "enum" in each]
+    assert names == list(seqlaw.PRESETS)
 
 
 def once(**change):
@@ -435,6 +456,8 @@ REFUSED = [
     ("/api/ladders", {"schedule": {"L": 20}}, "L"),
     ("/api/ladders", {"schedule": {"kind": "constant", "beta": 0.9}}, "momentum"),
     ("/api/ladders", {"batch": 8}, "batch"),
+    ("/api/ladders", {"teacher": "regime3"}, "teacher"),
+    ("/api/ladders", {"schedule": "os:path"}, "schedule.kind"),
 ]
 
 

@@ -101,6 +101,7 @@ class Forecast(Answer, records.Forecast):
                     for one in checked
                 ],
                 header=("P", "N", "measured", "se", "forecast", "ratio", "tokens a dimension"),
+                title="se: of the subsets alone, since both share the pilot; above, of the pilot too",
             )
         yield Sentence(starts(self))
 

@@ -13,6 +13,14 @@ WORDS = {
         "the term of the risk where what is not yet learned (bias) meets what the noise of the data adds "
         "(variance); of either sign, and small where data abound"
     ),
+    "cross-rest": (
+        "cross is given as what the law at this amount of data has beyond the bias and the variance of the "
+        "frozen filter; the sum is the law's, the three parts are not"
+    ),
+    "frozen filter": (
+        "training as if the data's covariance of the features were G, its mean: right where data abound, too "
+        "small a risk where tokens are about as few as dimensions"
+    ),
     "horizon": "R, how long training lasts: γL, or γ⌊L/ln L⌋ for block decay",
     "safeguard": (
         "γ is lowered where the largest eigenvalue of the data's covariance would make γ‖G‖ exceed ½; in one "

@@ -10,7 +10,7 @@ import numpy as np
 
 from seqlaw.answers.answer import Answer, fields_of
 from seqlaw.answers.blocks import Block, Note, Sentence, Table
-from seqlaw.answers.law_words import allocation_sentence, comparison_sentence, law_sentence
+from seqlaw.answers.law_words import allocation_sentence, comparison_sentence, law_sentences
 from seqlaw.answers.words import Side
 from seqlaw.files import read_table
 from seqlaw.model.amount import amount
@@ -60,6 +60,7 @@ class Law(Answer, ask.Law):
                 "moves_with": found.moves_with or None,
                 "rollout": found.rollout,
                 "largest": found.largest,
+                "law_without": self.nested and {"E": self.nested.E, "terms": self.nested.terms},
             },
             "allocation": self._allocation(),
             "predictions": self.predictions,
@@ -79,9 +80,7 @@ class Law(Answer, ask.Law):
         }
 
     def blocks(self, side: Side) -> Iterable[Block]:
-        yield Sentence(law_sentence(self))
-        if self.comparison is not None:
-            yield Sentence(comparison_sentence(self.comparison))
+        yield from map(Sentence, law_sentences(self, side))
         if self.allocation is not None:
             yield from self._allocation_blocks()
         yield self._numbers()

@@ -6,10 +6,12 @@ from seqlaw.answers.words import Side, option, say
 from seqlaw.model.amount import amount
 from seqlaw.model.flags import Flag
 from seqlaw.runs.allocate import Allocation
-from seqlaw.runs.ask import Law
+from seqlaw.runs.ask import Law, Nested
 from seqlaw.runs.compare import Comparison
 from seqlaw.runs.form import PAPER
 from seqlaw.runs.law import Estimate
+
+_TERMS: dict[Side, str] = {"cli": "term", "python": "terms"}
 
 
 def interval(one: Estimate, digits: int = 3) -> str:
@@ -23,12 +25,34 @@ def _percent(one: Estimate) -> str:
     return f"{100 * one.value:.2g} %{ends}"
 
 
+def law_sentences(law: Law, side: Side) -> list[str]:
+    """The law, first of all that which should be read: without a term that these runs do not speak for."""
+    again = f"fit again with the other terms alone, {option(_TERMS[side], side)}"
+    if law.nested is not None and law.comparison is not None:
+        name = law.comparison.without
+        return [
+            f"Read the law without {name}. {law.n} runs: {_powers(law.loss, law.nested)}.",
+            comparison_sentence(law.comparison),
+            f"With {name}, as in all below ({again}, for a page without it): {_powers(law.loss, law)}.",
+        ]
+    found = [] if law.comparison is None else [comparison_sentence(law.comparison)]
+    idle = [one["term"] for one in law.flags if one.code == "no-floor" and one["refit"]]
+    if not idle:
+        return [law_sentence(law), *found]
+    first = f"Read the law without {_and(idle)} ({again}): in these runs it looks like the floor E."
+    return [first, law_sentence(law), *found]
+
+
+def _powers(loss: str, law: Law | Nested) -> str:
+    powers = ["·".join(_power(name, e) for name, e in term.exponents.items()) for term in law.terms]
+    return f"{loss} goes as {_and(powers)} towards {interval(law.E, 4)}"
+
+
 def law_sentence(law: Law) -> str:
     """The law in one sentence."""
     floor = f"towards {interval(law.E, 4)}"
     if law.fitted.form.preset not in PAPER:
-        powers = ["·".join(_power(name, e) for name, e in term.exponents.items()) for term in law.terms]
-        return f"{law.n} runs: {law.loss} goes as {_and(powers)} {floor}."
+        return f"{law.n} runs: {_powers(law.loss, law)}."
     numbers = [f"{name} = {interval(one)}" for name, one in law.numbers.items()]
     return f"{law.n} runs as {law.fitted.form.preset}: {_and(numbers)}, {law.loss} {floor}."
 
@@ -89,8 +113,10 @@ say(
             "more, and its exponent means nothing here"
         ),
         "no-floor": lambda f, s: (
-            f"the floor E is zero in the best fit and a slow power of {f['number']} takes its place: these "
-            "runs do not tell them apart"
+            f"a slow power of {f['term']} and the floor E look alike, and these runs do not tell them apart: "
+            f"here E may be anything from {amount(f['low'], 3)} to {amount(f['high'], 3)}"
+            + f"; fit again with the other terms alone ({option(_TERMS[s], s)})"
+            * f["refit"]
         ),
         "at-bound": lambda f, s: (
             f"{f['number']} = {f['value']:g} is the end of its range: these runs do not determine it"

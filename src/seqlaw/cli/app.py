@@ -17,7 +17,7 @@ from seqlaw.model.checks import InputError, MissingLibrary
 from seqlaw.model.sketch import SingularProblem
 
 # Words that the commands print.
-_MET = ("rung", "reducible", "cross", "horizon", "safeguard", "saturated")
+_MET = ("rung", "reducible", "cross", "cross-rest", "frozen filter", "horizon", "safeguard", "saturated")
 app = typer.Typer(
     name="seqlaw",
     help="Linear RNN scaling laws: at your budget, longer sequences or more of them?\n\n"

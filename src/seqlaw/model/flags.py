@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -45,17 +45,32 @@ def flag(code: str, **numbers: Any) -> Flag:
     return Flag(code=code, numbers=tuple(numbers.items()))
 
 
+_BADNESS: dict[str, Callable[[Flag], float]] = {
+    "interpolation-peak": lambda one: float(one["error"]),
+    "saturated": lambda one: float(one["saturation"]),
+    "frozen-filter": lambda one: -float(one["tokens"]),
+    "untrained": lambda one: -float(one["trained"]),
+    "diverges": lambda one: float(one["gamma"] / one["gamma_max"]),
+    "mean-not-median": lambda one: float(one["gamma"] / one["gamma_max"]),
+}
+"""How bad a flag is, by its code: of many points the worst one's are said, of other codes the first's."""
+
+
 def merge_flags(lists: Sequence[Iterable[Flag]], axis: str, values: Sequence[float]) -> tuple[Flag, ...]:
-    """The flags of many points, one a kind: the first of each, and at which values of the axis."""
-    first: dict[tuple[Any, ...], Flag] = {}
+    """The flags of many points, one a kind: the worst of each, and at which values of the axis."""
+    worst: dict[tuple[Any, ...], Flag] = {}
     places: dict[tuple[Any, ...], list[float]] = {}
     for value, flags in zip(values, lists, strict=True):
         for kind, one in {one.kind: one for one in flags}.items():
-            first.setdefault(kind, one)
+            worst[kind] = max(worst.get(kind, one), one, key=_BADNESS.get(one.code, _alike))
             places.setdefault(kind, []).append(value)
     return tuple(
         one
         if len(places[kind]) == len(values)
         else replace(one, where=Where(axis=axis, places=tuple(places[kind]), values=tuple(values)))
-        for kind, one in first.items()
+        for kind, one in worst.items()
     )
+
+
+def _alike(one: Flag) -> float:
+    return 0.0

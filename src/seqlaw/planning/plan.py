@@ -6,14 +6,17 @@ import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+import numpy as np
+
 from seqlaw.model.assumptions import teacher_flags
 from seqlaw.model.checks import InputError
+from seqlaw.model.filters import LISTED
 from seqlaw.model.flags import Flag
 from seqlaw.model.lengths import Lengths
 from seqlaw.model.momentum import Momentum
 from seqlaw.model.schedule import Explicit, Schedule, as_schedule
 from seqlaw.model.teacher import Modes, Teacher, as_teacher
-from seqlaw.planning.budget import PAPER_COST, Budget, Search
+from seqlaw.planning.budget import PAPER_COST, Budget, Search, limits
 from seqlaw.planning.corollary import Corollary, corollary
 from seqlaw.planning.mixed import mixed
 from seqlaw.planning.program import SETTINGS, Program, program
@@ -111,6 +114,7 @@ def plan(
     size = teacher.d if isinstance(teacher, Modes) else math.inf if d is None else d
     search = Search(teacher=teacher, d=size, schedule=schedule, budget=budget, eval_length=eval_length)
     held = search if lengths is None else replace(search, budget=mixed(budget, lengths))
+    _steps_in_closed_form(held)
     finite = finite_plan(held)
     sample = _confirm(held, finite, seed, workers, progress) if confirm else None
     return Plan(
@@ -134,6 +138,18 @@ def plan(
         lengths=lengths,
         single=None if lengths is None else finite_plan(search),
     )
+
+
+def _steps_in_closed_form(search: Search) -> None:
+    """Refuses at once a schedule of the user's that lists its steps, where the budget allows too many."""
+    budget, schedule = search.budget, search.schedule
+    if limits(search).high["L"] <= LISTED:
+        return
+    try:
+        schedule.with_steps(10**15).log_psi(np.array([0.5 / schedule.gamma]))  # 8 PB as a list: never there
+    except MemoryError:
+        rule = f"must be at most {LISTED} for a schedule whose log_psi lists its steps"
+        raise InputError("max_L", rule, budget.max_L) from None
 
 
 def _confirm(

@@ -14,7 +14,7 @@ from seqlaw.model.flags import Flag, flag
 from seqlaw.model.randomness import generator
 from seqlaw.runs.allocate import DEFAULT_COST, Allocation, Cost, allocate, make_cost
 from seqlaw.runs.compare import Comparison, compare, largest_runs
-from seqlaw.runs.form import PAPER, make_form
+from seqlaw.runs.form import PAPER, Form, make_form
 from seqlaw.runs.law import (
     BOOTSTRAPS,
     LEVEL,
@@ -31,6 +31,8 @@ from seqlaw.runs.law import (
 from seqlaw.runs.solve import HUBER
 from seqlaw.runs.table import Runs, positive_column, read_runs
 
+_SLOW = 0.1  # an exponent below which a term takes the place of a floor that is missing
+_ABOUT = 0.01  # an interval that comes so near to 0 holds it
 _LENGTH = re.compile(r"(?i)(?:p|.*len.*|.*context.*|ctx.*)")
 
 
@@ -44,6 +46,16 @@ class Term:
     exponents: Mapping[str, Estimate]
     at_one: float
     """The coefficient with every column at one, as papers print it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Nested:
+    """The law without a term that these runs do not speak for, from as many redrawn tables."""
+
+    form: Form
+    E: Estimate
+    terms: tuple[Term, ...]
+    numbers: Mapping[str, Estimate]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,6 +103,8 @@ class Law:
     """What each exponent gains where a run is left out, shape (rows, numbers)."""
     extrapolation: Extrapolation | None
     comparison: Comparison | None = None
+    nested: Nested | None = None
+    """The law to read where the comparison found no evidence of a term."""
     cost: Cost | None = None
     allocation: Allocation | None = None
     predictions: tuple[Prediction, ...] = ()
@@ -141,26 +155,41 @@ def fit_law(
     tests = [] if preset in PAPER else length_flags(frame, runs, tested_at)  # the paper tests at P
     draws = bootstrap(fitted, runs, bootstraps, seed)
     weighty, alone = influences(fitted, runs, level)
-    flags = law_flags(fitted, runs, weighty) + tests
+    flags = law_flags(fitted, runs, weighty)
     size = runs.size(form) if price is None or price.formula is None else _spent(price, frame)
     allocation = None
     if budget is not None:
         assert price is not None
         allocation = allocate(fitted, draws, runs, price, budget, level)
         flags += allocation.flags
+    comparison = None if without is None else compare(fitted, runs, without, size, level=level, seed=seed)
+    nested = None
+    if comparison is not None and comparison.verdict == "no-evidence":
+        smaller = fit_form(form.without(comparison.without), runs)
+        again = bootstrap(smaller, runs, bootstraps, seed)
+        nested = Nested(form=smaller.form, **_estimates(smaller, again, level))
+    found = _estimates(fitted, draws, level)
+    E, parts = found["E"], found["terms"]
+    alike = [] if preset in PAPER else floor_flags(E, parts, fitted.level, comparison, flags)
+    idle = {one["term"] for one in alike if one["refit"]}
+    claimed = {c for term in parts if term.label not in idle for c in term.columns}
+    if nested is not None:
+        claimed &= set(nested.form.columns)
+    flags += alike + [one for one in tests if one.code == "tests-differ" or one["column"] in claimed]
     return Law(
         fitted=fitted,
         runs=runs,
         draws=draws,
         loss=loss,
-        **_estimates(fitted, draws, level),
+        **found,
         level=level,
         seed=seed,
         scatter=1.4826 * float(np.median(np.abs(fitted.rest(runs)))),
         influence=tuple(weighty),
         alone=alone,
         extrapolation=_extrapolation(fitted, runs, size),
-        comparison=None if without is None else compare(fitted, runs, without, size, level=level, seed=seed),
+        comparison=comparison,
+        nested=nested,
         cost=price,
         allocation=allocation,
         predictions=() if ahead is None else _predictions(fitted, draws, runs, ahead, level, seed),
@@ -198,6 +227,36 @@ def _estimates(fitted: Fitted, draws: Array, level: float) -> dict[str, Any]:
         "terms": tuple(terms),
         "numbers": {name: estimate(phi[j], phis[:, j], level) for j, name in enumerate(form.numbers)},
     }
+
+
+def floor_flags(
+    E: Estimate, terms: Sequence[Term], level: float, comparison: Comparison | None, flags: Sequence[Flag]
+) -> list[Flag]:
+    """Terms that the floor could be: their exponents may be 0, or are small where there is no floor.
+
+    `refit` says that the law without the term should be read: not where it was found to matter, where its
+    column moves with another, or where no term would be left.
+    """
+    moving = {one["column"] for one in flags if one.code == "collinear"}
+    judged = () if comparison is None or comparison.verdict == "no-evidence" else (comparison.without,)
+    slow = []
+    for term in terms:
+        powers = term.exponents.values()
+        may_be_zero = all((e.low or 0) <= _ABOUT and (e.high or 0) >= -_ABOUT for e in powers)
+        if may_be_zero or (E.value <= 1e-3 * level and all(abs(e.value) < _SLOW for e in powers)):
+            slow.append(term)
+    return [
+        flag(
+            "no-floor",
+            term=term.label,
+            low=E.low,
+            high=E.high,
+            refit=len(slow) < len(terms)
+            and not moving & set(term.columns)
+            and not {term.label, *term.columns} & set(judged),
+        )
+        for term in slow
+    ]
 
 
 def _cost(cost: str | None, budget: float | None, frame: Any, runs: Runs, fitted: Fitted) -> Cost | None:

@@ -18,7 +18,6 @@ from seqlaw.runs.table import Runs, enough_rows, table_flags
 BOOTSTRAPS = 1000
 LEVEL = 0.9
 _STARTS = 12
-_SLOW = 0.1  # an exponent below which a term takes the floor's place
 _LEFT_OUT = 400  # runs, each left out of a fit of its own; of larger tables to first order
 _DROPPED = 0.02  # the share of the runs that should decide nothing
 _WEIGHTY = 2.5  # times what the others account for: 1.3 at most in 60 made tables, 2 in two real ones
@@ -201,9 +200,6 @@ def law_flags(fitted: Fitted, runs: Runs, weighty: Sequence[Influence]) -> list[
         if value <= least or value >= most:
             found.append(flag("at-bound", number=name, value=float(value)))
     count = 1 + len(fitted.form.terms)
-    slowest = int(np.argmin(np.abs(fitted.phi(fitted.p))))
-    if fitted.p[0] <= 0 and abs(fitted.phi(fitted.p)[slowest]) < _SLOW:
-        found.append(flag("no-floor", number=fitted.form.numbers[slowest]))
     for label, coefficient in zip(fitted.form.labels, fitted.p[1:count], strict=True):
         if coefficient <= 0:
             found.append(flag("no-term", term=label))

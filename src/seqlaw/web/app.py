@@ -237,6 +237,7 @@ _RULES = {
     "float_parsing": "must be a valid number",
     "int_parsing": "must be a whole number",
     "int_from_float": "must be a whole number",
+    "literal_error": "must be {expected}",
     "less_than_equal": "must be at most {le:g}",
     "greater_than_equal": "must be at least {ge:g}",
     "too_short": "must name at least {min_length}",

@@ -10,13 +10,13 @@ import math
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, WithJsonSchema
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from seqlaw.files import make_schedule
 from seqlaw.model.checks import InputError, whole
 from seqlaw.model.schedule import GAMMA, STEPS, Schedule
 from seqlaw.model.setting import Setting
-from seqlaw.model.teacher import Teacher
+from seqlaw.model.teacher import Teacher, as_teacher
 from seqlaw.planning.budget import Budget
 from seqlaw.rungs.ask import along, spaced
 
@@ -51,11 +51,15 @@ Modes = Annotated[
 Points = Annotated[int, Field(ge=2, le=MOST_POINTS)]
 
 
+Preset = Literal["regime1", "regime2"]
+Kind = Literal["wsd", "block", "constant", "cosine"]
+
+
 @dataclass(frozen=True, kw_only=True)
 class ScheduleBody:
     """A kind of schedule, its peak step, and its steps L (30000 unless given) or its horizon R."""
 
-    kind: Literal["wsd", "block", "constant", "cosine"] = "wsd"
+    kind: Kind = "wsd"
     gamma: float = GAMMA
     L: Size | None = None
     R: Annotated[float, Field(le=LARGEST)] | None = None
@@ -88,16 +92,30 @@ class ScheduleBody:
         return schedule
 
 
+def _preset(value: Any) -> Any:
+    return as_teacher("teacher", value) if isinstance(value, str) else value
+
+
+def _kind(value: Any) -> Any:
+    return {"kind": value} if isinstance(value, str) else value  # no import path: a server runs no such code
+
+
+NamedTeacher = Annotated[Teacher, BeforeValidator(_preset, json_schema_input_type=Teacher | Preset)]
+"""A teacher's numbers, or a preset's name."""
+NamedSchedule = Annotated[ScheduleBody, BeforeValidator(_kind, json_schema_input_type=ScheduleBody | Kind)]
+"""A schedule, or its kind alone."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Question:
     """One setting: `seqlaw.Setting` as JSON, with N or, in one pass, a batch. `d` may be the string "inf"."""
 
-    teacher: Teacher
+    teacher: NamedTeacher
     M: Size
     N: Size | None = None
     P: Size
     d: Modes
-    schedule: ScheduleBody
+    schedule: NamedSchedule
     eval_length: Size | None = None
     batch: Size | None = None
     """Fresh trajectories a step, in one pass."""
@@ -210,8 +228,8 @@ class TradeoffBody(Question):
 class PlanBody:
     """A teacher, a schedule's kind and peak step, and the budgets."""
 
-    teacher: Teacher
-    schedule: ScheduleBody
+    teacher: NamedTeacher
+    schedule: NamedSchedule
     budget: Budget
     d: Modes
     eval_length: Size | None = None
@@ -231,10 +249,10 @@ class PlanBody:
 class LadderBody:
     """Two lengths one after the other, at shares of the longer, for a test at `eval_length` (the longer)."""
 
-    teacher: Teacher
-    M: Size
-    d: Modes
-    schedule: ScheduleBody
+    teacher: NamedTeacher
+    M: Annotated[float, WithJsonSchema({"type": "integer", "minimum": 1, "maximum": LADDER["M"]})]
+    d: Annotated[float, WithJsonSchema({"type": "integer", "minimum": 1, "maximum": LADDER["d"]})]
+    schedule: NamedSchedule
     tokens: Size = 2**24
     short: Size = 2
     long: Size = 4096
