@@ -12,7 +12,7 @@ import pytest
 
 import seqlaw
 from seqlaw.answers.glossary import WORDS
-from seqlaw.answers.words import sentences
+from seqlaw.answers.words import percent_words, sentences
 from seqlaw.cli import main
 from seqlaw.cli.progress import progress_bar
 from seqlaw.lab import progress
@@ -150,6 +150,12 @@ def test_flags_name_their_points():
     assert "may be off by 97 %" in said(peak, [10, 12, 14])[0]
     few = [[flag("frozen-filter", tokens=tokens)] for tokens in (9, 2)]
     assert said(few, [10, 12])[0].startswith("frozen-filter: 2 effective tokens")
+
+
+def test_an_error_is_never_shown_as_zero():
+    assert percent_words(0.0721, 0.0018) == "7.2 % ± 0.2 %"
+    assert percent_words(0.00112, 0.00003) == "0.112 % ± 0.003 %"
+    assert percent_words(0.2, 0.0) == "20.0 % ± 0.0 %"  # one that is
 
 
 def slopes(out):

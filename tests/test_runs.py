@@ -1,6 +1,7 @@
 """Laws from training runs: the fit against naive ones, its intervals, comparisons, allocations, refusals."""
 
 import json
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from run_tables import THREE, run_table
 from seqlaw import InputError, fit_law
 from seqlaw.answers.law_words import law_sentence
 from seqlaw.cli import main
+from seqlaw.files import read_table
 from seqlaw.runs.ask import length_flags
 from seqlaw.runs.compare import compare
 from seqlaw.runs.form import Form, make_form
@@ -343,6 +345,15 @@ def test_where_runs_were_tested(chinchilla, tested, codes):
     frame = chinchilla.assign(own=chinchilla.length, mixed=np.arange(50) % 4 + 1)
     runs = read_runs(frame, "loss", THREE_TERMS)
     assert [f.code for f in length_flags(frame, runs, tested)] == codes
+
+
+def test_every_digit_of_a_table_is_read(tmp_path):
+    """Losses to the last bit, and without a warning of pandas' own."""
+    frame = pd.DataFrame({"x": np.random.default_rng(0).standard_normal(2000) * 1e-7})
+    frame.to_csv(tmp_path / "x.csv", index=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert read_table(tmp_path / "x.csv").equals(frame)
 
 
 def test_too_few_sizes_are_said(chinchilla):

@@ -222,7 +222,10 @@ def read_table(source: Any, *, field: str = "file") -> Any:
     if isinstance(source, pd.DataFrame):
         return source
     path = Path(source)
-    readers = {".parquet": pd.read_parquet, ".csv": partial(pd.read_csv, float_precision="round_trip")}
+    # From 3.1 on every digit is read without asking, and asking is deprecated.
+    old = tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1)
+    exact = {"float_precision": "round_trip"} if old else {}
+    readers = {".parquet": pd.read_parquet, ".csv": partial(pd.read_csv, **exact)}
     if path.suffix not in readers:
         raise InputError(field, "must be a .parquet or .csv file or a sweep's folder", str(source))
     if path.suffix == ".parquet":

@@ -106,7 +106,7 @@ def data(found: Forecast) -> str:
     sees = _SEES[found.student].format(D=amount(found.D), M=amount(found.M))
     groups = f" in {amount(found.groups)} groups" if found.groups < found.n else ""
     return (
-        f"A pilot of {amount(found.n)} sequences{groups} of length {amount(found.laws[-1].P)}, "
+        f"A pilot of {amount(found.n)} sequences of length {amount(found.laws[-1].P)}{groups}, "
         f"{amount(found.tested)} more held out; the student {sees} and trains for "
         f"{amount(found.schedule.L)} steps."
     )

@@ -10,7 +10,7 @@ from seqlaw.answers.answer import Answer, fields_of
 from seqlaw.answers.blocks import Block, Note, Sentence, Table
 from seqlaw.answers.risk import parameters
 from seqlaw.answers.style import SERIES
-from seqlaw.answers.words import Side, describe_teacher, regime_words
+from seqlaw.answers.words import Side, describe_teacher, percent_words, regime_words
 from seqlaw.model.amount import amount
 from seqlaw.model.lengths import Length, Lengths, words
 from seqlaw.model.setting import Setting
@@ -41,7 +41,7 @@ class Ladder(Answer, planning.Ladder):
         assert isinstance(self.ladder.lengths, Lengths)
         way = ", then ".join(f"{P:,} for {100 * share:.0f} %" for P, share in self.ladder.lengths)
         return (
-            f"Train at {way} of the steps: {100 * self.gain:.1f} % ± {100 * self.gain_error:.1f} % less "
+            f"Train at {way} of the steps: {percent_words(self.gain, self.gain_error)} less "
             f"reducible risk than {alone}, tested at {self.eval_length:,}."
         )
 

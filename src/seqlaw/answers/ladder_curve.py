@@ -11,7 +11,7 @@ from seqlaw.answers.blocks import Block, Note, Sentence, Table
 from seqlaw.answers.ladder import choice_row, sizes
 from seqlaw.answers.risk import parameters
 from seqlaw.answers.style import SERIES
-from seqlaw.answers.words import Side, describe_teacher, regime_words
+from seqlaw.answers.words import Side, describe_teacher, percent_words, regime_words
 from seqlaw.model.amount import amount
 from seqlaw.model.setting import Setting
 from seqlaw.planning import ladder_curve as planning
@@ -40,7 +40,7 @@ class LadderCurve(Answer, planning.LadderCurve):
             return f"Of these shares none makes {short:,} first and {long:,} last better than {alone}."
         return (
             f"Of these shares {100 * best.share:.3g} % of {long:,} last, after {short:,}, is best: "
-            f"{100 * gain:.1f} % ± {100 * error:.1f} % less reducible risk than {alone}."
+            f"{percent_words(gain, error)} less reducible risk than {alone}."
         )
 
     @property

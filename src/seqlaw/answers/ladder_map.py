@@ -11,7 +11,7 @@ from seqlaw.answers.blocks import Block, Note, Sentence, Table
 from seqlaw.answers.ladder import sizes
 from seqlaw.answers.risk import parameters
 from seqlaw.answers.style import SERIES, tidy
-from seqlaw.answers.words import Side, describe_teacher, regime_words
+from seqlaw.answers.words import Side, describe_teacher, percent_words, regime_words
 from seqlaw.model.amount import amount
 from seqlaw.model.setting import Setting
 from seqlaw.planning import ladder_map as maps
@@ -40,7 +40,7 @@ class LadderMap(Answer, maps.LadderMap):
         helped = sum(cell.helps for cell in self.cells)
         return (
             f"Two phases beat the best single length in {helped} of {len(self.cells)} cells, by "
-            f"{100 * best.gain:.1f} % ± {100 * best.error:.1f} % at most: {best.first:,} and, for the last "
+            f"{percent_words(best.gain, best.error)} at most: {best.first:,} and, for the last "
             f"{100 * best.share:.0f} % of {best.L:,} steps, {best.last:,}, tested at {best.eval_length:,}."
         )
 

@@ -118,7 +118,7 @@ class Law(Answer, ask.Law):
             yield Note(f"{found.cost.text} goes as {powers} in this table (r2 {found.cost.r2:.3f}).")
         if found.cost.fixed:
             kept = ", ".join(f"{name} = {amount(value)}" for name, value in found.cost.fixed.items())
-            yield Note(f"Kept at the middle of the table, since law or cost does not have it: {kept}.")
+            yield Note(f"Kept at the middle of the table, since law and cost do not both have it: {kept}.")
 
     def _numbers(self) -> Table:
         paper = self.fitted.form.preset in PAPER

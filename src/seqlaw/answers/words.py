@@ -6,6 +6,7 @@ A reader on the command line is told options, one in Python names: `Side` says w
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
@@ -218,6 +219,12 @@ def sizes_words(setting: Setting, without: Sequence[str] = ()) -> str:
 def tested_words(eval_length: Length | None) -> str:
     """Where students are tested."""
     return "its own length" if eval_length is None else f"length {words(eval_length)}"
+
+
+def percent_words(share: float, error: float) -> str:
+    """7.2 % ± 0.2 %: one decimal, or as many as show the error."""
+    digits = max(1, -math.floor(math.log10(100 * error))) if error > 0 else 1
+    return f"{100 * share:.{digits}f} % ± {100 * error:.{digits}f} %"
 
 
 def beaten_words(ratio: float, error: float) -> str:
