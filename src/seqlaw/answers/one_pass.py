@@ -113,9 +113,11 @@ class OnePassPlan(Answer, planning.OnePassPlan):
             ],
             header=("term", "value", "uncertainty"),
         )
+        if one.P == self.budget.shortest:
+            yield Note(f"the best length, {one.P}, is the least that is considered")
         yield Note(
-            "ranges: from values a factor of two apart, the step tuned and the budget spent at each; another "
-            "length keeps the batch or the tokens a step, whichever is better"
+            "ranges: between values at which the step is tuned and the budget spent; another length keeps "
+            "the batch or the tokens a step, whichever is better"
         )
 
     def tidy_rows(self) -> Sequence[Mapping[str, Any]]:

@@ -28,6 +28,7 @@ NEAR = 1.01
 _STARTS = (4, 64, 1024)
 _STEPS = (2.0, 1.0, 0.5)  # in log2 of a size
 _FINE = (0.2, 0.07)  # of the best alone, by the accurate law
+_CLOSE = (0.05, 0.15, 0.4)  # where a range is looked for first: at a kink it is a few percent
 _RIVAL = 1.05  # times a risk: what may still be less, or as good, once it is known to the last digits
 
 
@@ -144,17 +145,22 @@ class _Search:
                         best, moved = found, True
         return best
 
-    def profile(self, best: Run, size: str) -> list[Run]:
-        """The least risk at other values of a size, each a factor two from the next, the others kept near."""
+    def profile(self, best: Run, size: str, *, close: Sequence[float] = ()) -> list[Run]:
+        """The least risk at other values of a size, each a factor two from the next, the others kept near.
+
+        `close` has values nearer the best, in log2 of the size.
+        """
         runs, place = [best], Run._fields.index(size)
         for way in (-1, 1):
-            for k in range(1, 60):
+            for k in (*close, *range(1, 60)):
                 sizes: list[float] = list(best[:3])
                 sizes[place] = best[place] * 2.0 ** (way * k)
                 moved = [self.clipped(*sizes)]
                 if size == "P":  # the same tokens a step
                     moved.append(self.clipped(sizes[0], sizes[1], best.batch * best.P / sizes[1]))
                 if moved[0][place] == runs[-1 if way > 0 else 0][place]:
+                    if k < 1:
+                        continue
                     break
                 known = [self.sure(self.run(*one), best.reducible) for one in moved]
                 found = min(known, key=lambda run: run.reducible)
@@ -182,6 +188,8 @@ def plan_one_pass(
     teacher, schedule = as_teacher("teacher", teacher), as_schedule("schedule", schedule)
     if budget.cost != PAPER_COST:
         raise InputError("cost", f"must be {PAPER_COST} in one pass, with N the batch", budget.cost)
+    if budget.max_P < budget.shortest:
+        raise InputError("max_P", f"must be at least {budget.shortest}", budget.max_P)
     eval_length = None if eval_length is None else whole("eval_length", eval_length)
     chosen = float(teacher.d) if isinstance(teacher, Modes) else math.inf if d is None else d
     search = _Search(teacher, chosen, schedule, eval_length, budget)
@@ -203,7 +211,7 @@ def plan_one_pass(
         eval_length=eval_length,
         setting=setting,
         risk=risk,
-        flat={size: _within(runs, size, best) for size, runs in profiles.items()},
+        flat={size: _within(search.profile(best, size, close=_CLOSE), size, best) for size in profiles},
         by_batch=tuple(profiles["batch"]),
         by_length=tuple(profiles["P"]),
         by_width=tuple(profiles["M"]),

@@ -159,7 +159,12 @@ def _from_table(
     owner, states, moments = owner[order], states[order], moments[order]
     again = np.flatnonzero((owner[1:] == owner[:-1]) & (moments[1:] == moments[:-1]))
     if again.size:
-        rule = "must have every moment once in a sequence: give the sequence column too"
+        asked = (
+            "number sequences through, not anew in every group"
+            if sequence
+            else "give the sequence column too"
+        )
+        rule = f"must have every moment once in a sequence: {asked}"
         raise InputError("time", rule, str(moments[again[0]]))
     edges = np.flatnonzero(np.diff(owner)) + 1
     recordings = np.split(states, edges)
