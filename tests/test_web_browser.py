@@ -654,6 +654,7 @@ def test_an_overlay_is_drawn_and_copied(tab, tmp_path):
     assert "overlay=['exact']" in tab.copied("#copy-python")
 
 
+@pytest.mark.slow
 def test_the_six_panels_are_drawn_and_their_command_gives_their_slopes(tab, tmp_path):
     tab.open("view=panels")
     assert tab.page.locator("#plot .subplot").count() == 6
