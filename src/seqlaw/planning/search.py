@@ -29,7 +29,8 @@ FLAT, TIED = 0.01, 0.001
 """What a size may cost to count as as good, and to be chosen for another reason than the risk."""
 _STRIDES = (0.05, 0.15, 0.4, 1.0, 2.5, 6.0, 12.0, 20.0)
 _FAR = 0.05  # by which a landscape may miss and still be right but for a factor
-_CLOSE = 2e-3  # of a range's end, where the size is large: 0.03 % of the risk
+_CLOSE = 4e-3  # of a range's end, where the size is large: 0.06 % of the risk
+_TIE = 0.02  # of an end that only says which lengths are tried
 _ROUGH = 0.2  # of an end that only says where to look closer
 _SHIFTS = (-0.03, -0.004, 0.004, 0.03)  # of the way between two sizes, round where the end should be
 _FACTORS = {"M": (1.25, 2.5, 6.0, 15.0), "P": (2.0, 15.0, 1e3)}
@@ -249,7 +250,7 @@ def _between(start: int, end: int, distances: Iterable[float]) -> list[int]:
 
 def _tie(close: Landscape, wide: Landscape, least: Allocation) -> Allocation | None:
     """Where a range of lengths costs nothing: that nearest the test length, or the shortest without one."""
-    (low, _), (high, _) = _flat_range(close, wide, "P", least, TIED)
+    (low, _), (high, _) = _flat_range(close, wide, "P", least, TIED, near=_TIE)
     if high < 2 * low:
         return None
     asked = close.search.eval_length
