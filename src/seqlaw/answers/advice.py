@@ -11,7 +11,8 @@ from seqlaw.answers.blocks import Block, Flagged, Sentence
 from seqlaw.answers.findings import what_would_help, why_void
 from seqlaw.answers.forecast import Forecast
 from seqlaw.answers.measurement import Measurement
-from seqlaw.answers.plan import Plan, finite_notes
+from seqlaw.answers.plan import Plan
+from seqlaw.answers.plan_words import finite_notes
 from seqlaw.answers.tradeoff import Tradeoff
 from seqlaw.answers.words import Side, sentences
 from seqlaw.model.amount import amount

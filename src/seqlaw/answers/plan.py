@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from seqlaw.answers.answer import Answer, fields_of
 from seqlaw.answers.blocks import Block, Note, Sentence, Table
 from seqlaw.answers.plan_rates import rate_fields, rate_notes, rate_tables
+from seqlaw.answers.plan_words import confirmed, finite_notes, unused
 from seqlaw.answers.risk import parameters
 from seqlaw.answers.style import SERIES, share_range, tidy
 from seqlaw.answers.words import Side, describe_teacher, option, tested_words
@@ -22,7 +23,6 @@ from seqlaw.model.teacher import Modes, Teacher
 from seqlaw.model.uncertain import Uncertain
 from seqlaw.planning import plan as planning
 from seqlaw.planning.budget import PAPER_COST, Allocation, Budget
-from seqlaw.planning.search import FinitePlan
 from seqlaw.planning.uncertain import DRAWS, check_draws
 from seqlaw.rungs.rows import with_sums
 from seqlaw.rungs.rung import Progress
@@ -92,7 +92,7 @@ class Plan(Answer, planning.Plan):
             rough = any(point.reducible > 1.015 * self.finite.least.reducible for point in inside)
             where = " that whole sequences fill the tokens with" * rough
             clauses.append(f"any P from {rounded(low)} to {rounded(high)}{where} is as good")
-        return "; ".join([*clauses, *_unused(self)]) + "."
+        return "; ".join([*clauses, *unused(self)]) + "."
 
     def inputs(self) -> Mapping[str, Any]:
         return {
@@ -219,125 +219,6 @@ class Plan(Answer, planning.Plan):
 def spent(point: Allocation) -> dict[str, Any]:
     """Sizes, compute, tokens and risk, as `--json` has them."""
     return asdict(point) | {"tokens": point.tokens}
-
-
-def _unused(plan: planning.Plan) -> list[str]:
-    """What of the budgets is left over, and why."""
-    best, budget = plan.finite.best, plan.budget
-    reached = [size for size in "MNPL" if getattr(best, size) == getattr(budget, f"max_{size}")]
-    spent = _spends(plan)
-    left, words = budget.tokens - best.tokens, []
-    full = _whole_sequences_fill(plan) or plan.finite.least.tokens > 0.99 * budget.tokens
-    if left > 0.01 * budget.tokens and not full:
-        tokens = f"the other {rounded(left)} tokens"
-        if spent and not _capped(plan, reached):
-            words.append(f"{tokens} are no use at this compute")
-        elif reached:
-            words.append(f"the ceiling on {' and '.join(reached)} leaves {tokens} unused")
-        else:
-            words.append(f"{tokens} are no use")
-    if not spent:
-        share = 1 - best.compute / budget.compute
-        left_over = "nearly all" if share > 0.995 else f"{100 * share:.0f} %"
-        words.append(f"{left_over} of the compute is left over")
-    return words
-
-
-def _capped(plan: planning.Plan, reached: Sequence[str]) -> bool:
-    """Whether ceilings keep tokens unused: on N, where no longer sequences are wanted either."""
-    return "N" in reached and ("P" in reached or plan.finite.best.P <= plan.budget.shortest)
-
-
-def _spends(plan: planning.Plan) -> bool:
-    """Whether the compute is used up, as far as a whole step goes."""
-    best, budget = plan.finite.best, plan.budget
-    more = budget.formula(M=best.M, N=best.N, P=best.P, L=best.L + 1)
-    return best.compute >= 0.99 * budget.compute or bool(more > budget.compute)
-
-
-def _whole_sequences_fill(plan: planning.Plan) -> bool:
-    """Whether no more whole sequences fit into the tokens: these limit the plan, though not all are used."""
-    best, tokens = plan.finite.best, plan.budget.tokens
-    return (best.N + 1) * best.P > tokens and best.N * (best.P + 1) > tokens
-
-
-def finite_notes(plan: planning.Plan) -> list[str]:
-    """What a reader of the finite optimum should know."""
-    best, budget = plan.finite.best, plan.budget
-    notes = []
-    if plan.eval_length is None:
-        notes.append(
-            "Tested at the training length, as in the paper: allocations of different P take different "
-            "tests, so P is chosen partly for an easier one. Give a test length to compare them fairly."
-        )
-    else:
-        notes.append(f"Tested at length {plan.eval_length}, whatever the training length.")
-    reached = [size for size in "MNPL" if getattr(best, size) == getattr(budget, f"max_{size}")]
-    limits = f"the ceiling on {' and '.join(reached)} is reached" if reached else "no use was found for more"
-    spent = _spends(plan)
-    if best.tokens < 0.99 * budget.tokens:
-        held = not spent or _capped(plan, reached)
-        why = limits if held else "more would take compute from width and steps"
-        if _whole_sequences_fill(plan):
-            why = f"{best.N} whole sequences fill no more, but tokens do limit this plan"
-        notes.append(f"{amount(best.tokens)} of {amount(budget.tokens)} tokens are used: {why}.")
-    if not spent:
-        notes.append(f"{best.compute / budget.compute:.2g} of the compute is used: {limits}.")
-    least = plan.finite.least
-    if least.P != best.P:
-        why = "the shortest" if plan.eval_length is None else "the nearest to the test"
-        more = 100 * (best.reducible / least.reducible - 1)
-        notes.append(
-            f"The least risk of all is at P = {amount(least.P)}, N = {amount(least.N)}; of the lengths that "
-            f"cost less than 0.1 % more, {amount(best.P)} ({more:.2g} % more) is {why}."
-        )
-    if len(plan.finite.by_length) > 1:  # else there was nothing to choose
-        notes += _length_notes(plan.finite, budget)
-    step = f"{plan.schedule.gamma:.3g}"
-    notes.append(
-        f"Full batch: every step, of {step} at the peak, sees all sequences. Once through fresh ones is "
-        "another plan (one pass)."
-    )
-    return notes
-
-
-def _length_notes(finite: FinitePlan, budget: Budget) -> list[str]:
-    """Longer or more, in a sentence, where one can be said."""
-    best, (low, high) = finite.best, finite.flat["P"]
-    if high > 4 * low:
-        least = min(point.reducible for point in finite.by_length)
-        costs = [
-            f"P = {amount(point.P)} costs {point.reducible / least:.3g} times the risk"
-            for point in (finite.by_length[0], finite.by_length[-1])
-            if point.reducible > 1.05 * least
-        ]
-        outside = f" Outside it does: {', '.join(costs)}." if costs else ""
-        return [
-            f"Longer or more hardly matters from P = {amount(low)} to {amount(high)}: within 1 % of the "
-            f"best, but for the rounding of N to whole sequences.{outside}"
-        ]
-    if best.P <= budget.shortest:
-        least_that = "considered" if budget.min_P <= 2 else "allowed"
-        return [f"More, shorter sequences win: the best length, {best.P}, is the least that is {least_that}."]
-    if best.N == 1 < budget.max_N:
-        all_of_them = " takes all the tokens" if best.tokens >= 0.99 * budget.tokens else ""
-        return [f"Longer wins outright: one sequence{all_of_them}."]
-    return []
-
-
-def confirmed(plan: Plan) -> list[str]:
-    """What a sample says of the optimum."""
-    if plan.unconfirmed:
-        return ["Not checked by sampling: the optimum is too large to simulate."]
-    if plan.confirmation is None:
-        return []
-    seen, told, d = plan.confirmation.risk, plan.confirmation.told, plan.confirmation.d
-    error = seen.standard_error["reducible"]
-    near = abs(seen.reducible - told.reducible) < 3 * error + told.reducible / plan.finite.best.M
-    return [
-        f"Sampled at these sizes with d = {d}: {seen.reducible:.3g} ± {error:.1g}, which "
-        f"{'agrees with' if near else 'DIFFERS from'} the equivalent's {told.reducible:.3g} at that d."
-    ]
 
 
 def plan(

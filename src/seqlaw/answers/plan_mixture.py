@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from seqlaw.answers.blocks import Block, Note, Sentence, Table
-from seqlaw.answers.plan import Plan, confirmed, spent
+from seqlaw.answers.plan import Plan, spent
+from seqlaw.answers.plan_words import confirmed
 from seqlaw.answers.risk import parameters
 from seqlaw.answers.style import SERIES, share_range, tidy
 from seqlaw.answers.words import Side, beaten_words, describe_teacher

@@ -189,11 +189,11 @@ def _move(f: _Single, start: _Ends) -> _Single:
 
 def _combine(first: Part, second: Part, tail: Part, lag: Part) -> Part:
     """Two blocks and the products between them."""
-    return plus_product(first + second, tail, lag)  # type: ignore[no-any-return]
+    return plus_product(first + second, tail, lag)  # type: ignore[no-any-return]  # NumPy's or torch's
 
 
 def _append(tail: Part, later: Part, decay: Part) -> Part:
-    return plus_product(later, tail, decay)  # type: ignore[no-any-return]
+    return plus_product(later, tail, decay)  # type: ignore[no-any-return]  # as above
 
 
 class Score(NamedTuple):
