@@ -8,7 +8,8 @@ from timing import best_times, report
 
 from seqlaw import PRESETS, BlockDecay, Setting
 from seqlaw.model import gaussian_sketch, sketched_problem
-from seqlaw.rungs.exact import exact_rows, exact_variance
+from seqlaw.rungs.exact import exact_rows
+from seqlaw.rungs.frozen_sketch import exact_variance
 from seqlaw.rungs.sampled import sampled_rows
 from seqlaw.rungs.score import lag_sums, score
 

@@ -101,6 +101,19 @@ def test_the_page_of_words_is_the_table_of_words():
     assert dict(rows[1:]) == WORDS
 
 
+def test_the_page_of_symbols_names_the_files_that_define_them():
+    rows = re.findall(
+        r"^\| .+? \| (`.+) \| `([^`]+)`.* \| .+ \|$", (ROOT / "docs" / "notation.md").read_text(), re.M
+    )
+    assert len(rows) > 30
+    for names, where in rows:
+        path = ROOT / "src" / "seqlaw" / where
+        source = "\n".join(file.read_text() for file in ([path] if path.is_file() else path.rglob("*.py")))
+        for name in re.findall(r"`(?:seqlaw\.model\.)?([^`(]+)[^`]*`", names):
+            for part in name.strip(".").split("."):
+                assert re.search(rf"(^ *(def |class )?|self\.){part}\b *[:=(,]", source, re.M), (where, name)
+
+
 LINKED = "rungs?|safeguard|saturated|reducible|effective tokens|presets?"
 
 

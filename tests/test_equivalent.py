@@ -16,7 +16,8 @@ from seqlaw.model import gaussian_sketch, sketched_problem
 from seqlaw.rungs import expected, frozen
 from seqlaw.rungs.ask import along
 from seqlaw.rungs.equivalent import equivalent_risk, equivalent_risks, population
-from seqlaw.rungs.exact import exact_rows, population_bias
+from seqlaw.rungs.exact import exact_rows
+from seqlaw.rungs.frozen_sketch import population_bias
 from seqlaw.rungs.resolvent import contours, spectral_edge
 from seqlaw.rungs.spectral_sum import Rule, sum_rule
 

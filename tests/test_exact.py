@@ -11,14 +11,8 @@ import pytest
 
 from seqlaw import PRESETS, WSD, BlockDecay, Constant, InputError, Modes, Setting
 from seqlaw.model import gaussian_sketch, sketched_problem
-from seqlaw.rungs.exact import (
-    exact_risk,
-    exact_risks,
-    exact_rows,
-    exact_variance,
-    finite_filter_variance,
-    population_bias,
-)
+from seqlaw.rungs.exact import exact_risk, exact_risks, exact_rows
+from seqlaw.rungs.frozen_sketch import exact_variance, finite_filter_variance, population_bias
 from seqlaw.rungs.moments import sample_moments
 from seqlaw.rungs.score import lag_sums, score
 

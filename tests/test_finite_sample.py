@@ -17,12 +17,13 @@ from seqlaw.model.descent import operator_norm
 from seqlaw.model.threads import one_thread
 from seqlaw.rungs import exact
 from seqlaw.rungs.equivalent import equivalent_risk, equivalent_risks
-from seqlaw.rungs.exact import exact_risks, exact_rows, frozen_given
+from seqlaw.rungs.exact import exact_risks, exact_rows
 from seqlaw.rungs.expected import Population, population
 from seqlaw.rungs.finite_sample import law, over_sketches, positions
 from seqlaw.rungs.finite_sample.law import FINE, QUICK, Level, Question
 from seqlaw.rungs.finite_sample.norm import rises
 from seqlaw.rungs.frozen import frozen_rows
+from seqlaw.rungs.frozen_sketch import frozen_given
 from seqlaw.rungs.moments import sample_moments
 from seqlaw.rungs.sampled import sampled_rows, sampled_terms
 from seqlaw.rungs.score import score

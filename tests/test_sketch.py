@@ -6,7 +6,7 @@ from oracles import dense_moments, position_covariances
 from seqlaw import PRESETS, BlockDecay, InputError, Modes, Setting, SingularProblem
 from seqlaw.answers.words import sentences
 from seqlaw.model import gaussian_sketch, setting_flags, sketched_problem
-from seqlaw.rungs.exact import population_bias
+from seqlaw.rungs.frozen_sketch import population_bias
 
 
 @pytest.fixture(params=[*PRESETS])

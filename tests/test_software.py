@@ -40,7 +40,7 @@ from typing import ClassVar
 import numpy as np
 
 from seqlaw import Schedule
-from seqlaw.model.schedule import ramp_power_sums, sum_logs
+from seqlaw.model.power_sums import ramp_power_sums, sum_logs
 
 
 @dataclass(frozen=True, kw_only=True)

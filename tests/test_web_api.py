@@ -30,7 +30,7 @@ from seqlaw.files import read
 from seqlaw.model.checks import InputError, MissingLibrary
 from seqlaw.model.schedule import GAMMA, STEPS
 from seqlaw.planning.budget import Budget
-from seqlaw.web import copying, guard, panels, pool, schema
+from seqlaw.web import copying, guard, openapi, panels, pool, schema
 from web_server import QUESTION, TEACHER, environment, explorer, load
 
 SETTING = seqlaw.Setting(
@@ -488,8 +488,8 @@ def test_documented_ranges_are_the_specs_own(kind):
         "Teacher": (seqlaw.Teacher, TEACHER),
         "Budget": (Budget, {"compute": 1e6, "tokens": 1e3} | {f"max_{s}": 9 for s in "MNPL"}),
     }[kind]
-    assert set(schema.RANGES[kind]) == {f.name for f in fields(make) if f.name != "cost"}
-    for name, limits in schema.RANGES[kind].items():
+    assert set(openapi.RANGES[kind]) == {f.name for f in fields(make) if f.name != "cost"}
+    for name, limits in openapi.RANGES[kind].items():
         edges = {k: v for k, v in limits.items() if k != "multipleOf"}
         for rule, edge in edges.items():
             outward = -1 if "inimum" in rule else 1

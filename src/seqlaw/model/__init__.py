@@ -4,8 +4,8 @@ from seqlaw.model.assumptions import setting_flags, teacher_flags
 from seqlaw.model.descent import Moments, Spectrum, descend
 from seqlaw.model.flags import Flag, flag
 from seqlaw.model.momentum import Momentum
+from seqlaw.model.power_sums import ramp_power_sums, sum_logs
 from seqlaw.model.randomness import generator
-from seqlaw.model.schedule import ramp_power_sums, sum_logs
 from seqlaw.model.sketch import Problem, gaussian_sketch, sketched_problem
 
 __all__ = [

@@ -2,7 +2,8 @@
 
 from seqlaw.rungs.ask import RUNGS, along, rung_of
 from seqlaw.rungs.equivalent import equivalent_risk, equivalent_risks
-from seqlaw.rungs.exact import exact_risk, exact_risks, exact_rows, finite_filter_variance, population_bias
+from seqlaw.rungs.exact import exact_risk, exact_risks, exact_rows
+from seqlaw.rungs.frozen_sketch import finite_filter_variance, population_bias
 from seqlaw.rungs.moments import moments_of, nested_moments, sample_moments
 from seqlaw.rungs.rung import Cost, Draws, Rung
 from seqlaw.rungs.sampled import covariance_event, sampled_risk, sampled_risks, sampled_rows, sampled_terms

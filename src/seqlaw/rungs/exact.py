@@ -9,20 +9,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
-from seqlaw.model.arrays import namespace, on_host
 from seqlaw.model.assumptions import setting_flags
 from seqlaw.model.checks import InputError
-from seqlaw.model.descent import Spectrum
 from seqlaw.model.device import Device
 from seqlaw.model.flags import Flag, flag
-from seqlaw.model.lengths import Length, mean_length
-from seqlaw.model.schedule import Schedule, as_schedule
+from seqlaw.model.lengths import Length
 from seqlaw.model.setting import Setting
-from seqlaw.model.sketch import Problem, gaussian_sketch, sketched_problem, weighted_square
+from seqlaw.model.sketch import Problem, gaussian_sketch, sketched_problem
 from seqlaw.model.threads import one_thread
 from seqlaw.rungs.drawn import sketches_cost
 from seqlaw.rungs.equivalent import Shift, expected_shifts
@@ -33,15 +30,15 @@ from seqlaw.rungs.finite_sample.law import (
     FINE,
     QUICK,
     Question,
-    boundary_error,
     changed,
     given_sketch,
     refuses,
 )
-from seqlaw.rungs.finite_sample.norm import Rise, rises
-from seqlaw.rungs.rows import Row, columns, families, indices, summarise, with_sums
+from seqlaw.rungs.finite_sample.norm import rises
+from seqlaw.rungs.frozen_sketch import finite_filter_variance, frozen_given, population_bias
+from seqlaw.rungs.rows import Row, columns, families, indices, summaries, summarise, with_sums
 from seqlaw.rungs.rung import BLOCK, Cost, Draws, Progress, Rung, device_for
-from seqlaw.rungs.score import Score, score
+from seqlaw.rungs.score import score
 from seqlaw.rungs.spectral_sum import Rule
 from seqlaw.rungs.terms import TERMS, Risk, frozen_error, frozen_filter_flags
 
@@ -55,89 +52,6 @@ DIAGNOSTICS = (
     *("finite_filter_variance", "score_low", "score_high"),
     *("clipped", "tokens_per_dimension", "error"),
 )
-
-
-def population_bias(problem: Problem, schedule: Schedule, test: Problem) -> float:
-    """Bias of gradient descent on the population loss, scored on `test` (the same sketch at P').
-
-    ½ ‖B*_P ψ(G)‖²_G = ½ Σ_j ‖C v_j‖² ψ(μ_j)²/μ_j at the own length;
-    ½ ‖B*_P (I - ψ(G)) - B*_{P'}‖²_{G'} at another (MATH §12).
-    """
-    spectrum, xp = Spectrum(mu=problem.eigenvalues, U=problem.eigenvectors), namespace(problem.C)
-    if test.P == problem.P:
-        image = xp.sum((problem.C @ spectrum.U) ** 2, axis=0)
-        return float(xp.sum(image * on_host(schedule.residual, spectrum.mu) ** 2 / spectrum.mu) / 2)
-    return weighted_square(spectrum.response(problem.C, schedule) - test.B_star, test.G) / 2
-
-
-def exact_variance(
-    problem: Problem, N: int, schedule: Schedule, test: Problem, noise: Score, *, leading: bool = False
-) -> float:
-    """½ E‖Q g(G)‖²_{G'} = (2NP)^-1 Σ_jk g_j g_k [Uᵀ(NP·E[QᵀQ])U]_jk [UᵀG'U]_jk.
-
-    `noise` is `score(problem)`, of which `leading` takes the leading part alone; at the own length G' = G is
-    diag(μ) in the basis U.
-    """
-    xp = namespace(problem.eigenvectors)
-    covariance = noise.leading if leading else noise.covariance
-    filtered = problem.eigenvectors * on_host(schedule.response, problem.eigenvalues)
-    count = 2.0 * N * mean_length(problem.P)
-    if test.P == problem.P:
-        return float(xp.sum((covariance @ filtered) * filtered * problem.eigenvalues)) / count
-    weight = problem.eigenvectors.T @ test.G @ problem.eigenvectors
-    return float(xp.sum((covariance @ filtered) * (filtered @ weight))) / count
-
-
-def finite_filter_variance(problem: Problem, N: int, schedule: Schedule | str, test: Problem) -> float:
-    """The paper's guide Var^ff = tr(Ω_P)/(2NP) Σ_j (μ_j g(μ_j))², which drops the lagged scores.
-
-    At another test length Σ_j μ_j g(μ_j)² [UᵀG'U]_jj takes the place of the sum.
-    """
-    xp = namespace(problem.eigenvalues)
-    g = on_host(as_schedule("schedule", schedule).response, problem.eigenvalues)
-    weight = (
-        problem.eigenvalues
-        if test.P == problem.P
-        else xp.sum((test.G @ problem.eigenvectors) * problem.eigenvectors, axis=0)
-    )
-    filtered = float(xp.sum(problem.eigenvalues * g**2 * weight))
-    return problem.residual_trace / (2.0 * N * mean_length(problem.P)) * filtered
-
-
-class FrozenGiven(NamedTuple):
-    """Bias and variance of the frozen filter given a sketch, and what is asked of the law at any data."""
-
-    bias: float
-    variance: float
-    leading: float
-    """The variance as the law has it, without the elementwise products."""
-    question: Question
-
-
-def frozen_given(
-    problem: Problem, test: Problem, N: int, schedule: Schedule, noise: Score, rise: Rise
-) -> FrozenGiven:
-    """The frozen filter on a sketch, after the safeguard that N sequences need on average."""
-    tokens, norm = N * mean_length(problem.P), float(problem.eigenvalues[-1])
-    safe = schedule.safeguarded(rise.norm(norm, tokens))
-    leading, full = (exact_variance(problem, N, safe, test, noise, leading=part) for part in (True, False))
-    question = Question(
-        M=float(problem.M),
-        N=float(N),
-        P=problem.P,
-        eval_length=test.P,
-        schedule=safe,
-        share=noise.effective_share,
-        learned=learned_dimensions(problem, safe),
-        edge=rise.edge(1.1 * norm, tokens),
-        boundary=boundary_error(problem.modes, problem.P),
-    )
-    return FrozenGiven(population_bias(problem, safe, test), full, leading, question)
-
-
-def learned_dimensions(problem: Problem, schedule: Schedule) -> float:
-    """Σ_j (1 - ψ(μ_j)): the directions, out of M, that the schedule has learned."""
-    return float((problem.eigenvalues * on_host(schedule.response, problem.eigenvalues)).sum())
 
 
 def _solved(
@@ -332,10 +246,7 @@ def exact_risks(
 ) -> list[Risk]:
     """The expected risk of each setting: means and standard errors over sketches."""
     rows = exact_rows(settings, sketches=sketches, seed=seed, device=device)
-    return [
-        _summary(setting, [row for row in rows if row["point"] == index])
-        for index, setting in enumerate(settings)
-    ]
+    return summaries(settings, rows, _summary)
 
 
 def exact_risk(setting: Setting, *, sketches: int = 1, seed: int = 0) -> Risk:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -113,3 +113,13 @@ def summarise(
         diagnostics={name: mean_and_error(rows, name)[0] for name in diagnostics},
         flags=tuple(flags),
     )
+
+
+def summaries(
+    settings: Sequence[Setting], rows: Iterable[Row], summary: Callable[[Setting, Sequence[Row]], Risk]
+) -> list[Risk]:
+    """The `summary` of each setting and of its own rows."""
+    own: list[list[Row]] = [[] for _ in settings]
+    for row in rows:
+        own[row["point"]].append(row)
+    return [summary(setting, mine) for setting, mine in zip(settings, own, strict=True)]

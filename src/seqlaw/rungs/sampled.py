@@ -32,7 +32,7 @@ from seqlaw.rungs.moments import (
     nested_moments,
     position_cost,
 )
-from seqlaw.rungs.rows import Row, columns, families, indices, summarise, with_sums
+from seqlaw.rungs.rows import Row, columns, families, indices, summaries, summarise, with_sums
 from seqlaw.rungs.rung import Cost, Draws, Progress, Rung, device_for, sketch_memory
 from seqlaw.rungs.terms import TERMS, Risk
 
@@ -298,10 +298,7 @@ def sampled_risks(
         progress=progress,
         device=device,
     )
-    return [
-        _summary(setting, [row for row in rows if row["point"] == index])
-        for index, setting in enumerate(settings)
-    ]
+    return summaries(settings, rows, _summary)
 
 
 def sampled_risk(

@@ -20,7 +20,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from seqlaw.model.checks import Array, InputError, positive, whole
-from seqlaw.model.flags import Flag, flag
+from seqlaw.model.flags import Flag
 from seqlaw.model.randomness import generator
 from seqlaw.model.schedule import WSD, Schedule
 from seqlaw.model.threads import cores, in_order, one_thread
@@ -55,10 +55,10 @@ from seqlaw.sequences.pilot import (
     train,
 )
 from seqlaw.sequences.reading import equal_lengths, join, sequences, split
+from seqlaw.sequences.warnings import pilot_flags, worth_of
 
 STUDENTS = ("all", "pca", "sketch")
 LEAST_SEQUENCES = 8
-FEW_GROUPS = 20
 SHARE = 0.2
 """Of the groups, for the test."""
 _LEAST_GROUPS = 4
@@ -68,7 +68,6 @@ _WIDE, _WIDE_LENGTHS, _WIDE_SUBSETS = 512, 4, 8  # wider students cost a second 
 _SURE = 0.975  # one-sided, with which a length must win
 LEVEL = 0.9
 """Of the accuracy's interval."""
-_OFF = 0.05  # an accuracy worse than this is flagged
 _ALIKE = 4.0  # standard errors between the first state and the others
 
 
@@ -256,13 +255,13 @@ def _forecast(
     difference = max(apart[top.P, row.P] for row in rows) / top.loss if top else 0.0
     good = accuracy(laws, checked, losses, test_se=test_se, likely=likely, difference=difference)
     null_loss = test.loss(nothing)
-    worth = _worth(laws[leader].loss, null_loss, sure * gain_se, test.loss(blind), sure * blind_se)
+    worth = worth_of(laws[leader].loss, null_loss, sure * gain_se, test.loss(blind), sure * blind_se)
     doubt = sure * math.hypot(gain_se, top.se) if top else 0.0
     hopeless = bool(worth) or top is None or null_loss - top.loss <= doubt
     flags = [
         *worth,
         *pilot.data.flags,
-        *_flags(pilot, laws, rows, good, constant),
+        *pilot_flags(pilot, laws, rows, good, constant),
     ]
     return Forecast(
         rows=tuple(rows),
@@ -317,44 +316,3 @@ def _trained(
         found.append(each)
         pilot.tick(2 * pilot.n / len(tasks))
     return dict(zip(asked, np.reshape(found, (len(asked), count)), strict=True))
-
-
-def _worth(loss: float, null: float, error: float, blind: float, blind_error: float) -> list[Flag]:
-    """Whether the pilot's best student knows anything, and anything of the order of time."""
-    if null - loss <= error:
-        return [flag("no-better-than-nothing", loss=loss, null=null, error=error)]
-    if blind - loss <= blind_error:
-        return [flag("no-order", loss=loss, blind=blind, error=blind_error)]
-    return []
-
-
-def _flags(
-    pilot: Pilot,
-    laws: Sequence[Law],
-    rows: Sequence[Row],
-    accuracy: Accuracy | None,
-    constant: int,
-) -> list[Flag]:
-    flags = []
-    shown = {row.P for row in rows}
-    missing = [law for law in laws if law.P not in shown]
-    thin = [law for law in missing if not law.forecast]
-    if thin:
-        least = max(LEAST_TOKENS * law.learned / law.P for law in thin)
-        flags.append(
-            flag(
-                "too-few-tokens",
-                lengths=tuple(law.P for law in thin),
-                tokens=min(law.tokens(law.n) for law in thin),
-                n=pilot.n,
-                sequences=int(np.ceil(least)),
-            )
-        )
-    groups = np.unique(pilot.data.groups[pilot.rows]).size
-    if pilot.data.grouped and groups < FEW_GROUPS:
-        flags.append(flag("few-groups", groups=int(groups), sequences=pilot.n))
-    if constant:
-        flags.append(flag("constant", features=constant, of=pilot.data.D))
-    if accuracy is not None and max(1 - accuracy.low, accuracy.high - 1) > _OFF:
-        flags.append(flag("inaccurate", low=accuracy.low, high=accuracy.high))
-    return flags

@@ -24,6 +24,7 @@ from seqlaw.model.checks import InputError
 from seqlaw.model.teacher import PRESETS
 from seqlaw.model.threads import cores
 from seqlaw.web.guard import Guard, problem
+from seqlaw.web.openapi import document
 from seqlaw.web.pool import Busy, Job, Jobs, OutOfTime, Pool
 from seqlaw.web.schema import (
     LIMITS,
@@ -35,7 +36,6 @@ from seqlaw.web.schema import (
     Refusal,
     SampledBody,
     TradeoffBody,
-    document,
 )
 from seqlaw.web.views import to_json
 

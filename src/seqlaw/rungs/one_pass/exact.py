@@ -16,11 +16,11 @@ from seqlaw.model.setting import Setting
 from seqlaw.model.sketch import Problem, gaussian_sketch, sketched_problem, weighted_square
 from seqlaw.model.threads import one_thread
 from seqlaw.rungs.drawn import sketches_cost
-from seqlaw.rungs.exact import population_bias
+from seqlaw.rungs.frozen_sketch import population_bias
 from seqlaw.rungs.one_pass.law import mean_filter, variances
 from seqlaw.rungs.one_pass.nodes import Nodes, given_sketch, grouped
 from seqlaw.rungs.one_pass.step import DIAGNOSTICS, no_law, step_flags, stepped
-from seqlaw.rungs.rows import Row, columns, families, indices, summarise, with_sums
+from seqlaw.rungs.rows import Row, columns, families, indices, summaries, summarise, with_sums
 from seqlaw.rungs.rung import Cost, Draws, Progress, Rung, device_for
 from seqlaw.rungs.terms import Risk
 
@@ -44,7 +44,7 @@ class OnePassExact(Rung):
     ) -> list[Risk]:
         count, seed = draws.count("sketches"), draws.seed
         rows = one_pass_rows(settings, sketches=count, seed=seed, device=draws.device)
-        return [_summary(one, [row for row in rows if row["point"] == k]) for k, one in enumerate(settings)]
+        return summaries(settings, rows, _summary)
 
     def rows(self, settings: Sequence[Setting], draws: Draws) -> list[Row]:
         return one_pass_rows(settings, sketches=draws.sketches, seed=draws.seed, device=draws.device)

@@ -29,7 +29,7 @@ from seqlaw.rungs.moments import direct_cost
 from seqlaw.rungs.one_pass.exact import mean_error
 from seqlaw.rungs.one_pass.nodes import given_sketch
 from seqlaw.rungs.one_pass.step import DIAGNOSTICS, step_flags, stepped
-from seqlaw.rungs.rows import Row, columns, summarise, with_sums
+from seqlaw.rungs.rows import Row, columns, summaries, summarise, with_sums
 from seqlaw.rungs.rung import Cost, Draws, Progress, Rung, device_for, sketch_memory
 from seqlaw.rungs.terms import Risk
 from seqlaw.rungs.trajectories import walk
@@ -53,7 +53,7 @@ class OnePassSampled(Rung):
         self, settings: Sequence[Setting], draws: Draws, *, progress: Progress | None = None
     ) -> list[Risk]:
         rows = self._rows(settings, draws, progress)
-        return [_summary(one, [row for row in rows if row["point"] == k]) for k, one in enumerate(settings)]
+        return summaries(settings, rows, _summary)
 
     def rows(self, settings: Sequence[Setting], draws: Draws) -> list[Row]:
         return self._rows(settings, draws, None)

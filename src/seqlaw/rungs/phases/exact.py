@@ -31,7 +31,7 @@ from seqlaw.rungs.phases.chain import (
     one_pass_ladder,
     refined,
 )
-from seqlaw.rungs.rows import Row, columns, families, indices, summarise, with_sums
+from seqlaw.rungs.rows import Row, columns, families, indices, summaries, summarise, with_sums
 from seqlaw.rungs.rung import Cost, Draws, Progress, Rung, sketch_memory
 from seqlaw.rungs.score import Score, score
 from seqlaw.rungs.spectral_sum import Rule
@@ -161,7 +161,7 @@ class PhasedExact(Rung):
         self, settings: Sequence[Setting], draws: Draws, *, progress: Progress | None = None
     ) -> list[Risk]:
         rows = self.rows(settings, draws)
-        return [summary(one, [row for row in rows if row["point"] == k]) for k, one in enumerate(settings)]
+        return summaries(settings, rows, summary)
 
     @one_thread()
     def rows(self, settings: Sequence[Setting], draws: Draws) -> list[Row]:

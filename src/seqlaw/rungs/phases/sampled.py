@@ -20,7 +20,7 @@ from seqlaw.rungs.one_pass.sampled import OnePassSampled, descended, split_risk
 from seqlaw.rungs.one_pass.step import HAIR
 from seqlaw.rungs.phases.chain import FULL_RATIO
 from seqlaw.rungs.phases.exact import Ladders, phased
-from seqlaw.rungs.rows import Row, columns, summarise, with_sums
+from seqlaw.rungs.rows import Row, columns, summaries, summarise, with_sums
 from seqlaw.rungs.rung import Cost, Draws, Progress, Rung
 from seqlaw.rungs.sampled import Sampled
 from seqlaw.rungs.terms import Risk
@@ -40,7 +40,7 @@ class PhasedSampled(Rung):
         self, settings: Sequence[Setting], draws: Draws, *, progress: Progress | None = None
     ) -> list[Risk]:
         rows = self._rows(settings, draws, progress)
-        return [_summary(one, [row for row in rows if row["point"] == k]) for k, one in enumerate(settings)]
+        return summaries(settings, rows, _summary)
 
     def rows(self, settings: Sequence[Setting], draws: Draws) -> list[Row]:
         return self._rows(settings, draws, None)

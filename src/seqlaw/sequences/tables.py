@@ -1,0 +1,104 @@
+"""A user's table as recordings: one a value of the sequence column, in the order of the time column."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from seqlaw.model.checks import Array, InputError, library
+from seqlaw.model.flags import Flag, flag
+
+TABLES = (".csv", ".parquet")
+_LEAST_STEPS = 20  # of a column that always rises, for it not to be chance
+
+
+def is_table(X: Any) -> bool:
+    """Whether X is a table, or the name of a file that holds one."""
+    return (isinstance(X, (str, Path)) and Path(X).suffix in TABLES) or hasattr(X, "columns")
+
+
+def from_table(
+    X: Any, sequence: str | None, time: str | None, groups: Any, leave_out: Sequence[str]
+) -> tuple[list[Array], Any, tuple[Flag, ...]]:
+    """Recordings of a table, one a value of the sequence column, in the order of the time column.
+
+    With the labels of the groups, and a flag where a feature looks like a clock.
+    """
+    if groups is not None and not isinstance(groups, str):
+        raise InputError("groups", "must name a column of the table", groups)
+    frame = _frame(X)
+    columns = list(frame.columns)
+    left = [leave_out] if isinstance(leave_out, str) else list(leave_out)
+    named = (("sequence", sequence), ("time", time), ("groups", groups))
+    for field, name in (*named, *(("leave_out", name) for name in left)):
+        if name is not None and name not in columns:
+            raise InputError(field, f"must be a column, one of {', '.join(map(str, columns))}", name)
+    values = frame.drop(columns=list({sequence, time, groups, *left} - {None}))
+    for name, kind in values.dtypes.items():
+        if getattr(kind, "kind", "O") not in "fiub":
+            rule = "must hold numbers only, or be named as sequence, time, groups or leave_out: column"
+            raise InputError("X", rule, str(name))
+    states = values.to_numpy(dtype=np.float64, na_value=np.nan)
+    if states.size == 0:
+        raise InputError("X", "must hold rows and columns of numbers", f"shape {states.shape}")
+    owner = np.zeros(len(frame), dtype=np.int64)
+    if sequence is not None:
+        owner = frame[sequence].factorize(sort=True, use_na_sentinel=False)[0].astype(np.int64)
+    moments = np.arange(len(frame)) if time is None else frame[time].to_numpy()
+    try:
+        order = np.lexsort((moments, owner))
+    except TypeError:
+        raise InputError("time", "must hold numbers or times", time) from None
+    owner, states, moments = owner[order], states[order], moments[order]
+    again = np.flatnonzero((owner[1:] == owner[:-1]) & (moments[1:] == moments[:-1]))
+    if again.size:
+        asked = (
+            "number sequences through, not anew in every group"
+            if sequence
+            else "give the sequence column too"
+        )
+        rule = f"must have every moment once in a sequence: {asked}"
+        raise InputError("time", rule, str(moments[again[0]]))
+    edges = np.flatnonzero(np.diff(owner)) + 1
+    recordings = np.split(states, edges)
+    steps = np.diff(states, axis=0)[np.diff(owner) == 0]
+    clocks = tuple(str(name) for name, step in zip(values, steps.T, strict=True) if _ticks(step, sequence))
+    flags = (flag("clock", columns=clocks, of=values.shape[1]),) if clocks else ()
+    if groups is None:
+        return recordings, None, flags
+    labels = frame[groups].to_numpy()[order]
+    for part in np.split(labels, edges):
+        if len(set(part.tolist())) > 1:
+            raise InputError("groups", "must be the same all through a sequence", str(part[0]))
+    return recordings, labels[np.concatenate([[0], edges]).astype(np.int64)], flags
+
+
+def _ticks(steps: Array, sequence: str | None) -> bool:
+    """Whether a column is a clock or counter by its steps from row to row of a sequence: it rises in each.
+
+    Where sequences are not told apart it may also count them, or start anew with the same step in each.
+    """
+    up = steps > 0
+    if steps.size < _LEAST_STEPS or not up.any():
+        return False
+    if sequence is not None:
+        return bool(up.all())
+    same = np.ptp(steps[up]) <= 1e-6 * steps[up].max()
+    return bool((steps >= 0).all() or (same and 2 * up.sum() > up.size))
+
+
+def _frame(X: Any) -> Any:
+    if not isinstance(X, (str, Path)):
+        return X.to_pandas() if hasattr(X, "to_pandas") else X
+    pd, path = library("pandas"), Path(X)
+    if not path.exists():
+        raise InputError("file", "must exist", str(path))
+    if path.suffix == ".parquet":
+        library("pyarrow")
+    try:
+        return {".csv": pd.read_csv, ".parquet": pd.read_parquet}[path.suffix](path)
+    except (OSError, ValueError) as error:
+        raise InputError("file", f"must be readable ({str(error).splitlines()[0]})", str(path)) from None
