@@ -1,5 +1,7 @@
 """The figures of the commands: ranges and labels that a reader can use."""
 
+from itertools import pairwise
+
 import pytest
 
 from seqlaw import PRESETS, WSD, Setting, tradeoff
@@ -29,6 +31,22 @@ def test_panels_in_a_row_share_a_range_with_labels_in_it(ends):
     labels = [label.get_text() for label in left.yaxis.get_majorticklabels()]
     shown = [text for place, text in zip(places, labels, strict=True) if low <= place <= high and text]
     assert 2 <= len(shown) == len(set(shown)) <= 9
+
+
+@pytest.mark.parametrize("ends", [(250, 400), (20, 200), (1, 25), (2e5, 1e6), (1e-3, 1e8)])
+def test_labels_along_x_do_not_run_into_each_other(ends):
+    """Before, 3×10¹ and 4×10¹ lay on each other between 20 and 200."""
+    figure, grid = plot.new_figure(5.2, 4, columns=1)
+    axes = grid[0, 0]
+    plot.tidy(axes, "x", "y")
+    axes.plot(ends, [1, 2])
+    figure.canvas.draw()
+    labels = [*axes.get_xticklabels(minor=True), *axes.get_xticklabels()]
+    low, high = axes.get_xlim()
+    shown = [one for one in labels if one.get_text() and low <= one.get_position()[0] <= high]
+    boxes = sorted((one.get_window_extent() for one in shown), key=lambda box: box.x0)
+    assert len(boxes) >= 2
+    assert all(left.x1 + 2 < right.x0 for left, right in pairwise(boxes))
 
 
 def test_the_figure_says_which_curve_was_asked_for(tmp_path):

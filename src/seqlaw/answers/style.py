@@ -69,6 +69,26 @@ def tidy(axes: Axes, x: str, y: str, title: str = "") -> None:
     axes.set_axisbelow(True)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
+    _room_between(axes)
+
+
+def _room_between(axes: Axes) -> None:
+    """Labels at 1, 2 and 5 where x spans a decade or so, where Matplotlib's own run into each other."""
+    from matplotlib import ticker
+
+    powers = ticker.LogFormatterSciNotation(labelOnlyBase=False, minor_thresholds=(math.inf, math.inf))
+
+    def label(x: float, position: int | None = None) -> str:
+        low, high = axes.get_xlim()
+        shown = "1" if high > 30 * low else "125" if high > 5 * low else "123456789"
+        if f"{x:e}"[0] not in shown:
+            return ""
+        plain = high <= 30 * low and low >= 1e-3 and high < 1e5
+        powers.set_axis(axes.xaxis)
+        return f"{x:g}" if plain else powers(x, position)
+
+    axes.xaxis.set_major_formatter(ticker.FuncFormatter(label))
+    axes.xaxis.set_minor_formatter(ticker.FuncFormatter(label))
 
 
 def mark(axes: Axes, x: float, words: str, side: Literal["left", "right"] = "left") -> None:

@@ -91,7 +91,9 @@ def column_names(rows: Any) -> str:
 
 
 def _some(values: Any, most: int = 8) -> str:
-    """The values of a column, the first few of them, as `--where` takes them."""
+    """The values of a column as `--where` takes them; of many, the first few names or the ends of numbers."""
     known = sorted(values.dropna().unique().tolist(), key=lambda value: (isinstance(value, str), value))
+    if len(known) > most and not isinstance(known[-1], str):
+        return f"{known[0]:.4g} to {known[-1]:.4g}"
     texts = [str(value).removesuffix(".0") for value in known[:most]]
     return ", ".join(texts) + (", …" if len(known) > most else "")

@@ -214,7 +214,7 @@ def accuracy(
     )
     return Accuracy(
         ratio=float(np.mean(half)),
-        low=float(min(1.0, *ratios) - likely * chance),
+        low=max(float(min(1.0, *ratios) - likely * chance), 0.0),  # no loss is below 0
         high=float(max(1.0, *ratios) + likely * chance),
         difference=difference,
     )
