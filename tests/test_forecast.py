@@ -481,6 +481,21 @@ def test_constant_features_are_named():
         assert np.isfinite([row.loss for row in answer.rows]).all()
 
 
+def test_the_verdict_says_how_sure_its_percentage_is():
+    """Before, "at least 0.23 %" was the estimate itself, which lies below as often as above."""
+    answer = forecast(STATES, tokens=400)
+    top = min(answer.rows, key=lambda row: row.loss)
+    others = [row for row in answer.rows if row.P not in answer.best.tied]
+    assert others
+    near = min(others, key=lambda row: row.loss)
+    by, bar = (100 * x / top.loss for x in (near.loss - top.loss, answer.apart[near.P]))
+    assert bar < by  # else it were tied
+    words = " ".join(str(answer).split())
+    assert f"by {by:.2g} % (± {bar:.2g} %)" in words
+    assert "at least" not in words
+    assert "Regime" not in words  # different first states are not that
+
+
 @pytest.mark.parametrize(
     ("make", "how", "words"),
     [
@@ -489,6 +504,7 @@ def test_constant_features_are_named():
         (lambda: STATES, {"groups": [1, 2]}, "groups must have one label a sequence, 240, got 2"),
         (lambda: STATES, {"lengths": [2, 99]}, "lengths must be at most the longest sequence's, 12, got 99"),
         (lambda: STATES, {"time": "t"}, "time goes with tables"),
+        (lambda: table(STATES[:9])[:0], {"sequence": "trial"}, "X must hold rows, got 'a table without'"),
         (lambda: STATES, {"window": 99}, "window must be at most the longest recording, 13 states, got 99"),
         (lambda: STATES, {"tokens": 0}, "tokens must be at least 1"),
         (lambda: STATES, {"target_loss": -1}, "target_loss must be positive"),

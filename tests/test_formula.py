@@ -57,7 +57,7 @@ def test_whole_numbers_stay_whole():
         ("exp(N)", "may hold"),
         ("().__class__", "may hold"),
         ("N if M else P", "may hold"),
-        ("N*P*", "must be a formula"),
+        ("N*P*", r"must be a formula, like 6\*M\*N\*P\*L"),
         ("N*Q", "may speak of M, N, P, L, not of Q"),
         ("N*P**1000", "powers of at most 100"),
         ("9**9**9**9*N", "powers of at most 100"),

@@ -16,6 +16,7 @@ from seqlaw.planning.budget import Budget, Search
 from seqlaw.planning.corollary import corollary, risk_exponent
 from seqlaw.planning.program import SETTINGS, program
 from seqlaw.planning.search import FLAT, TIED, finite_plan
+from seqlaw.planning.tradeoff import split_lengths
 from seqlaw.rungs.equivalent import equivalent_risks
 
 ONE, TWO = PRESETS["regime1"], PRESETS["regime2"]
@@ -586,6 +587,41 @@ def test_tradeoff_refuses_lengths_beyond_the_tokens():
         tradeoff(student("regime2"), 100, lengths=[200])
     with pytest.raises(InputError, match="tokens must be at least 2"):
         tradeoff(student("regime2"), 1)
+
+
+def test_a_range_of_best_lengths_has_none_that_is_worse():
+    """Whole sequences of 1000 fill a third less than 3001 tokens allow: before, the range went over them."""
+    answer = tradeoff(student("regime2"), 3001, lengths=[1000, 1500, 2000, 2500, 3000], eval_lengths=[4096])
+    for tested, (low, high) in answer.best.items():
+        curve = answer.curve(tested)
+        least = min(row.reducible for row in curve)
+        assert all(row.reducible <= 1.01 * least for row in curve if low <= row.P <= high)
+        assert {low, high} <= set(answer.near(tested))
+    uneven = tradeoff(student("regime1"), 3000, lengths=[100, 608, 1110, 1500], eval_lengths=[])
+    [sentence] = [line for line in str(uneven).splitlines() if line.startswith("tested at its own")]
+    low, high = uneven.best["own"]
+    others = [P for P in uneven.near("own") if not low <= P <= high]
+    assert others
+    assert f"as good (within 1 %): {', '.join(f'{P:,}' for P in others)}" in sentence
+
+
+def test_a_curve_of_a_tradeoff_is_asked_for_by_its_test():
+    answer = tradeoff(student("regime2"), 1000, lengths=[3, 7], eval_lengths=[64])
+    assert answer.curve(64) == answer.curve("64") != answer.curve("own")
+    with pytest.raises(InputError, match="tested must be one of own, 64, got 4096"):
+        answer.curve(4096)
+    with pytest.raises(InputError, match="lengths must hold a length"):
+        tradeoff(student("regime2"), 1000, lengths=[])
+
+
+def test_lengths_to_split_by_are_those_that_were_asked_for():
+    full = student("regime2")
+    assert split_lengths(full, 10**9)[-1] == 4096
+    assert split_lengths(full, 3000)[-1] == 1500
+    assert split_lengths(full, 3001, least=1400, most=3000)[-1] == 3000  # before: 1500
+    assert split_lengths(full, 3000, 3, least=2000)[::2] == [2000, 3000]
+    once = dataclasses.replace(full, N=None, batch=4, schedule=WSD(gamma=0.1, L=100))
+    assert split_lengths(once, 3000)[-1] * 4 * once.schedule.least_steps() <= 3000
 
 
 def test_tradeoff_spends_the_tokens():

@@ -510,7 +510,12 @@ def test_bodies_that_are_no_bodies(server):
     assert unmeasured.status_code == 413
     assert server.get("/api/nothing").json()["error"]["field"] == "request"
     assert server.get("/api/jobs/nothing").status_code == 404
-    assert server.get("/api/curve").status_code == 405
+    wrong = server.get("/api/curve")
+    assert (wrong.status_code, wrong.headers["allow"]) == (405, "POST")
+    assert wrong.json()["error"]["message"] == "request must be by POST, got GET /api/curve"
+    plain = server.post("/api/curve", content=b"{}", headers={"content-type": "text/plain"})
+    assert plain.status_code == 415
+    assert plain.json()["error"]["message"] == "content-type must be application/json, got text/plain"
 
 
 # ---- the door ------------------------------------------------------------------------------------------
@@ -542,6 +547,8 @@ def test_only_this_host_and_this_page_are_let_in(server):
     assert server.get("/api/start", headers={"host": "[::1]:8765"}).status_code == 200
     assert server.get("/api/start", headers={"sec-fetch-site": "cross-site"}).status_code == 403
     assert server.get("/api/start", headers={"sec-fetch-site": "same-origin"}).status_code == 200
+    for origin, status in (("http://evil.example", 403), ("null", 403), ("http://localhost:8765", 200)):
+        assert server.get("/api/start", headers={"origin": origin}).status_code == status
 
 
 def test_the_command_refuses_other_hosts_a_taken_port_and_a_missing_extra(server, monkeypatch):

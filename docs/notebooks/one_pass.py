@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from seqlaw import Budget, Setting, curve, plan_one_pass, risk
+from seqlaw import BlockDecay, Budget, Setting, curve, plan_one_pass, risk
 
 student = Setting(teacher="regime2", M=64, P=16, d=1024, batch=8, schedule="block")
 print(risk(student))
@@ -29,11 +29,13 @@ for one in along:
     print(f"{each:>6} tokens a step: bias + variance {one.bias + one.variance:.3g}")
 
 # %% [markdown]
-# A long sequence is a batch of its own. The critical number of tokens a step, at several lengths:
+# A long sequence is a batch of its own. With a million tokens at every length, the critical number of
+# tokens a step falls as sequences grow longer:
 
 # %%
 for P in (1, 4, 16, 64):
-    critical = risk(replace(student, P=P)).diagnostics["critical_tokens"]
+    steps = BlockDecay(gamma=0.1, L=1_000_000 // (8 * P))
+    critical = risk(replace(student, P=P, schedule=steps)).diagnostics["critical_tokens"]
     print(f"P = {P:>2}: about {critical:,.0f} tokens a step are critical, {critical / P:,.0f} sequences")
 
 # %% [markdown]

@@ -56,9 +56,10 @@ def verdict(found: Forecast) -> str:
             f"{at} no length wins: {_span([row.P for row in found.rows])} have losses from {loss} to "
             f"{worst.loss:.5g}, less apart than these data can tell. No length is advised."
         )
-    least = min(row.loss for row in others) / top.loss - 1
-    many = len(others) > 1
-    worse = f"{_span([row.P for row in others])} {'are at least' if many else 'is'} {_percent(least)} worse"
+    near = min(others, key=lambda row: row.loss)
+    by = f"{_percent(near.loss / top.loss - 1)} (± {_percent(found.apart[near.P] / top.loss)})"
+    worse = f"{_span([row.P for row in others])} {'are' if len(others) > 1 else 'is'} worse"
+    worse += f", P = {amount(near.P)} by {by}" if len(others) > 1 else f" by {by}"
     if found.best.P is None:
         return (
             f"{at} {_span(found.best.tied)} are level, at a held-out loss of {loss}; {worse}. Those that are "
@@ -134,7 +135,7 @@ def starts(found: Forecast) -> str:
         )
     return (
         f"The first states differ from the later ones (variance in all: {found.start_ratio:.2f} times "
-        "theirs): a longer sequence shows the student other states, as in the theory's Regime II."
+        "theirs): a longer sequence shows the student other states."
     )
 
 

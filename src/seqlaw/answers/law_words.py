@@ -85,7 +85,7 @@ def comparison_sentence(found: Comparison) -> str:
 def allocation_sentence(found: Allocation) -> str:
     """The best sizes at the budget, and how far beyond the table they lie."""
     sizes = [f"{name} = {interval(one)}" for name, one in found.sizes.items()]
-    far = "within" if found.beyond <= 1 else f"{amount(found.beyond)} times beyond"
+    far = "no more than" if found.beyond <= 1 else f"{amount(found.beyond, 2)} times"
     return (
         f"At {found.cost.text} = {amount(found.budget)}: {_and(sizes)}, for a loss of "
         f"{interval(found.loss, 4)}; that is {far} the dearest run."
@@ -104,6 +104,10 @@ def _influential(flag: Flag, side: Side) -> str:
 say(
     {
         "influential": _influential,
+        "few-runs": lambda f, s: (
+            f"{f['n']} runs for {f['numbers']} numbers: too few to tell a run that is wrong from chance; "
+            "look at those that weigh most"
+        ),
         "collinear": lambda f, s: (
             f"{f['column']} moves with {f['other']} in this table (the other columns explain "
             f"{100 * f['share']:.1f} % of its logarithm): their exponents cannot be told apart"
@@ -135,8 +139,8 @@ say(
             "test, or make it a term"
         ),
         "extrapolation": lambda f, s: (
-            f"the budget is {amount(f['beyond'])} times the dearest run: the interval knows the scatter of "
-            "these runs, not whether the law goes on"
+            f"the budget is {amount(f['beyond'], 2)} times the dearest run: the interval knows the scatter "
+            "of these runs, not whether the law goes on"
         ),
         "no-optimum": lambda f, s: f"the law has no best {f['column']} within a million times of the table's",
     }

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from seqlaw.answers.answer import Answer, fields_of
 from seqlaw.answers.blocks import Block, Note, Sentence, Table
 from seqlaw.answers.plan_rates import rate_fields, rate_notes, rate_tables
-from seqlaw.answers.plan_words import confirmed, finite_notes, unused
+from seqlaw.answers.plan_words import confirmed, finite_notes, range_words, unused
 from seqlaw.answers.risk import parameters
 from seqlaw.answers.style import SERIES, share_range, tidy
-from seqlaw.answers.words import Side, describe_teacher, option, tested_words
+from seqlaw.answers.words import Side, describe_teacher, tested_words
 from seqlaw.model.amount import amount, rounded
 from seqlaw.model.checks import InputError
 from seqlaw.model.lengths import Lengths, parse, words
@@ -33,15 +33,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _WIDE = 1.5  # a range of lengths that is worth its words
-_LIMITS = {
-    "one": "the least",
-    "shortest": "the least",
-    "schedule": "the schedule's least",
-    "tokens": "all tokens",
-    "compute": "all compute",
-    "d": "d",
-    "longest": "the most computed",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,10 +168,8 @@ class Plan(Answer, planning.Plan):
         yield from map(Note, self._remarks())
 
     def _range(self, size: str, side: Side) -> Iterable[str]:
-        """The ends of a size's flat range; one that is a limit is named."""
-        for end, limit in zip(self.finite.flat[size], self.finite.limits[size], strict=True):
-            named = None if limit is None else _LIMITS.get(limit, option(limit, side))
-            yield amount(end) if named is None else f"{amount(end)} ({named})"
+        """The ends of a size's flat range."""
+        return range_words(self.finite.flat[size], self.finite.limits[size], side)
 
     def tidy_rows(self) -> Sequence[Mapping[str, Any]]:
         """The recommended student, then the best at other widths and lengths."""

@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from seqlaw.answers.words import Side, option
 from seqlaw.model.amount import amount, rounded
 from seqlaw.planning import plan as planning
 from seqlaw.planning.budget import Budget
 from seqlaw.planning.search import FinitePlan
+
+_LIMITS = {
+    "one": "the least",
+    "shortest": "the least",
+    "schedule": "the schedule's least",
+    "tokens": "all tokens",
+    "compute": "all compute",
+    "d": "d",
+    "longest": "the most computed",
+}
+
+
+def range_words(ends: Iterable[float], limits: Iterable[str | None], side: Side) -> Iterable[str]:
+    """The ends of a range; one that is a limit is named."""
+    for end, limit in zip(ends, limits, strict=True):
+        named = None if limit is None else _LIMITS.get(limit, option(limit, side))
+        yield amount(end) if named is None else f"{amount(end)} ({named})"
 
 
 def unused(plan: planning.Plan) -> list[str]:

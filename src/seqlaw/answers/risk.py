@@ -9,9 +9,8 @@ from typing import Any, ClassVar
 
 from seqlaw.answers.answer import Answer, fields_of
 from seqlaw.answers.blocks import Block, Note, Sentence, Table
-from seqlaw.answers.words import Side, describe_teacher, regime_words, sizes_words
+from seqlaw.answers.words import Side, describe_teacher, regime_words, sizes_words, tested_words
 from seqlaw.model.amount import amount
-from seqlaw.model.lengths import words
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import NUMBERS
 from seqlaw.rungs import ask, terms
@@ -46,7 +45,7 @@ class Risk(Answer, terms.Risk):
             rows=[(name, getattr(self, name), self.uncertainty(name)) for name in (*TERMS, *SUMS)],
             header=("term", "value", "uncertainty"),
             title=f"{regime_words(self.setting)}, rung {self.rung}: {sizes_words(self.setting)}, "
-            f"tested at length {words(self.eval_length)}",
+            f"tested at {tested_words(self.eval_length)}",
         )
         if (critical := self.diagnostics.get("critical_tokens", math.inf)) < math.inf:
             here = self.setting.step_tokens

@@ -41,7 +41,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Tradeoff(Answer, splits.Tradeoff):
-    """The curves, and for each test length the range of P within 1 % of the best."""
+    """The curves, and for each test length the range of P around the best that lies within 1 % of it."""
 
     setting: Setting
     tune: bool = False
@@ -110,9 +110,9 @@ class Tradeoff(Answer, splits.Tradeoff):
         )
         for name, (low, high) in self.best.items():
             where = "its own length" if name == OWN else f"length {amount(int(name))}"
-            yield Sentence(
-                f"tested at {where}: best P {amount(low)}{'' if low == high else f' to {amount(high)}'}"
-            )
+            found = f"tested at {where}: best P {amount(low)}{'' if low == high else f' to {amount(high)}'}"
+            beyond = [amount(P) for P in self.near(name) if not low <= P <= high]
+            yield Sentence(found + (f"; as good (within 1 %): {', '.join(beyond)}" if beyond else ""))
 
     @property
     def sentence(self) -> str:

@@ -218,7 +218,9 @@ def sizes_words(setting: Setting, without: Sequence[str] = ()) -> str:
 
 def tested_words(eval_length: Length | None) -> str:
     """Where students are tested."""
-    return "its own length" if eval_length is None else f"length {words(eval_length)}"
+    if eval_length is None:
+        return "its own length"
+    return f"{'length ' * isinstance(eval_length, int)}{words(eval_length)}"
 
 
 def percent_words(share: float, error: float) -> str:

@@ -199,7 +199,10 @@ class KindOptions:
         str, typer.Option(help="Peak step size; in one pass also `best`.", metavar="NUMBER|best")
     ] = str(GAMMA)
     warmup: Annotated[float | None, typer.Option(help="wsd: warm-up fraction.  [default: 0.1]")] = None
-    decay: Annotated[float | None, typer.Option(help="wsd: decay fraction.  [default: 0.2]")] = None
+    decay: Annotated[
+        float | None,
+        typer.Option(help="wsd: fraction at the end that decays, exponentially.  [default: 0.2]"),
+    ] = None
 
     @property
     def tune(self) -> bool:

@@ -58,8 +58,14 @@ def tradeoff(
         str, typer.Option("--shortest", "--min-P", help="Shortest training length.", metavar="INT")
     ] = "2",
     longest: Annotated[
-        str, typer.Option("--longest", "--max-P", help="Longest training length.", metavar="INT")
-    ] = "4096",
+        str | None,
+        typer.Option(
+            "--longest",
+            "--max-P",
+            help="Longest training length.  [default: 4096, or what the tokens allow]",
+            metavar="INT",
+        ),
+    ] = None,
     points: Annotated[int, typer.Option(help="How many lengths.")] = 12,
     compute: Annotated[
         str | None, typer.Option(help="Compute that no run may exceed.  [default: any]", metavar="NUMBER")
@@ -96,12 +102,15 @@ def tradeoff(
     )
     budget = whole("tokens", positive("tokens", tokens), least=2)
     common = [int(size("test", text)) for text in test or ("16", "4096")]
-    most = whole("longest", size("longest", longest), least=2, most=LONGEST)
+    most = None if longest is None else whole("longest", size("longest", longest), least=2, most=LONGEST)
     least = whole("shortest", size("shortest", shortest))
-    for limit, words in ((most, "--longest"), (budget, "the tokens")):
+    if most is not None and most > budget:
+        raise InputError("longest", f"must be at most the tokens, {budget}", most)
+    for limit, words in ((budget, "the tokens"), (most or budget, "--longest")):
         if least > limit:
             raise InputError("shortest", f"must be at most {words}, {limit}", least)
-    singles = split_lengths(budget, whole("points", points, least=2, most=1000), least=least, most=most)
+    count = whole("points", points, least=2, most=1000)
+    singles = split_lengths(setting, budget, count, least=least, most=most)
     answer = split_tokens(
         setting,
         budget,

@@ -47,7 +47,8 @@ class Formula:
         try:
             tree = ast.parse(self.text.strip(), mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError):
-            raise self._error("must be a formula, like 6*A*B**2") from None
+            example = "*".join(("6", *self.names[:4]))
+            raise self._error(f"must be a formula, like {example}") from None
         return self._read(tree)
 
     def _error(self, rule: str) -> InputError:

@@ -119,7 +119,9 @@ def asked(setting: Setting, tokens: float, candidates: Sequence[int]) -> tuple[i
     as_setting("setting", setting)
     budget = whole("tokens", positive("tokens", tokens), least=2)
     rising = distinct(candidates)
-    if not rising or rising[-1] > budget:
+    if len(rising) < 2:
+        raise InputError("candidates", "must be two lengths or more", list(candidates))
+    if rising[-1] > budget:
         raise InputError("candidates", f"must be lengths of at most the tokens, {budget}", list(candidates))
     if setting.eval_length is None:
         raise InputError("eval_length", "must be given: lengths that differ need one test", None)

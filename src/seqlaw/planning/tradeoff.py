@@ -66,7 +66,7 @@ class Held:
 
 @dataclass(frozen=True, kw_only=True)
 class Tradeoff:
-    """The curves, and for each test length the range of P within 1 % of the best."""
+    """The curves, and for each test length the range of P around the best that lies within 1 % of it."""
 
     regime: str
     tokens: int
@@ -80,13 +80,30 @@ class Tradeoff:
     held: tuple[Held, ...] = ()
     """The mixture at each test."""
 
-    def curve(self, tested: str) -> list[Split]:
-        return [row for row in self.rows if row.tested == tested]
+    def curve(self, tested: str | int) -> list[Split]:
+        """The rows at one test: "own", or a common test length."""
+        found = [row for row in self.rows if row.tested == str(tested)]
+        if not found:
+            raise InputError("tested", f"must be one of {', '.join(self.best)}", tested)
+        return found
+
+    def near(self, tested: str) -> list[int]:
+        """The lengths within 1 % of the best at one test, in order."""
+        return [row.P for row in _near(self.curve(tested))]
 
 
-def split_lengths(tokens: int, points: int = 13, *, least: int = 2, most: int = 4096) -> list[int]:
-    """Lengths from `least` to `most` (or half the tokens), evenly spaced in the logarithm."""
-    top = max(least, min(most, tokens // 2))
+def split_lengths(
+    setting: Setting, tokens: int, points: int = 13, *, least: int = 2, most: int | None = None
+) -> list[int]:
+    """Lengths from `least` to `most`, evenly spaced in the logarithm.
+
+    To 4096 unless given, or to half the tokens, or in one pass to the longest that leaves the schedule its
+    steps; from there on where `least` is beyond.
+    """
+    if most is None:
+        each = 2 if setting.batch is None else setting.batch * setting.schedule.least_steps()
+        most = usual if (usual := min(4096, tokens // each)) > least else 16 * least
+    top = max(least, min(most, tokens))
     return [int(P) for P in dict.fromkeys(np.round(np.geomspace(least, top, points)).astype(int).tolist())]
 
 
@@ -112,9 +129,11 @@ def tradeoff(
     if not isinstance(eval_lengths, Sequence):
         raise InputError("eval_lengths", "must be a list of lengths", eval_lengths)
     budget = whole("tokens", positive("tokens", tokens), least=2)
-    lengths = split_lengths(budget) if lengths is None else [whole("P", P) for P in lengths]
-    if not lengths or max(lengths) > budget:
-        raise InputError("P", f"must be at most the tokens, {budget}", max(lengths, default=0))
+    lengths = split_lengths(setting, budget) if lengths is None else [whole("P", P) for P in lengths]
+    if not lengths:
+        raise InputError("lengths", "must hold a length", "none")
+    if max(lengths) > budget:
+        raise InputError("P", f"must be at most the tokens, {budget}", max(lengths))
     spent = Budget(compute=1e32 if compute is None else compute, tokens=budget, cost=cost)
     split = (
         _one_pass(setting, budget, lengths, compute)
@@ -150,12 +169,7 @@ def tradeoff(
         for (P, name, _), one, risk in zip(plan, asked, risks, strict=False)  # the mixture's come last
     )
     held = () if mixture is None else _held(rows, asked, risks, budgeted)
-    best = {}
-    for name in tests:
-        curve = [row for row in rows if row.tested == name]
-        least = min(row.reducible for row in curve)
-        near = [row.P for row in curve if row.reducible <= least + 0.01 * abs(least)]
-        best[name] = (min(near), max(near))
+    best = {name: _around([row for row in rows if row.tested == name]) for name in tests}
     return Tradeoff(
         regime=setting.regime,
         tokens=budget,
@@ -167,6 +181,27 @@ def tradeoff(
         mixture=mixture,
         held=held,
     )
+
+
+def _near(curve: Sequence[Split]) -> list[Split]:
+    least = min(row.reducible for row in curve)
+    near = [row for row in curve if row.reducible <= least + 0.01 * abs(least)]
+    return sorted(near, key=lambda row: row.P)
+
+
+def _around(curve: Sequence[Split]) -> tuple[int, int]:
+    """The range of lengths around the best, all of them within 1 % of it.
+
+    Others may be as good beyond a worse one: the tokens are not always filled by whole sequences.
+    """
+    near = {row.P for row in _near(curve)}
+    lengths = sorted(row.P for row in curve)
+    low = high = lengths.index(min(curve, key=lambda row: row.reducible).P)
+    while low > 0 and lengths[low - 1] in near:
+        low -= 1
+    while high + 1 < len(lengths) and lengths[high + 1] in near:
+        high += 1
+    return lengths[low], lengths[high]
 
 
 def _held(

@@ -184,7 +184,7 @@ def fit_law(
         **found,
         level=level,
         seed=seed,
-        scatter=1.4826 * float(np.median(np.abs(fitted.rest(runs)))),
+        scatter=fitted.scatter(fitted.rest(runs)),
         influence=tuple(weighty),
         alone=alone,
         extrapolation=_extrapolation(fitted, runs, size),

@@ -11,7 +11,7 @@ from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import MODES, Modes, Teacher
 from seqlaw.planning.budget import Budget
 from seqlaw.planning.plan import Plan, plan
-from seqlaw.planning.tradeoff import OWN, Tradeoff, split_lengths, tradeoff
+from seqlaw.planning.tradeoff import OWN, Tradeoff, tradeoff
 from seqlaw.sequences.findings import outside, void
 from seqlaw.sequences.measure import Measurement
 
@@ -113,7 +113,6 @@ def advise(asked: Advice, M: int | None, schedule: Schedule | str, d: int | None
     curves = tradeoff(
         student,
         tokens,
-        lengths=split_lengths(int(tokens)),
         eval_lengths=() if eval_length is None else (eval_length,),
     )
     return replace(

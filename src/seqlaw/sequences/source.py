@@ -100,7 +100,9 @@ def open_file(path: Path, groups: str | None = None) -> tuple[Any, Any]:
     except (OSError, ValueError, EOFError, TypeError, NotImplementedError, zipfile.BadZipFile) as error:
         # NumPy takes what it does not know for a pickle, and would have people load it unsafely.
         reason = f" ({error.strerror})" if isinstance(error, OSError) and error.strerror else ""
-        rule = f"must be a readable {path.suffix} file of numbers{reason}"
+        ragged = isinstance(error, ValueError) and "Object arrays" in str(error)
+        hint = "; sequences of different lengths go into a table or a .mat file" * ragged
+        rule = f"must be a readable {path.suffix} file of numbers{reason}{hint}"
         raise InputError("file", rule, str(path)) from None
 
 

@@ -30,6 +30,8 @@ def from_table(
     if groups is not None and not isinstance(groups, str):
         raise InputError("groups", "must name a column of the table", groups)
     frame = _frame(X)
+    if len(frame) == 0:
+        raise InputError("X", "must hold rows", "a table without")
     columns = list(frame.columns)
     left = [leave_out] if isinstance(leave_out, str) else list(leave_out)
     named = (("sequence", sequence), ("time", time), ("groups", groups))

@@ -263,6 +263,9 @@ def _handle_errors(app: FastAPI) -> None:
             one["loc"] = [part for part in one["loc"] if part != "body"] or ["body"]
         if found[0]["type"] == "json_invalid":
             return _refuse(400, InputError("body", "must be JSON", str(found[0]["ctx"]["error"])))
+        if isinstance(found[0].get("input"), bytes):  # FastAPI reads what is called JSON only
+            kind = request.headers.get("content-type", "none")
+            return _refuse(415, InputError("content-type", "must be application/json", kind))
         return _refuse(422, *map(_explain, found))
 
     @app.exception_handler(InputError)
@@ -286,9 +289,14 @@ def _handle_errors(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def other(request: Request, error: HTTPException) -> Response:
-        rules = {404: "must exist", 405: "must allow the method", 413: "must have a shorter body"}
+        allowed = (error.headers or {}).get("Allow", "")
+        rules = {404: "must exist", 405: f"must be by {allowed}", 413: "must have a shorter body"}
         rule = rules.get(error.status_code, "must be readable")
-        return _refuse(error.status_code, InputError("request", rule, request.url.path))
+        asked = f"{request.method} {request.url.path}" if allowed else request.url.path
+        refused = _refuse(error.status_code, InputError("request", rule, asked))
+        if allowed:
+            refused.headers["allow"] = allowed
+        return refused
 
 
 def _serve_files(app: FastAPI) -> None:

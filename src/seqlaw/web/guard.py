@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
+from urllib.parse import urlsplit
 
 from starlette.exceptions import HTTPException
 
@@ -91,6 +92,9 @@ class Guard:
             return 421, "host", "must be a loopback name", host
         if headers.get(b"sec-fetch-site") in ("cross-site", "same-site"):
             return 403, "origin", "must be this page", headers[b"sec-fetch-site"]
+        origin = headers.get(b"origin")  # browsers that say no more than this
+        if self._hosts is not None and origin and urlsplit(origin).hostname not in self._hosts:
+            return 403, "origin", "must be this page", origin
         length = headers.get(b"content-length", "0")
         if not length.isdecimal() or int(length) > MOST_BYTES:
             return 413, "body", f"must be at most {MOST_BYTES} bytes", length

@@ -199,11 +199,9 @@ def _check_sampled(body: SampledBody, settings: Sequence[Setting]) -> None:
 def longer_or_more(body: TradeoffBody, progress: Progress) -> Answer:
     """The risk along P at fixed tokens, tested at the own length and at common ones."""
     setting, tokens = body.setting(), int(body.tokens)
-    lengths, rough = split_lengths(tokens, body.points), ""
+    lengths, rough = split_lengths(setting, tokens, body.points), ""
     if setting.batch is not None:
-        # The longest leave the schedule its steps.
-        most = min(lengths[-1], tokens // (setting.batch * setting.schedule.least_steps()))
-        lengths, rough = split_lengths(tokens, body.points, most=most), ", of the variance 3/M"
+        rough = ", of the variance 3/M"
         _require_few_steps([with_tokens(replace(setting, P=lengths[0]), tokens)], "tokens")
     tests = [int(P) for P in body.eval_lengths]
     found = tradeoff(setting, tokens, lengths=lengths, eval_lengths=tests, tune=body.tune)

@@ -13,6 +13,7 @@ from seqlaw.model.assumptions import setting_flags
 from seqlaw.model.checks import Array, InputError
 from seqlaw.model.flags import flag
 from seqlaw.model.lengths import Length, averaged
+from seqlaw.model.pieces import is_cut
 from seqlaw.model.setting import Setting
 from seqlaw.model.threads import one_thread
 from seqlaw.rungs.expected import population
@@ -47,7 +48,8 @@ class OnePassEquivalent(Rung):
         return one_pass_equivalent(settings, ratio=QUICK)
 
     def cost(self, settings: Sequence[Setting], draws: Draws) -> Cost:
-        return Cost(seconds=0.1 + 0.3 * len(settings), memory=BLOCK)
+        each = (0.3 if is_cut(one.schedule) else 0.02 for one in settings)
+        return Cost(seconds=sum(each), memory=BLOCK)
 
     def refuses(self, setting: Setting) -> InputError | None:
         return super().refuses(setting) or no_law(setting)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -70,22 +70,39 @@ def best_step(setting: Setting, learners: Learners | None = None, *, near: float
         raise refusal
     learners = Learners(setting, quick=True) if learners is None else learners
     most = limit(learners.nodes(setting), setting.batch)
-    start, width = (0, 8) if near == math.inf else (max(0, round(math.log2(most / near)) - 3), 8)
-    tried, found, approx = np.zeros(0), np.zeros(0), 0.0
-    wanted = np.arange(start, start + width)  # most·2^-k
+    if near < math.inf and (found := _around(setting, most, math.log2(most / near), learners)) is not None:
+        return found
+    tried, seen = np.zeros(0), np.zeros(0)
+    wanted = np.arange(0.0, 8.0)  # most·2^-k
     while wanted.size:
-        more, approx = excesses(setting, most * 2.0**-wanted, learners)
-        tried, found = np.append(tried, wanted), np.append(found, more)
+        more, _ = excesses(setting, most * 2.0**-wanted, learners)
+        tried, seen = np.append(tried, wanted), np.append(seen, more)
         order = np.argsort(tried)
-        tried, found = tried[order], found[order]
-        best = float(tried[np.argmin(found)])
+        tried, seen = tried[order], seen[order]
+        best = float(tried[np.argmin(seen)])
         above = np.arange(max(0, best - 4), best) if best == tried[0] else np.zeros(0)
         below = np.arange(best + 1, best + 5) if best == tried[-1] and best < _DEEPEST else np.zeros(0)
         wanted = np.append(above, below)
-    between = most * 2.0 ** -np.linspace(max(best - 1, 0), best + 1, 9)
-    fine, approx = excesses(setting, between, learners)
-    k = int(np.argmin(fine))
-    return Tuned(float(between[k]), float(fine[k]), approx)
+    sure = _around(setting, most, best, learners, anyhow=True)
+    assert sure is not None
+    return sure
+
+
+def _around(
+    setting: Setting, most: float, depth: float, learners: Learners, *, anyhow: bool = False
+) -> Tuned | None:
+    """The best step around most·2^-depth; None where it lies at an end of what is tried, unless `anyhow`.
+
+    Seven steps are, a quarter of a factor two apart; the logarithm of the excess is a parabola through three.
+    """
+    depths = max(depth, 0.75) + np.linspace(-0.75, 0.75, 7)
+    found, approx = excesses(setting, most * 2.0**-depths, learners)
+    k = int(np.argmin(found))
+    if k in (0, 6) and not (anyhow or depths[k] == 0):  # no step is larger than most
+        return None
+    middle = min(max(k, 1), 5)
+    shift, least = _vertex(np.log(found[middle - 1 : middle + 2]).tolist())
+    return Tuned(float(most * 2.0 ** -(depths[middle] + shift / 4)), math.exp(least), approx)
 
 
 def tuned(settings: Sequence[Setting]) -> list[Setting]:
@@ -98,6 +115,26 @@ def tuned(settings: Sequence[Setting]) -> list[Setting]:
             known[key] = Learners(one, quick=True)
         found.append(replace(one, schedule=one.schedule.scaled(best_step(one, known[key]).gamma)))
     return found
+
+
+def _valley(excess: Callable[[int], float], batch: int, most: int) -> float:
+    """The least excess over batches near one: down by factors of two, then a parabola in the logarithms."""
+    while True:
+        beside = [max(batch // 2, 1), batch, min(2 * batch, most)]
+        low, here, high = map(excess, beside)
+        if here <= min(low, high):
+            break
+        batch = beside[0] if low < high else beside[2]
+    if len(set(beside)) < 3:
+        return here
+    return math.exp(_vertex([math.log(x) for x in (low, here, high)])[1])
+
+
+def _vertex(y: Sequence[float]) -> tuple[float, float]:
+    """Where between -1 and 1 the parabola through y at -1, 0, 1 is least, and its value there."""
+    fall, bend = (y[2] - y[0]) / 2, y[2] - 2 * y[1] + y[0]
+    shift = min(max(-fall / bend, -1.0), 1.0) if bend > 0 else -math.copysign(1.0, fall)
+    return shift, y[1] + shift * fall + shift**2 * bend / 2
 
 
 @one_thread()
@@ -123,7 +160,7 @@ def critical_tokens(setting: Setting, learners: Learners | None = None) -> float
         if high >= most:
             return math.inf
         low, high = high, min(4 * high, most)
-    best = min(known.values())
+    best = _valley(excess, min(known, key=lambda batch: known[batch]), most)
     while high - low > 1 and high > 1.25 * low:
         middle = round(math.sqrt(low * high))
         middle = min(max(middle, low + 1), high - 1)
