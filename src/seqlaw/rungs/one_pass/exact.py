@@ -51,13 +51,13 @@ class OnePassExact(Rung):
 
     def cost(self, settings: Sequence[Setting], draws: Draws) -> Cost:
         def core(M: int, d: float, lengths: set[int]) -> float:
-            each = 0.02 + 2e-10 * M * d**2 + 3e-8 * d * M**2
-            return sum(each + 1e-7 * d**2 * math.log2(2 * P) for P in lengths)
+            each = 0.01 + 1e-10 * M * d**2 + 1.5e-8 * d * M**2
+            return sum(each + 5e-8 * d**2 * math.log2(2 * P) for P in lengths)
 
         def channels(M: int, d: float, lengths: set[int]) -> float:
             return len(lengths) * (2e-5 * d + 1e-11 * d * M**2)
 
-        return sketches_cost(settings, draws, core, (0.2, 0.2), channels)
+        return sketches_cost(settings, draws, core, (0.1, 0.2), channels)
 
     def refuses(self, setting: Setting) -> InputError | None:
         return super().refuses(setting) or no_law(setting)

@@ -179,8 +179,9 @@ class PhasedExact(Rung):
         for family in families(settings):
             M, d = settings[family[0]].M, float(settings[family[0]].d or 0)
             lengths = {P for index in family for P in phased(settings[index]).lengths}
-            each = sum(0.02 + d**2 * (1e-7 * math.log2(2 * P) + 2e-10 * M) for P in lengths)
             passes = sum(settings[index].batch is not None for index in family)
+            noise = 1e-7 if passes else 3e-8
+            each = sum(0.004 + d**2 * (noise * math.log2(2 * P) + 2e-10 * M) for P in lengths)
             each += (0.01 + 2e-8 * M**3) * len(family) + (0.04 + 1.8e-7 * M**3) * passes
             seconds += draws.count("sketches") * each
             memory = max(memory, sketch_memory(M, d, len(family)))
