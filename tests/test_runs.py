@@ -489,7 +489,7 @@ def test_the_command(run, chinchilla):
 
 def test_a_file_and_a_frame_are_one(run, chinchilla):
     mine = fit_law("runs.csv", loss="loss", preset="chinchilla", bootstraps=20)
-    assert mine.numbers == fit_law(pd.read_csv("runs.csv"), loss="loss", terms=TWO, bootstraps=20).numbers
+    assert mine.numbers == fit_law(chinchilla, loss="loss", terms=TWO, bootstraps=20).numbers
     with pytest.raises(InputError, match="terms must be a list of terms, got 'params'"):
         fit_law(chinchilla, loss="loss", terms="params")
 

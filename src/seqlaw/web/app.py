@@ -56,6 +56,7 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"model": Refusal, "description": text}
     for status, text in (
         (400, "The body is not JSON."),
+        (415, "The body is not called application/json."),
         (422, "A value breaks a rule; the error names the field."),
         (429, "Too many jobs at once."),
         (503, "Too busy, or out of time."),

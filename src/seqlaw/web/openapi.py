@@ -38,9 +38,9 @@ RANGES: dict[str, dict[str, dict[str, float]]] = {
 
 def document(openapi: dict[str, Any]) -> dict[str, Any]:
     """The OpenAPI document with the library's ranges written in."""
-    for name, fields in RANGES.items():
-        properties = openapi["components"]["schemas"][name]["properties"]
-        for field, limits in fields.items():
+    for name, schema in openapi["components"]["schemas"].items():
+        properties = schema.get("properties", {})
+        for field, limits in RANGES.get(name.partition("-")[0], {}).items():  # old FastAPI's Teacher-Input
             numbers = properties[field].get("anyOf", [properties[field]])
             next(part for part in numbers if part.get("type") == "number").update(limits)
     return openapi
