@@ -481,6 +481,17 @@ def test_constant_features_are_named():
         assert np.isfinite([row.loss for row in answer.rows]).all()
 
 
+def test_no_length_is_named_where_the_law_is_not_trusted():
+    """A loss that few tokens reach: before, "fewest at P = 16" was the least of numbers cut at a floor."""
+    easy = forecast(STATES, tokens=500, target_loss=0.9 * forecast(STATES, tokens=500).null_loss)
+    reach = [each for each in easy.needed if each.N is not None]
+    assert any(each.at_most for each in reach)
+    assert all(each.low == 1.0 for each in reach if each.at_most)
+    words = " ".join(str(easy).split())
+    assert "Which length needs the fewest cannot be told" in words
+    assert "Fewest tokens reach" not in words
+
+
 def test_the_verdict_says_how_sure_its_percentage_is():
     """Before, "at least 0.23 %" was the estimate itself, which lies below as often as above."""
     answer = forecast(STATES, tokens=400)
@@ -504,6 +515,11 @@ def test_the_verdict_says_how_sure_its_percentage_is():
         (lambda: STATES, {"groups": [1, 2]}, "groups must have one label a sequence, 240, got 2"),
         (lambda: STATES, {"lengths": [2, 99]}, "lengths must be at most the longest sequence's, 12, got 99"),
         (lambda: STATES, {"time": "t"}, "time goes with tables"),
+        (
+            lambda: table(STATES[:9])[["trial", "second", "x0", "x0"]],
+            {"sequence": "trial"},
+            "X must have every column once",
+        ),
         (lambda: table(STATES[:9])[:0], {"sequence": "trial"}, "X must hold rows, got 'a table without'"),
         (lambda: STATES, {"window": 99}, "window must be at most the longest recording, 13 states, got 99"),
         (lambda: STATES, {"tokens": 0}, "tokens must be at least 1"),

@@ -19,6 +19,7 @@ from seqlaw import (
     Teacher,
     load,
     plan_one_pass,
+    risk,
     sweep,
 )
 from seqlaw.cli import main
@@ -504,6 +505,15 @@ def test_no_pass_beats_the_plan():
                 continue
             other = replace(found.setting, M=M, P=P, batch=batch, schedule=BlockDecay(gamma=1.0, L=L))
             assert one_pass_equivalent(tuned([other]))[0].reducible > 0.997 * found.risk.reducible
+
+
+def test_saturated_training_is_flagged_as_in_the_full_batch():
+    """The population's filter is the same: past Σγ κ(0) = 1 single sketches scatter about the bias."""
+    sizes = {"teacher": "regime2", "M": 12, "P": 16, "d": 128, "schedule": WSD(gamma=0.1, L=60_000)}
+    for setting in (Setting(**sizes, batch=4), Setting(**sizes, N=10**6)):
+        assert "saturated" in {flag.code for flag in risk(setting).flags}
+    short = Setting(**sizes | {"schedule": WSD(gamma=0.1, L=600)}, batch=4)
+    assert "saturated" not in {flag.code for flag in risk(short).flags}
 
 
 @pytest.mark.slow

@@ -228,6 +228,9 @@ def test_ctrl_c_while_libraries_load_is_silent(tmp_path, entry, library):
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
+_SETTING = seqlaw.Setting(teacher="regime2", M=8, N=50, P=4, d=64, schedule="wsd")
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [
@@ -237,6 +240,11 @@ def test_ctrl_c_while_libraries_load_is_silent(tmp_path, entry, library):
         (lambda: seqlaw.tradeoff("regime2", 100), "setting must be a Setting"),
         (lambda: seqlaw.curve("regime2", "P", [2, 4]), "setting must be a Setting"),
         (lambda: seqlaw.plan("regime1", {"compute": 1}), "budget must be a Budget"),
+        (lambda: seqlaw.risks(_SETTING), "settings must be a list of settings"),
+        (lambda: seqlaw.curve(_SETTING, "N", 5), "values must be a list of numbers, got 5"),
+        (lambda: seqlaw.curve(_SETTING, "N", "123"), "values must be a list of numbers, got '123'"),
+        (lambda: seqlaw.fit_law({"loss": [1]}, loss="loss"), "file must be a DataFrame, or a .parquet or"),
+        (lambda: seqlaw.ladder(_SETTING, 1e6, candidates="2,8"), "candidates must be a list of lengths"),
         (lambda: seqlaw.trajectories("regime1", 3, 3), "modes must be Modes"),
         (lambda: seqlaw.sweep({}, "out", progress=3), "progress must be True, False or a function"),
         (

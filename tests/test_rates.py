@@ -129,3 +129,9 @@ def test_arrays_have_no_rates():
     point = Setting(teacher=modes, M=5, N=10, P=4, schedule=BlockDecay(gamma=0.1, L=100))
     with pytest.raises(InputError, match="power law"):
         rates(point)
+
+
+def test_a_length_outside_the_paper_is_flagged():
+    one = Setting(teacher="regime1", M=64, N=100, P=1, d=256, schedule="wsd")
+    assert [flag.code for flag in rates(one).flags] == ["length"]
+    assert not rates(dataclasses.replace(one, P=2)).flags

@@ -168,6 +168,16 @@ def test_the_scatter_is_that_of_the_noise_however_few_the_runs():
     assert "few-runs" not in {flag.code for flag in many.flags}
 
 
+def test_few_groups_of_runs_are_few():
+    """Seeds of one configuration say little of the law: five configurations are not twenty runs."""
+    frame, _ = run_table(5, noise=0.002, rows=5, outliers=False)
+    seeds = pd.concat([frame.assign(config=range(5), loss=frame.loss * (1 + k / 1000)) for k in range(4)])
+    seeds = seeds.reset_index(drop=True)
+    grouped = fit_law(seeds, loss="loss", terms=TWO, groups="config", bootstraps=20)
+    assert "5 groups of runs for 5 numbers" in " ".join(str(grouped).split())
+    assert "influential" not in {flag.code for flag in grouped.flags}
+
+
 def test_does_length_matter():
     size = ("params", "tokens")
     verdicts = []
@@ -415,7 +425,7 @@ GOOD = "--loss loss --term params --term tokens --bootstraps 20"
             "--loss must be positive and finite in every row; loss in row 7 (from 0) is not, got nan",
         ),
         (f"one.csv {GOOD}", "--term must be a column of several values, tokens has one, got 5"),
-        (f"one.csv {GOOD} --term word", "--term must be a column of numbers, got word"),
+        (f"one.csv {GOOD} --term word", "--term must be a column of numbers: word in row 0, got "),
         (f"few.csv {GOOD}", "FILE must have more than 5 rows to fit 5 numbers, got 5 rows"),
         (
             f"runs.csv {GOOD} --term widht",

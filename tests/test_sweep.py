@@ -118,7 +118,7 @@ def test_infinity_is_for_the_equivalent_rung() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"sketchs": 3}, "sweep: sketchs is not a field of a sweep, got 3"),
+        ({"sketchs": 3}, "sweep: sketchs is not a field of a sweep (its fields: sizes, schedules, "),
         (
             {"sizes": {"M": 4, "N": 1, "P": 1, "d": 8, "Q": 2}},
             "sweep: sizes.Q is not a field of a sweep, got 2",
@@ -344,7 +344,7 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     ("arguments", "message"),
     [
         (("sweep", "absent.toml", "--out", "o"), "FILE must exist, got absent.toml"),
-        (("sweep", "bad.toml", "--out", "o"), "bad.toml: sketchs is not a field of a sweep, got 2"),
+        (("sweep", "bad.toml", "--out", "o"), "bad.toml: sketchs is not a field of a sweep (its fields: sizes, "),
         (("sweep", "broken.toml", "--out", "o"), "FILE must be readable TOML"),
         (("sweep", "good.toml", "--out", "o", "--engine", "mpi"), "--engine must be one of local, dask"),
         (("sweep", "good.toml", "--out", "o", "--engine", "dask"), "--scheduler goes with engine dask"),

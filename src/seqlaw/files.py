@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from seqlaw.model.checks import InputError, library
+from seqlaw.model.checks import InputError, commas, library
 from seqlaw.model.filters import speaking_of
 from seqlaw.model.flags import Flag, flag
 from seqlaw.model.lengths import Lengths, documents, histogram, parse
@@ -88,8 +88,7 @@ def make_schedule(
 def load_toml(path: str | Path, *, field: str = "file") -> dict[str, Any]:
     """The tables of a TOML file; `field` is what an error names."""
     try:
-        with open(path, "rb") as file:
-            return tomllib.load(file)
+        return tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))  # Windows' editors mark UTF-8
     except FileNotFoundError:
         raise InputError(field, "must exist", str(path)) from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -221,6 +220,8 @@ def read_table(source: Any, *, field: str = "file") -> Any:
     pd = library("pandas")
     if isinstance(source, pd.DataFrame):
         return source
+    if not isinstance(source, (str, Path)):
+        raise InputError(field, "must be a DataFrame, or a .parquet or .csv file", type(source).__name__)
     path = Path(source)
     # From 3.1 on every digit is read without asking, and asking is deprecated.
     old = tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1)
@@ -231,11 +232,13 @@ def read_table(source: Any, *, field: str = "file") -> Any:
     if path.suffix == ".parquet":
         library("pyarrow")
     try:
-        return readers[path.suffix](path)
+        return commas(field, path, readers[path.suffix](path))
     except FileNotFoundError:
         raise InputError(field, "must exist", str(source)) from None
     except pd.errors.EmptyDataError:
         raise InputError(field, "must hold rows", f"the empty {source}") from None
+    except InputError:
+        raise
     except (OSError, ValueError) as error:
         raise InputError(field, f"must be readable ({str(error).splitlines()[0]})", str(source)) from None
 

@@ -95,11 +95,17 @@ def more(found: Forecast) -> Iterator[str]:
         yield f"No number of sequences reaches {goal} at this schedule, at any length that is forecast."
     else:
         first = min(reach, key=lambda each: (each.N or 0.0) * each.P)
-        N, about = first.N or 0.0, "at most" if first.at_most else "about"
-        yield (
-            f"Fewest tokens reach {goal} at P = {amount(first.P)}: {about} {rounded(N * first.P)}, "
-            f"N = {rounded(N)} (the table below says how surely)."
-        )
+        N = first.N or 0.0
+        if any(each.at_most for each in reach):
+            yield (
+                f"At most {rounded(N * first.P)} tokens reach {goal}. Which length needs the fewest cannot "
+                "be told: nothing is forecast from so few."
+            )
+        else:
+            yield (
+                f"Fewest tokens reach {goal} at P = {amount(first.P)}: about {rounded(N * first.P)}, "
+                f"N = {rounded(N)} (the table below says how surely)."
+            )
 
 
 def data(found: Forecast) -> str:

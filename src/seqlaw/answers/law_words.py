@@ -105,8 +105,8 @@ say(
     {
         "influential": _influential,
         "few-runs": lambda f, s: (
-            f"{f['n']} runs for {f['numbers']} numbers: too few to tell a run that is wrong from chance; "
-            "look at those that weigh most"
+            f"{f['n']} {'groups of ' * f['grouped']}runs for {f['numbers']} numbers: too few to tell a run "
+            "that is wrong from chance; look at those that weigh most"
         ),
         "collinear": lambda f, s: (
             f"{f['column']} moves with {f['other']} in this table (the other columns explain "

@@ -22,5 +22,5 @@ def rounded(value: float) -> str:
     """A count in a sentence, to two or three digits: 47, 2,020, 1.1 million."""
     for unit, name in ((1e9, " billion"), (1e6, " million")):
         if unit * 0.9995 <= value < 1000 * unit * 0.9995:
-            return f"{value / unit:.3g}{name}" if value >= 100 * unit else f"{value / unit:.2g}{name}"
+            return f"{value / unit:.3g}{name}" if value >= 99.5 * unit else f"{value / unit:.2g}{name}"
     return amount(float(f"{value:.3g}"))

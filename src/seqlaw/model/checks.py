@@ -42,6 +42,14 @@ def library(name: str, extra: str = "lab") -> Any:
         raise MissingLibrary(f"this {needs(name, extra)}") from None
 
 
+def commas(field: str, path: object, frame: Any) -> Any:
+    """A table as it was read; refused where one column's name holds the marks between several."""
+    names = [str(name) for name in frame.columns]
+    if len(names) == 1 and any(mark in names[0] for mark in ";\t"):
+        raise InputError(field, "must have commas between its columns", str(path))
+    return frame
+
+
 def real(field: str, value: Any) -> float:
     """A finite real number."""
     if isinstance(value, (bool, np.bool_)):

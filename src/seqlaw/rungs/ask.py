@@ -71,6 +71,8 @@ def risks(
 
 def require_answerable(rung: Rung, settings: Sequence[Setting]) -> None:
     """Raise the first refusal of a rung."""
+    if isinstance(settings, Setting):
+        raise InputError("settings", "must be a list of settings", settings)
     for setting in settings:
         if (refusal := rung.refuses(as_setting("setting", setting))) is not None:
             raise refusal
@@ -99,6 +101,8 @@ def along(
     axis = SHORT.get(axis, axis)
     if axis not in AXES:
         raise InputError("along", f"must be one of {', '.join(AXES)}", axis)
+    if isinstance(values, (str, bytes)) or not hasattr(values, "__len__"):
+        raise InputError("values", "must be a list of numbers", values)
     if len(values) == 0:
         raise InputError("values", "must be at least one", values)
     if axis == "P" and setting.lengths is not None:

@@ -35,12 +35,10 @@ from seqlaw.rungs.frozen import Frozen, frozen_rows
 from seqlaw.rungs.resolvent import reaches
 from seqlaw.rungs.rung import BLOCK, Cost, Draws, Progress, Rung
 from seqlaw.rungs.spectral_sum import sum_rule
-from seqlaw.rungs.terms import Risk, frozen_error, frozen_filter_flags
+from seqlaw.rungs.terms import Risk, frozen_error, frozen_filter_flags, saturation_flags
 
 _LEAST_TRAINING = 1e-4
 """Σγ‖G‖ below which (1-ψ)², of order its square, drowns in the contour's 1e-13."""
-_CHECKABLE = 2**13
-"""Modes that the exact rung takes within a minute or so."""
 
 
 def equivalent_risk(setting: Setting) -> Risk:
@@ -164,13 +162,6 @@ def _shifts(
     return shifts
 
 
-def _exact_check(setting: Setting) -> dict[str, Any]:
-    """The d at which single sketches can be looked at on the exact rung: its own, 8M, or none."""
-    same = setting.d is not None and setting.d <= _CHECKABLE
-    d = setting.d if same else 8 * setting.M if 8 * setting.M <= _CHECKABLE else None
-    return {"check_d": d, "same_d": same}
-
-
 def _terms(setting: Setting, row: dict[str, float], shift: Shift | None) -> dict[str, float]:
     """bias, variance and cross: the frozen filter's with what the data change, at any amount of them.
 
@@ -202,8 +193,7 @@ def _risk(setting: Setting, frozen: Frozen, shift: Shift | None) -> Risk:
         flags.append(flag("untrained", trained=trained))
         terms["variance"] = max(terms["variance"], 0.0)
     saturation = schedule.total * row["kappa"]
-    if saturation > 1:
-        flags.append(flag("saturated", saturation=saturation, **_exact_check(setting)))
+    flags += saturation_flags(setting, saturation)
     if terms["bias"] < frozen.floor * row["source_energy"]:
         flags.append(flag("bias", floor=frozen.floor))
         terms["bias"] = 0.0

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from seqlaw.model.assumptions import teacher_flags
 from seqlaw.model.checks import InputError
-from seqlaw.model.flags import Flag
+from seqlaw.model.flags import Flag, flag
 from seqlaw.model.setting import Setting, as_setting
 from seqlaw.model.teacher import Teacher, as_power_law
 
@@ -155,7 +155,7 @@ def rates(setting: Setting) -> Rates:
             "With probability at least 1 - exp(-Ω(M)) over the sketch: Approx = 𝒜, Bias = ℬ + O(ε_M), "
             "Var = 𝒱 + O(ε_M), |Cross| = O(√(ℬ𝒱) + ε_M), each up to constants free of M, N, P, L."
         ),
-        flags=teacher_flags(teacher),
+        flags=(*teacher_flags(teacher), *([flag("length")] if P < 2 else [])),
     )
 
 

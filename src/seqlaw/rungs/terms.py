@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from seqlaw.model.flags import Flag, flag
 from seqlaw.model.lengths import Length
+from seqlaw.model.setting import Setting
 
 TERMS = ("irreducible", "approx", "bias", "variance", "cross")
 SUMS = ("reducible", "total")
@@ -18,6 +19,19 @@ Measured on 504 settings (both regimes and c_0 = 3; M = 16, 48; P = 1, 4, 32; NP
 300 to 10^8; 72 data sets each): sampled bias + variance + cross over this rung's bias + variance was at
 most 1.02 above 256, 1.15 above 16, 1.20 above 8, 1.38 above 4, 2.2 above 2, and up to 700 below.
 """
+
+
+_CHECKABLE = 2**13
+"""Modes that the exact rung takes within a minute or so."""
+
+
+def saturation_flags(setting: Setting, saturation: float) -> list[Flag]:
+    """The flag of Σγ κ(0) > 1, with the d at which the exact rung looks at sketches: its own, 8M, or none."""
+    if saturation <= 1:
+        return []
+    same = setting.d is not None and setting.d <= _CHECKABLE
+    d = setting.d if same else 8 * setting.M if 8 * setting.M <= _CHECKABLE else None
+    return [flag("saturated", saturation=saturation, check_d=d, same_d=same)]
 
 
 def frozen_error(tokens_per_dimension: float) -> float:

@@ -199,9 +199,10 @@ def one_step(fitted: Fitted, points: Points) -> Array:
 def law_flags(fitted: Fitted, runs: Runs, weighty: Sequence[Influence]) -> list[Flag]:
     """What a reader must know of the table and of the fit."""
     found, numbers_fitted = table_flags(runs, fitted.form), fitted.form.size
-    few = runs.n < _RUNS_A_NUMBER * numbers_fitted
+    units = int(runs.units.max()) + 1
+    few = units < _RUNS_A_NUMBER * numbers_fitted
     if few:
-        found.append(flag("few-runs", n=runs.n, numbers=numbers_fitted))
+        found.append(flag("few-runs", n=units, numbers=numbers_fitted, grouped=units < runs.n))
     for one in weighty:
         if abs(one.shift) > _WEIGHTY * one.expected and not few:
             rows = ", ".join(map(str, one.rows))

@@ -76,13 +76,22 @@ def read_runs(frame: Any, loss: str, columns: Sequence[str], groups: str | None 
     return Runs(loss=y, columns=found, groups=numbered, rows=rows)
 
 
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
 def positive_column(frame: Any, name: str, field: str) -> Array:
     """A column of positive finite numbers."""
     _require(frame, name, field)
     try:
         values = np.array(frame[name], dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputError(field, "must be a column of numbers", name) from None
+        row, value = next((k, x) for k, x in enumerate(frame[name]) if not _is_number(x))
+        raise InputError(field, f"must be a column of numbers: {name} in row {row}", str(value)) from None
     if values.size == 0:
         raise InputError(field, "must be a column of a table with rows", name)
     bad = ~(np.isfinite(values) & (values > 0))

@@ -30,7 +30,7 @@ class Needed:
     N: float | None
     low: float | None
     high: float | None
-    """As far as the limit is known; `high` None: perhaps none does."""
+    """As far as the limit is known; `high` None: perhaps none does; `low` 1 where the law is not trusted."""
     at_most: bool
     """Whether fewer may do: below it the law is not trusted."""
 
@@ -62,8 +62,9 @@ def needed(laws: Sequence[Law], target: float, accuracy: Accuracy | None) -> tup
             for ratio in (1.0, accuracy.high, accuracy.low)
         )
         at_most = N is not None and N < floor
-        ends = [None if x is None else max(x, floor) for x in (N, low, high)]
-        found.append(Needed(P=law.P, N=ends[0], low=ends[1], high=ends[2], at_most=at_most))
+        few = low is not None and low < floor
+        ends = [None if x is None else max(x, floor) for x in (N, high)]
+        found.append(Needed(P=law.P, N=ends[0], low=1.0 if few else low, high=ends[1], at_most=at_most))
     return tuple(found)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from seqlaw.model.checks import Array, InputError, library
+from seqlaw.model.checks import Array, InputError, commas, library
 from seqlaw.model.flags import Flag, flag
 
 TABLES = (".csv", ".parquet")
@@ -33,6 +33,9 @@ def from_table(
     if len(frame) == 0:
         raise InputError("X", "must hold rows", "a table without")
     columns = list(frame.columns)
+    if len(set(columns)) < len(columns):
+        again = next(name for name in columns if columns.count(name) > 1)
+        raise InputError("X", "must have every column once", str(again))
     left = [leave_out] if isinstance(leave_out, str) else list(leave_out)
     named = (("sequence", sequence), ("time", time), ("groups", groups))
     for field, name in (*named, *(("leave_out", name) for name in left)):
@@ -63,7 +66,8 @@ def from_table(
             else "give the sequence column too"
         )
         rule = f"must have every moment once in a sequence: {asked}"
-        raise InputError("time", rule, str(moments[again[0]]))
+        where = f" twice in {frame[sequence].to_numpy()[order][again[0]]}" if sequence else " twice"
+        raise InputError("time", rule, f"{moments[again[0]]}{where}")
     edges = np.flatnonzero(np.diff(owner)) + 1
     recordings = np.split(states, edges)
     steps = np.diff(states, axis=0)[np.diff(owner) == 0]
@@ -101,6 +105,8 @@ def _frame(X: Any) -> Any:
     if path.suffix == ".parquet":
         library("pyarrow")
     try:
-        return {".csv": pd.read_csv, ".parquet": pd.read_parquet}[path.suffix](path)
+        return commas("file", path, {".csv": pd.read_csv, ".parquet": pd.read_parquet}[path.suffix](path))
+    except InputError:
+        raise
     except (OSError, ValueError) as error:
         raise InputError("file", f"must be readable ({str(error).splitlines()[0]})", str(path)) from None

@@ -6,7 +6,7 @@ import itertools
 import math
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -264,7 +264,9 @@ def load_sweep(source: Sweep | Mapping[str, Any] | str | Path) -> Sweep:
     try:
         return read(Sweep, data, where="")
     except InputError as error:
-        rule = error.rule.replace("unexpected keyword argument", "is not a field of a sweep")
+        known = ", ".join(each.name for each in fields(Sweep)) if "." not in error.field.lstrip(".") else ""
+        known = f" (its fields: {known})" if known else ""
+        rule = error.rule.replace("unexpected keyword argument", f"is not a field of a sweep{known}")
         tables = " of tables, each under [[schedules]]" if error.field.endswith("schedules") else ""
         rule = rule.replace("input should be a valid list", f"must be a list{tables}")
         raise InputError(f"{where}: {error.field.lstrip('.')}", rule, error.value) from None

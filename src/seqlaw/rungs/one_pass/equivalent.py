@@ -25,7 +25,7 @@ from seqlaw.rungs.one_pass.over_sketches import over_sketches
 from seqlaw.rungs.one_pass.step import Step, no_law, stepped
 from seqlaw.rungs.rung import BLOCK, Cost, Draws, Progress, Rung
 from seqlaw.rungs.spectral_sum import sum_rule
-from seqlaw.rungs.terms import Risk
+from seqlaw.rungs.terms import Risk, saturation_flags
 
 LARGEST_ON_CONTOURS = 0.55
 """γ‖G‖ up to which the bias comes from a contour; without the safeguard it may be more."""
@@ -157,6 +157,7 @@ def _risk(
         variance, additive = (float(weight @ part[0]) / 2 for part in spread)
     flags = [*setting_flags(setting), *step.flags()]
     saturation, bias = step.schedule.total * mean["kappa"], mean["bias"]
+    flags += saturation_flags(setting, saturation)
     if bias < mean["floor"] * mean["source_energy"]:
         flags.append(flag("bias", floor=mean["floor"]))
         bias = 0.0
@@ -179,7 +180,9 @@ def _risk(
         eval_length=setting.test_length,
         accuracy={
             "approx": f"relative error about 1/M = {1 / M:.2g}",
-            "bias": f"relative error {'above' if saturation > 1 else 'about'} 1/M = {1 / M:.2g}",
+            "bias": f"relative error above 1/M = {1 / M:.2g} (saturated)"
+            if saturation > 1
+            else f"relative error about 1/M = {1 / M:.2g}",
             "variance": f"relative error about 3/M = {3 / M:.2g}",
             "cross": "exactly 0",
             "reducible": f"relative error about {error:.2g}",
