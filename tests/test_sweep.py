@@ -344,7 +344,7 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     ("arguments", "message"),
     [
         (("sweep", "absent.toml", "--out", "o"), "FILE must exist, got absent.toml"),
-        (("sweep", "bad.toml", "--out", "o"), "bad.toml: sketchs is not a field of a sweep (its fields: sizes, "),
+        (("sweep", "bad.toml", "--out", "o"), "bad.toml: sketchs is not a field of a sweep (its fields: "),
         (("sweep", "broken.toml", "--out", "o"), "FILE must be readable TOML"),
         (("sweep", "good.toml", "--out", "o", "--engine", "mpi"), "--engine must be one of local, dask"),
         (("sweep", "good.toml", "--out", "o", "--engine", "dask"), "--scheduler goes with engine dask"),

@@ -115,8 +115,10 @@ class Forecast(Answer, records.Forecast):
         return "-" if over["over"] == 0 else f"{100 * over['over']:.2f} ± {100 * over['apart']:.2f} %"
 
     def _need(self, each: Needed) -> tuple[str, ...]:
-        """A row; "at most" where fewer may do, "never" where the limit may lie above the target."""
+        """A row; "at most" and "<" where fewer may do, "never" where the limit may lie above the target."""
         N, low, high = ("never" if x is None else rounded(x) for x in (each.N, each.low, each.high))
+        if each.low is not None and each.low < each.trusted:
+            low = f"< {rounded(each.trusted)}"
         tokens = "-" if each.N is None else rounded(each.N * each.P)
         return amount(each.P), f"at most {N}" if each.at_most else N, low, high, tokens
 

@@ -32,7 +32,9 @@ class Needed:
     high: float | None
     """As far as the limit is known; `high` None: perhaps none does; `low` 1 where the law is not trusted."""
     at_most: bool
-    """Whether fewer may do: below it the law is not trusted."""
+    """Whether fewer may do."""
+    trusted: float
+    """The least number of sequences that the law is trusted with."""
 
 
 def crossings(laws: Sequence[Law], top: int | None, tokens: int, apart: Bars) -> tuple[Crossing, ...]:
@@ -64,7 +66,16 @@ def needed(laws: Sequence[Law], target: float, accuracy: Accuracy | None) -> tup
         at_most = N is not None and N < floor
         few = low is not None and low < floor
         ends = [None if x is None else max(x, floor) for x in (N, high)]
-        found.append(Needed(P=law.P, N=ends[0], low=1.0 if few else low, high=ends[1], at_most=at_most))
+        found.append(
+            Needed(
+                P=law.P,
+                N=ends[0],
+                low=1.0 if few else low,
+                high=ends[1],
+                at_most=at_most,
+                trusted=floor,
+            )
+        )
     return tuple(found)
 
 
