@@ -48,6 +48,9 @@ class Run(NamedTuple):
     reducible: float
 
 
+_NONE = Run(1, 1, 1, 0, math.inf, math.inf)
+
+
 class Passes:
     """The runs that were looked at, each once."""
 
@@ -64,7 +67,6 @@ class Passes:
         self.learners = Learners(self.like, quick=True)
         self.known: dict[tuple[int, int, int], Run] = {}
         self.certain: dict[Run, Run] = {}
-        self.near = math.inf
         self.kink = math.isqrt(int(budget.compute / budget.tokens))
         """The widest student that can see all tokens: there the risk has a kink, which steps jump over."""
 
@@ -77,10 +79,17 @@ class Passes:
                 self.known[key] = Run(*key, L, 0.0, math.inf)
             else:
                 setting = replace(self.like, M=M, P=P, batch=batch, schedule=self.schedule.with_steps(L))
-                found = best_step(setting, self.learners, near=self.near)
-                self.near = found.gamma
+                found = best_step(setting, self.learners, near=self._step_near(key))
                 self.known[key] = Run(*key, L, found.gamma, found.approx + found.excess)
         return self.known[key]
+
+    def _step_near(self, sizes: tuple[int, int, int]) -> float:
+        """The best step of the run that is nearest in the logarithms; infinite where there is none."""
+
+        def apart(run: Run) -> float:
+            return sum(math.log(x / y) ** 2 for x, y in zip(sizes, run[:3], strict=True))
+
+        return min((run for run in self.known.values() if run.gamma), key=apart, default=_NONE).gamma
 
     def setting(self, run: Run) -> Setting:
         steps = self.schedule.with_steps(run.L).scaled(run.gamma)

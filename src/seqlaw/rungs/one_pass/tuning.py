@@ -93,14 +93,14 @@ def _around(
 ) -> Tuned | None:
     """The best step around most·2^-depth; None where it lies at an end of what is tried, unless `anyhow`.
 
-    Seven steps are, a quarter of a factor two apart; the logarithm of the excess is a parabola through three.
+    Five steps are, a quarter of a factor two apart; the logarithm of the excess is a parabola through three.
     """
-    depths = max(depth, 0.75) + np.linspace(-0.75, 0.75, 7)
+    depths = max(depth, 0.5) + np.linspace(-0.5, 0.5, 5)
     found, approx = excesses(setting, most * 2.0**-depths, learners)
     k = int(np.argmin(found))
-    if k in (0, 6) and not (anyhow or depths[k] == 0):  # no step is larger than most
+    if k in (0, 4) and not (anyhow or depths[k] == 0):  # no step is larger than most
         return None
-    middle = min(max(k, 1), 5)
+    middle = min(max(k, 1), 3)
     shift, least = _vertex(np.log(found[middle - 1 : middle + 2]).tolist())
     return Tuned(float(most * 2.0 ** -(depths[middle] + shift / 4)), math.exp(least), approx)
 
