@@ -143,7 +143,9 @@ def answers(tmp_path_factory):
     return made
 
 
-@pytest.mark.parametrize("name", ANSWERS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(one, marks=[pytest.mark.slow] * (one == "uncertain")) for one in ANSWERS]
+)
 def test_text_and_json_are_those_of_the_command(name, answers, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     np.save("states.npy", STATES)
@@ -376,6 +378,7 @@ def test_a_rung_of_ones_own_works_everywhere(doubled, tmp_path, capsys):
         seqlaw.risk(SETTING, rung="json:JSONEncoder")
 
 
+@pytest.mark.slow
 def test_every_answer_in_a_notebook(tmp_path, monkeypatch):
     """repr, frame and plot as a notebook shows them, and a sweep's bar as a line."""
     monkeypatch.setenv("PYTHONPATH", python_path(SOURCE.parent))

@@ -485,6 +485,7 @@ def test_the_first_line_counts_the_modes_of_arrays(run, tmp_path):
     assert out.startswith("Teacher: 64 modes from mine.npz\n")
 
 
+@pytest.mark.slow
 def test_a_plan_gives_the_fractions_that_it_used(fields):
     small = ("plan", "--compute", "1e3", "--tokens", "1e3", "-d", 64)
     used = [fields(*small, *more)["inputs"] for more in ((), ("--decay", 0.3), ("--schedule", "block"))]

@@ -83,6 +83,7 @@ def copy(tmp_path: Path) -> Path:
     return tmp_path / "copy"
 
 
+@pytest.mark.slow
 def test_a_changed_formula_gives_the_new_number_and_a_sentence_about_the_old_ones(
     tmp_path: Path, copy: Path
 ) -> None:
@@ -381,6 +382,7 @@ TASKS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", TASKS)
 def test_what_a_users_task_reaches_counts(tmp_path: Path, copy: Path, kind: str) -> None:
     """Another module of theirs, the packages that it lies in, seqlaw's public names, the script itself."""

@@ -183,6 +183,7 @@ def test_bad_intervals_are_one_line(capsys, command, words):
 # --- what a measurement saves -------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_measured_law_comes_back_and_is_planned_over(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     X = trajectories(REGIME2.modes(32), 800, 31, seed=1)

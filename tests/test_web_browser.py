@@ -188,7 +188,10 @@ def test_a_link_with_nonsense_says_so_where_the_picture_would_be(tab):
     assert tab.page.get_attribute("#style-stacked", "aria-pressed") == "true"
 
 
-@pytest.mark.parametrize("view", ["spectrum", "curve", "tradeoff", "plan", "ladders", "panels"])
+@pytest.mark.parametrize(
+    "view",
+    ["spectrum", "curve", "tradeoff", pytest.param("plan", marks=pytest.mark.slow), "ladders", "panels"],
+)
 def test_the_link_restores_the_view(tab, view):
     tab.open(f"view={view}&compute=200&budget_tokens=50")
     if view != "panels":  # which are the paper's, and have no controls
@@ -745,7 +748,9 @@ def check_sliders_beside_the_picture(tab):
         assert slider["y"] + slider["height"] <= PHONE["height"]
 
 
-@pytest.mark.parametrize("viewport", [WIDE, PHONE], ids=["wide", "phone"])
+@pytest.mark.parametrize(
+    "viewport", [pytest.param(WIDE, marks=pytest.mark.slow), PHONE], ids=["wide", "phone"]
+)
 def test_every_view_fits_its_screen(browser, address, viewport):
     tab = Tab(browser, address, viewport)
     try:

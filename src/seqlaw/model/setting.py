@@ -156,7 +156,8 @@ class Setting:
     def one_length(self) -> int:
         """P where it is one number; else an error."""
         if isinstance(self.P, Lengths):
-            raise InputError("P", "must be one length here", self.P.words)
+            field = "phases" if self.P.phases else "lengths"
+            raise InputError(field, "must be left out here, for one length", self.P.words)
         return self.P
 
     @property
