@@ -8,6 +8,7 @@ import pytest
 
 from seqlaw import WSD, Budget, InputError, Lengths, Setting, plan, risk, tradeoff
 from seqlaw.cli import main
+from seqlaw.model.lengths import documents
 from seqlaw.planning.mixed import mixed
 from seqlaw.rungs.equivalent import equivalent_risks
 
@@ -129,3 +130,15 @@ def test_what_is_refused_is_one_line(options, words, capsys):
 def test_phases_are_no_mixture():
     with pytest.raises(InputError, match="lengths must be a mixture"):
         plan("regime2", BUDGET, lengths="2:0.5 then 16:0.5")
+
+
+def test_lengths_are_named_as_they_are_trained_on(tmp_path):
+    """Of a file's lengths the rarest have no sequence among few: the sentence has those that have."""
+    lengths = documents({P: 1 + 4096 // P for P in range(4, 513, 4)})
+    found = tradeoff(
+        Setting(teacher="regime2", M=8, P=2, batch=64, d=32, schedule="constant"),
+        200_000, lengths=[2, 64], eval_lengths=[64], mixture=lengths,
+    )  # fmt: skip
+    trained = found.held[0].setting.P
+    assert trained.words != lengths.words
+    assert f"Trained on {trained.words}: " in " ".join(str(found).split())

@@ -507,6 +507,14 @@ def test_no_pass_beats_the_plan():
             assert one_pass_equivalent(tuned([other]))[0].reducible > 0.997 * found.risk.reducible
 
 
+def test_an_explicit_schedule_has_a_risk_and_no_critical_tokens():
+    """No other batch has such steps."""
+    setting = Setting(teacher="regime2", M=12, batch=4, P=8, d=64, schedule=Explicit(sizes=np.full(300, 0.1)))
+    constant = replace(setting, schedule=Constant(gamma=0.1, L=300))
+    assert risk(setting).reducible == pytest.approx(risk(constant).reducible, rel=1e-9)
+    assert "critical_tokens" not in risk(setting).diagnostics
+
+
 def test_saturated_training_is_flagged_as_in_the_full_batch():
     """The population's filter is the same: past Σγ κ(0) = 1 single sketches scatter about the bias."""
     sizes = {"teacher": "regime2", "M": 12, "P": 16, "d": 128, "schedule": WSD(gamma=0.1, L=60_000)}

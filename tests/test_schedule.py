@@ -1,4 +1,5 @@
 import math
+from dataclasses import dataclass
 
 import mpmath
 import numpy as np
@@ -7,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from oracles import filters, wsd_log_residual
-from seqlaw import WSD, BlockDecay, Constant, Cosine, Explicit, InputError
+from seqlaw import WSD, BlockDecay, Constant, Cosine, Explicit, InputError, Schedule
 from seqlaw.model.schedule import SCHEDULES
 
 EPS = np.finfo(float).eps
@@ -190,3 +191,36 @@ def test_response_at_zero_is_the_sum_of_steps():
 def test_bad_schedules(make, word):
     with pytest.raises(InputError, match=word):
         make()
+
+
+def test_a_horizon_of_ones_own_is_reached_by_the_fewest_steps():
+    """Before, ⌈R/γ⌉ steps were taken whatever `horizon` said."""
+
+    @dataclass(frozen=True, kw_only=True)
+    class Halves(Schedule):
+        gamma: float
+        L: int
+        late: float = 0.25
+        name = "halves"
+
+        def at(self, t):
+            return np.where(np.asarray(t) <= self.L // 2, 1.0, self.late) * self.gamma
+
+        @property
+        def total(self):
+            return float(self.steps().sum())
+
+        @property
+        def horizon(self):
+            return self.total
+
+        def runs(self):
+            return None
+
+        def log_psi(self, s):
+            return np.log1p(-np.multiply.outer(self.steps(), s)).sum(axis=0)
+
+    for made in (Halves.from_horizon(12, 0.1), Halves(gamma=0.1, L=9, late=0.1).with_horizon(12)):
+        assert made.with_steps(made.L - 1).horizon < 12 <= made.horizon * (1 + 1e-12)
+    with pytest.raises(InputError, match="schedule must not be an explicit one here"):
+        Explicit(sizes=np.full(9, 0.1)).with_steps(5)

@@ -50,7 +50,7 @@ class MixturePlan(Plan):
 
     @property
     def _named(self) -> str:
-        return words(one_or_many(self.lengths))
+        return words(self.setting.P)  # as trained on: of a file's lengths the rarest may have no sequence
 
     @property
     def sentence(self) -> str:

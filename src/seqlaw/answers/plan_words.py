@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from seqlaw.answers.words import Side, option
 from seqlaw.model.amount import amount, rounded
@@ -31,16 +31,16 @@ def range_words(ends: Iterable[float], limits: Iterable[str | None], side: Side)
 def unused(plan: planning.Plan) -> list[str]:
     """What of the budgets is left over, and why."""
     best, budget = plan.finite.best, plan.budget
-    reached = [size for size in "MNPL" if getattr(best, size) == getattr(budget, f"max_{size}")]
+    reached = _reached(plan)
     spent = _spends(plan)
     left, words = budget.tokens - best.tokens, []
     full = _whole_sequences_fill(plan) or plan.finite.least.tokens > 0.99 * budget.tokens
     if left > 0.01 * budget.tokens and not full:
         tokens = f"the other {rounded(left)} tokens"
-        if spent and not _capped(plan, reached):
+        if reached:
+            words.append(f"under the ceiling on {' and '.join(reached)} {tokens} are not used")
+        elif spent:
             words.append(f"{tokens} are no use at this compute")
-        elif reached:
-            words.append(f"the ceiling on {' and '.join(reached)} leaves {tokens} unused")
         else:
             words.append(f"{tokens} are no use")
     if not spent:
@@ -50,9 +50,10 @@ def unused(plan: planning.Plan) -> list[str]:
     return words
 
 
-def _capped(plan: planning.Plan, reached: Sequence[str]) -> bool:
-    """Whether ceilings keep tokens unused: on N, where no longer sequences are wanted either."""
-    return "N" in reached and ("P" in reached or plan.finite.best.P <= plan.budget.shortest)
+def _reached(plan: planning.Plan) -> list[str]:
+    """The sizes at their ceilings, or so near that whole numbers, which fill the budgets better, are why."""
+    best, budget = plan.finite.best, plan.budget
+    return [size for size in "MNPL" if getattr(best, size) >= 0.98 * getattr(budget, f"max_{size}")]
 
 
 def _spends(plan: planning.Plan) -> bool:
@@ -79,12 +80,11 @@ def finite_notes(plan: planning.Plan) -> list[str]:
         )
     else:
         notes.append(f"Tested at length {plan.eval_length}, whatever the training length.")
-    reached = [size for size in "MNPL" if getattr(best, size) == getattr(budget, f"max_{size}")]
+    reached = _reached(plan)
     limits = f"the ceiling on {' and '.join(reached)} is reached" if reached else "no use was found for more"
     spent = _spends(plan)
     if best.tokens < 0.99 * budget.tokens:
-        held = not spent or _capped(plan, reached)
-        why = limits if held else "more would take compute from width and steps"
+        why = limits if reached or not spent else "more would take compute from width and steps"
         if _whole_sequences_fill(plan):
             why = f"{best.N} whole sequences fill no more, but tokens do limit this plan"
         notes.append(f"{amount(best.tokens)} of {amount(budget.tokens)} tokens are used: {why}.")

@@ -11,6 +11,7 @@ from seqlaw.answers.answer import Answer, fields_of
 from seqlaw.answers.blocks import Block, Note, Sentence, Table
 from seqlaw.answers.words import Side, describe_teacher, regime_words, sizes_words, tested_words
 from seqlaw.model.amount import amount
+from seqlaw.model.schedule import Explicit
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import NUMBERS
 from seqlaw.rungs import ask, terms
@@ -138,7 +139,8 @@ def risk(
     """The risk of one setting on a rung, as `risks` has it."""
     draws = Draws(sketches=sketches, repetitions=repetitions, seed=seed, workers=workers, device=device)
     found = drawn([setting], rung, draws, progress)[0]
-    if setting.batch is None or setting.epochs > 1 or setting.lengths is not None:
+    fixed = isinstance(setting.schedule, Explicit)  # no other batch has such steps
+    if setting.batch is None or setting.epochs > 1 or setting.lengths is not None or fixed:
         return found
     more = {"critical_tokens": critical_tokens(setting)}
     return replace(found, diagnostics={**found.diagnostics, **more})

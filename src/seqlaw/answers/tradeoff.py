@@ -13,7 +13,7 @@ from seqlaw.answers.style import MARKERS, SERIES, share_range, tidy
 from seqlaw.answers.words import Side, beaten_words, describe_teacher, regime_words
 from seqlaw.model.amount import amount
 from seqlaw.model.flags import Flag, merge_flags
-from seqlaw.model.lengths import Lengths, one_or_many, parse, words
+from seqlaw.model.lengths import Lengths, parse, words
 from seqlaw.model.setting import Setting
 from seqlaw.planning import tradeoff as splits
 from seqlaw.planning.budget import PAPER_COST
@@ -118,7 +118,7 @@ class Tradeoff(Answer, splits.Tradeoff):
     def sentence(self) -> str:
         """With a mixture: whether the best single length beats it, at each test."""
         assert self.mixture is not None
-        named = words(one_or_many(self.mixture))
+        named = words(self.held[0].setting.P)  # as trained on
         return (
             f"Trained on {named}: "
             + "; ".join(

@@ -38,6 +38,26 @@ def steps_to(R: float, gamma: float) -> int:
     return max(1, math.ceil(steps))
 
 
+def _fewest(make: Callable[[int], Schedule], R: float) -> int:
+    """The least L for which make(L) has a horizon of R, which grows with L."""
+
+    def reaches(L: int) -> bool:
+        try:
+            return make(L).horizon >= R * (1 - 1e-12)
+        except InputError:  # too few steps for its kind
+            return False
+
+    low, high = 0, 1
+    while not reaches(high):
+        if high > MOST_STEPS:
+            raise InputError("R", f"must be reached by a schedule of at most {MOST_STEPS:g} steps", R)
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if reaches(middle) else (middle, high)
+    return high
+
+
 @contextmanager
 def speaking_of(R: float) -> Iterator[None]:
     """An error about L becomes one about R, which has chosen that L."""
@@ -123,12 +143,15 @@ class Schedule(ABC):
         """The schedule with the fewest steps whose horizon reaches R."""
         make: Callable[..., Self] = cls
         with speaking_of(R):
-            return make(gamma=gamma, L=cls.steps_reaching(R, gamma))
+            return make(gamma=gamma, L=cls.steps_reaching(R, gamma)).with_horizon(R)
 
     def with_horizon(self, R: float) -> Self:
         """A schedule of the same kind, peak step and shape with the fewest steps that reach R."""
         with speaking_of(R):
-            return self.with_steps(self.steps_reaching(R, self.gamma))
+            found = self.with_steps(self.steps_reaching(R, self.gamma))
+            if found.horizon >= R * (1 - 1e-12):
+                return found
+            return self.with_steps(_fewest(self.with_steps, R))  # a shape of its own
 
     def with_steps(self, L: int) -> Self:
         """A schedule of the same kind, peak step and shape with L steps."""

@@ -288,6 +288,9 @@ class Explicit(Schedule):
             total = total + (counts[block].astype(np.float64) @ logs).reshape(s.shape)
         return total
 
+    def with_steps(self, L: int) -> Self:
+        raise InputError("schedule", f"must not be an explicit one here, where {L} steps follow", self.L)
+
     @classmethod
     def steps_reaching(cls, R: float, gamma: float) -> int:
         raise InputError("R", "cannot choose the length of an explicit schedule: give its sizes", R)

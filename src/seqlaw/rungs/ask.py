@@ -43,7 +43,11 @@ def rung_of(given: str | Rung, *, field: str = "rung") -> Rung:
         return RUNGS[given]
     if isinstance(given, str) and IMPORT_PATH.fullmatch(given):
         found: Any = import_object(field, given)
-        found = found() if isinstance(found, type) else found
+        if isinstance(found, type):
+            try:
+                found = found()
+            except TypeError as error:  # abstract methods, arguments without a default
+                raise InputError(field, f"must be made without arguments ({error})", given) from None
         if isinstance(found, Rung):
             return found
         raise InputError(field, "must name a subclass of seqlaw.rungs.rung.Rung", given)
@@ -66,7 +70,10 @@ def risks(
     """The risk of each setting on a rung, or the first refusal."""
     asked = rung_of(rung)
     require_answerable(asked, settings)
-    return asked.risks(settings, Draws() if draws is None else draws, progress=progress)
+    found = asked.risks(settings, Draws() if draws is None else draws, progress=progress)
+    if len(found) != len(settings):
+        raise InputError("rung", f"must give one risk a setting, {len(settings)}", len(found))
+    return found
 
 
 def require_answerable(rung: Rung, settings: Sequence[Setting]) -> None:

@@ -7,6 +7,7 @@ loop over steps.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -258,7 +259,7 @@ class Scores:
     theta: Array
     """(1/n) Σ_g T_gᵀT_g, lengths × M × M, with T_g = Σ (y - B* u) uᵀ over the sequences of a group."""
     start_ratio: float
-    """Variance of the first states over that of all inputs, features added up."""
+    """Variance of the first states over that of the later inputs, features added up."""
     start_z: float
     """The largest difference along a feature, in standard errors over groups."""
 
@@ -289,7 +290,10 @@ def scores(pilot: Pilot, students: Sequence[Student]) -> Scores:
     shift = shift[np.unique(label[pilot.rows])]
     error = shift.std(axis=0, ddof=1) * np.sqrt(len(shift))
     z = np.abs(shift.sum(axis=0)) / np.where(error > 0, error, np.inf)
-    ratio = 1 + float(shift.sum()) / energy
+    # q of all P inputs, the first among them, is q(P - 1)/(P - q) of the others.
+    all_inputs, P = 1 + float(shift.sum()) / energy, lengths[-1]
+    later = P - all_inputs
+    ratio = all_inputs * (P - 1) / later if later > 0 else math.inf
     return Scores(theta=theta / pilot.n, start_ratio=ratio, start_z=float(z.max()))
 
 
