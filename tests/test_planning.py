@@ -589,6 +589,18 @@ def test_tradeoff_refuses_lengths_beyond_the_tokens():
         tradeoff(student("regime2"), 1)
 
 
+@pytest.mark.parametrize("ceiling", [{"max_N": 2000}, {"max_P": 2}])
+def test_what_keeps_tokens_unused_is_not_guessed(ceiling):
+    """With all compute spent a ceiling that is reached may bind (N) or not (P = 2 is best anyway)."""
+    budget = Budget(compute=1e12, tokens=1e6, **ceiling)
+    answer = plan("regime2", budget, eval_length=256)
+    assert re.search(r"the other 99\d,000 tokens are not used\.$", answer.sentence)
+    [note] = [note for note in answer.notes if "tokens are used" in note]
+    assert note.endswith(f"all compute is, and the ceiling on {next(iter(ceiling))[-1]} is reached.")
+    free = plan("regime2", Budget(compute=1e12, tokens=1e6), eval_length=256)
+    assert "are no use at this compute" in free.sentence
+
+
 def test_a_range_of_best_lengths_has_none_that_is_worse():
     """Whole sequences of 1000 fill a third less than 3001 tokens allow: before, the range went over them."""
     answer = tradeoff(student("regime2"), 3001, lengths=[1000, 1500, 2000, 2500, 3000], eval_lengths=[4096])
@@ -658,7 +670,8 @@ def test_a_ceiling_is_named_where_it_keeps_tokens_unused():
     """N stops at 200: with 400 and a narrower M the risk would be 18 % less at the same compute."""
     budget = Budget(compute=1e12, tokens=1e5, max_N=200, max_P=100, max_L=1000)
     answer = plan(TWO, budget, eval_length=64, confirm=False)
-    assert "400 of 100,000 tokens are used: the ceiling on N and L is reached." in answer.notes
+    why = "all compute is, and the ceiling on N and L is reached."
+    assert f"400 of 100,000 tokens are used: {why}" in answer.notes
     assert any(note.startswith("More, shorter sequences win") for note in answer.notes)
 
 

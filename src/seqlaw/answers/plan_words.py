@@ -37,10 +37,12 @@ def unused(plan: planning.Plan) -> list[str]:
     full = _whole_sequences_fill(plan) or plan.finite.least.tokens > 0.99 * budget.tokens
     if left > 0.01 * budget.tokens and not full:
         tokens = f"the other {rounded(left)} tokens"
-        if reached:
-            words.append(f"under the ceiling on {' and '.join(reached)} {tokens} are not used")
+        if spent and reached:  # which of the two keeps them unused is not known
+            words.append(f"{tokens} are not used")
         elif spent:
             words.append(f"{tokens} are no use at this compute")
+        elif reached:
+            words.append(f"the ceiling on {' and '.join(reached)} leaves {tokens} unused")
         else:
             words.append(f"{tokens} are no use")
     if not spent:
@@ -84,7 +86,11 @@ def finite_notes(plan: planning.Plan) -> list[str]:
     limits = f"the ceiling on {' and '.join(reached)} is reached" if reached else "no use was found for more"
     spent = _spends(plan)
     if best.tokens < 0.99 * budget.tokens:
-        why = limits if reached or not spent else "more would take compute from width and steps"
+        why = "more would take compute from width and steps"
+        if reached:
+            why = f"all compute is, and {limits}" if spent else limits
+        elif not spent:
+            why = limits
         if _whole_sequences_fill(plan):
             why = f"{best.N} whole sequences fill no more, but tokens do limit this plan"
         notes.append(f"{amount(best.tokens)} of {amount(budget.tokens)} tokens are used: {why}.")
