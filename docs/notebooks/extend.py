@@ -2,8 +2,8 @@
 # # Add a schedule, or a rung
 #
 # A schedule is its step sizes and the filter that they make. A rung is one way to answer the question
-# "what is the risk?". Both are classes of your own, and everything takes them: `risk`, `curve`, `plan`,
-# sweeps and the command line.
+# "what is the risk?". Both are classes of your own. `risk`, `curve`, sweeps and the command line take
+# them; `plan` and `tradeoff` take a schedule, and answer on the equivalent rung.
 
 # %%
 from dataclasses import dataclass

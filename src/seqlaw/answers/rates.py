@@ -64,7 +64,7 @@ class Rates(Answer, theorem.Rates):
         )
         yield Sentence(
             "?: up to a constant that the theorem does not name; scaled: value over needed, with c_xi and "
-            "c_0."
+            "c_0. Orders and crossovers are at constants of one: c_xi and c_0 move where a branch begins."
         )
         if all(condition.holds is not False for condition in self.conditions):
             yield Sentence(self.statement)

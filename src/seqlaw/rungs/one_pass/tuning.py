@@ -38,7 +38,8 @@ def with_tokens(setting: Setting, tokens: float, batch: int | None = None) -> Se
     each = replace(setting, batch=batch).step_tokens if many else batch * setting.one_length
     steps = int(whole("tokens", tokens) // each)
     if steps < setting.schedule.least_steps():
-        rule = f"must be at least {setting.schedule.least_steps() * each} for this batch and length"
+        least = setting.schedule.least_steps()
+        rule = f"must be at least {least * each}, for {least} steps of {each} tokens (batch {batch})"
         raise InputError("tokens", rule, tokens)
     return replace(setting, batch=batch, schedule=setting.schedule.with_steps(steps))
 
