@@ -144,7 +144,11 @@ def answers(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(one, marks=[pytest.mark.slow] * (one == "uncertain")) for one in ANSWERS]
+    "name",
+    [
+        pytest.param(one, marks=[pytest.mark.slow] * (one in ("uncertain", "plan of a mixture")))
+        for one in ANSWERS
+    ],
 )
 def test_text_and_json_are_those_of_the_command(name, answers, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)

@@ -252,6 +252,7 @@ def test_plan(fields, tmp_path):
     assert in_flops["flops"]["factor"] == 4
 
 
+@pytest.mark.slow
 def test_a_plan_says_which_d_and_why(run):
     small = ("plan", "--compute", "1e3", "--tokens", "1e3")
     for more, words in (

@@ -146,6 +146,7 @@ def cluster(file: Path) -> Iterator[tuple[subprocess.Popen[str], subprocess.Pope
             yield scheduler, first
 
 
+@pytest.mark.slow
 def test_the_users_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Other software is refused; a worker killed half-way changes no row; a lost scheduler loses nothing."""
     file, out = tmp_path / "scheduler.json", tmp_path / "out"

@@ -384,7 +384,8 @@ def test_the_report_stands_alone(finished: Path) -> None:
     assert str(finished) not in page
 
 
-@pytest.mark.parametrize("how", [pytest.param(signal.SIGKILL, marks=pytest.mark.slow), signal.SIGINT])
+@pytest.mark.slow
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_interrupted_it_resumes_to_the_same_bytes(
     finished: Path, tmp_path: Path, how: signal.Signals
 ) -> None:

@@ -112,6 +112,7 @@ def test_arrays_have_no_intervals():
 LAW = "alpha = 1.75\nr = 0.35\nrho = 0.55\nc_xi = 0.03\nc_0 = 0.3\n[intervals]\n"
 
 
+@pytest.mark.slow
 def test_a_file_may_have_intervals(tmp_path, capsys):
     file = tmp_path / "law.toml"
     file.write_text(LAW + "alpha = [1.7, 1.9]\ntheta = [1.2, 1.3]\n")

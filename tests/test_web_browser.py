@@ -190,7 +190,13 @@ def test_a_link_with_nonsense_says_so_where_the_picture_would_be(tab):
 
 @pytest.mark.parametrize(
     "view",
-    ["spectrum", "curve", "tradeoff", pytest.param("plan", marks=pytest.mark.slow), "ladders", "panels"],
+    [
+        "spectrum",
+        "curve",
+        "tradeoff",
+        *(pytest.param(view, marks=pytest.mark.slow) for view in ("plan", "ladders")),
+        "panels",
+    ],
 )
 def test_the_link_restores_the_view(tab, view):
     tab.open(f"view={view}&compute=200&budget_tokens=50")
@@ -583,6 +589,7 @@ def test_a_view_shows_nothing_of_the_one_before(tab):
         assert tab.page.is_enabled("#save-csv")
 
 
+@pytest.mark.slow
 def test_the_planner_has_the_commands_d_and_shows_each_length(tab):
     tab.open("view=plan&d=64&compute=200&budget_tokens=50")
     assert tab.page.is_hidden("#field-d")
