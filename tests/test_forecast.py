@@ -503,6 +503,17 @@ def test_first_states_are_compared_with_the_later_ones(states):
     assert forecast(X).start_ratio == pytest.approx(100, rel=0.15)
 
 
+def test_students_worse_than_nothing_are_called_so():
+    """Three tokens for eight features: before, "cannot be told from predicting nothing", at twice its ±."""
+    answer = forecast(STATES, tokens=4)
+    top = min(answer.rows, key=lambda row: row.loss)
+    worse = top.loss - answer.null_loss > answer.doubt
+    words = " ".join(str(answer).split())
+    assert ("every student is worse than predicting nothing" in words) is worse
+    assert worse
+    assert answer.best.P is None
+
+
 def test_the_verdict_says_how_sure_its_percentage_is():
     """Before, "at least 0.23 %" was the estimate itself, which lies below as often as above."""
     answer = forecast(STATES, tokens=400)

@@ -35,6 +35,12 @@ def verdict(found: Forecast) -> str:
             f"{at} nothing can be said: no length is within reach of a subset or of a forecast ({nothing})."
         )
     top = min(found.rows, key=lambda row: row.loss)
+    if top.loss - found.null_loss > found.doubt:
+        return (
+            f"{at} every student is worse than predicting nothing, whose loss is {found.null_loss:.5g}: the "
+            f"best, P = {amount(top.P)}, has {top.loss:.5g} (± {found.doubt:.2g} on the difference). No "
+            "length is advised."
+        )
     if found.null_loss - top.loss <= found.doubt:
         return (
             f"{at} no student can be told from predicting nothing, whose loss is {found.null_loss:.5g}: the "

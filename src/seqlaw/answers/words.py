@@ -103,8 +103,10 @@ def _saturated(flag: Flag, side: Side) -> str:
         check = f" (check: `seqlaw risk` {sizes}, with --rung exact and with --rung equivalent)"
     elif d is not None:
         check = f' (check: `risk` at these sizes but d={d}, with rung="exact" and with "equivalent")'
+    digits = 3 if flag["saturation"] >= 1.005 else 7  # not "1 > 1"
+    trained = f"{flag['saturation']:.{digits}g}"
     return (
-        f"so much training, sum(gamma) * kappa(0) = {flag['saturation']:.3g} > 1, that the smallest "
+        f"so much training, sum(gamma) * kappa(0) = {trained} > 1, that the smallest "
         f"eigenvalues rule the bias and sketches scatter about this value{check}"
     )
 
