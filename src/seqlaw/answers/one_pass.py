@@ -123,7 +123,8 @@ class OnePassPlan(Answer, planning.OnePassPlan):
             yield Note(f"the best length, {one.P}, is the least that is considered")
         yield Note(
             "for another width or length the other sizes and the step are chosen anew, for another batch all "
-            "but the length; the search is good to about 0.3 % of the risk"
+            "but the length; the best and its ranges are good to about 0.3 % of the risk, other lengths to "
+            "1 %"
         )
 
     def tidy_rows(self) -> Sequence[Mapping[str, Any]]:
