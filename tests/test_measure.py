@@ -414,7 +414,8 @@ def test_advice_says_which_way_and_at_which_test_length(found):
     assert "Tested at length 512, more, shorter sequences win" in regime2
     assert "disagree" in regime2
     regime1 = " ".join(advise(PRESETS["regime1"], tokens=1e5, eval_length=512, d=256).words)
-    assert "Tested at length 512, fewer, longer sequences win" in regime1
+    # From 48 on the risks fall and rise by less than 2 %: that the longest wins would be wrong.
+    assert "Tested at length 512, fewer, longer sequences win up to P = 48 at" in regime1
 
 
 def test_advice_calls_nothing_a_win_that_the_rung_cannot_tell_apart():

@@ -42,6 +42,8 @@ _WINS = {
     "longer": "fewer, longer sequences win",
     "middle": "a middle length wins",
 }
+_UNTIL = {"shorter": " down to P = {high}", "longer": " up to P = {low}", "middle": ""}
+"""Where a range is best: a longer sequence need not be better within it."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -106,12 +108,13 @@ class Advice(Answer, records.Advice):
                 f"{where} both ends win over the middle at {budget}: P = {low} and P = {high} are {within}, "
                 f"P = {worst} has {ratio:.3g} times the reducible risk."
             )
-        span, counts = f"P = {low}", f"N = {amount(tokens // verdict.low)}"
+        wins, span, counts = _WINS[verdict.kind], f"P = {low}", f"N = {amount(tokens // verdict.low)}"
         if verdict.low < verdict.high:
+            wins += _UNTIL[verdict.kind].format(low=low, high=high)
             span = f"P from {low} to {high}"
             counts = f"N = {amount(tokens // verdict.high)} to {amount(tokens // verdict.low)}"
         return (
-            f"{where} {_WINS[verdict.kind]} at {budget}: {span} ({counts}) is {within}, and P = {worst} has "
+            f"{where} {wins} at {budget}: {span} ({counts}) is {within}, and P = {worst} has "
             f"{ratio:.3g} times the reducible risk."
         )
 

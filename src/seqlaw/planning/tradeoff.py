@@ -87,9 +87,9 @@ class Tradeoff:
             raise InputError("tested", f"must be one of {', '.join(self.best)}", tested)
         return found
 
-    def near(self, tested: str) -> list[int]:
-        """The lengths within 1 % of the best at one test, in order."""
-        return [row.P for row in _near(self.curve(tested))]
+    def near(self, tested: str, margin: float = 0.01) -> list[int]:
+        """The lengths within a share of the best at one test, in order."""
+        return _near(self.curve(tested), margin)
 
 
 def split_lengths(
@@ -169,7 +169,7 @@ def tradeoff(
         for (P, name, _), one, risk in zip(plan, asked, risks, strict=False)  # the mixture's come last
     )
     held = () if mixture is None else _held(rows, asked, risks, budgeted)
-    best = {name: _around([row for row in rows if row.tested == name]) for name in tests}
+    best = {name: around([row for row in rows if row.tested == name]) for name in tests}
     return Tradeoff(
         regime=setting.regime,
         tokens=budget,
@@ -183,18 +183,17 @@ def tradeoff(
     )
 
 
-def _near(curve: Sequence[Split]) -> list[Split]:
+def _near(curve: Sequence[Split], margin: float) -> list[int]:
     least = min(row.reducible for row in curve)
-    near = [row for row in curve if row.reducible <= least + 0.01 * abs(least)]
-    return sorted(near, key=lambda row: row.P)
+    return sorted(row.P for row in curve if row.reducible <= least + margin * abs(least))
 
 
-def _around(curve: Sequence[Split]) -> tuple[int, int]:
-    """The range of lengths around the best, all of them within 1 % of it.
+def around(curve: Sequence[Split], margin: float = 0.01) -> tuple[int, int]:
+    """The range of lengths around the best, all of them within this share of it.
 
     Others may be as good beyond a worse one: the tokens are not always filled by whole sequences.
     """
-    near = {row.P for row in _near(curve)}
+    near = _near(curve, margin)
     lengths = sorted(row.P for row in curve)
     low = high = lengths.index(min(curve, key=lambda row: row.reducible).P)
     while low > 0 and lengths[low - 1] in near:

@@ -11,7 +11,7 @@ from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import MODES, Modes, Teacher
 from seqlaw.planning.budget import Budget
 from seqlaw.planning.plan import Plan, plan
-from seqlaw.planning.tradeoff import OWN, Tradeoff, tradeoff
+from seqlaw.planning.tradeoff import OWN, Tradeoff, around, tradeoff
 from seqlaw.sequences.findings import outside, void
 from seqlaw.sequences.measure import Measurement
 
@@ -26,8 +26,8 @@ class Verdict:
     tested: str
     """"own", or the common test length."""
     kind: str
-    """"single" (one split only), "level" (no difference worth having), "shorter", "longer", "middle", or
-    "ends" (both ends win over the middle)."""
+    """"single" (one split only), "level" (no difference worth having), "shorter", "longer" (the best range
+    reaches the shortest, the longest), "middle", or "ends" (both ends win over the middle)."""
     best: int
     worst: int
     """The lengths P of least and of largest risk."""
@@ -35,7 +35,8 @@ class Verdict:
     """Of the largest reducible risk to the least."""
     low: int
     high: int
-    """The shortest and the longest P whose risk is the least one, as far as the rung can tell."""
+    """The range of P around the best whose risk is the least one, as far as the rung can tell; of "ends" the
+    two ends."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -133,14 +134,17 @@ def _verdict(curves: Tradeoff, tested: str, margin: float) -> Verdict:
     curve = curves.curve(tested)
     best, worst = (choose(curve, key=lambda row: row.reducible) for choose in (min, max))
     ratio = worst.reducible / best.reducible if best.reducible > 0 else 1.0
-    near = [row.P for row in curve if row.reducible <= best.reducible * (1 + margin)]
-    low, high = min(near), max(near)
-    at_ends = low == min(row.P for row in curve), high == max(row.P for row in curve)
+    shortest, longest = min(row.P for row in curve), max(row.P for row in curve)
+    low, high = around(curve, margin)
+    if {shortest, longest} <= set(curves.near(tested, margin)):
+        low, high = shortest, longest
     kinds = {
         (True, True): "ends",
         (True, False): "shorter",
         (False, True): "longer",
         (False, False): "middle",
     }
-    kind = "single" if len(curve) == 1 else "level" if ratio <= 1 + margin else kinds[at_ends]
+    kind = "level" if ratio <= 1 + margin else kinds[low == shortest, high == longest]
+    if len(curve) == 1:
+        kind = "single"
     return Verdict(tested=tested, kind=kind, best=best.P, worst=worst.P, ratio=ratio, low=low, high=high)
