@@ -50,7 +50,7 @@ _ONLY = {
     "warmup": "goes with the wsd schedule only",
     "decay": "goes with the wsd schedule only",
     "beta": "goes with the constant schedule only",
-    "nesterov": "goes with momentum only",
+    "nesterov": "goes with momentum only (beta; --momentum 0.9 on the command line)",
 }
 
 

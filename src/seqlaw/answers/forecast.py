@@ -14,7 +14,7 @@ from seqlaw.answers.blocks import Block, Sentence, Table
 from seqlaw.answers.forecast_words import data, more, starts, trust, verdict
 from seqlaw.answers.style import MARKERS, SERIES, few_ticks, tidy
 from seqlaw.answers.words import Side
-from seqlaw.model.amount import amount, rounded
+from seqlaw.model.amount import amount
 from seqlaw.sequences import forecast as records
 from seqlaw.sequences.law import LEAST_TOKENS, Law, Overlap, Row
 from seqlaw.sequences.needed import Needed
@@ -116,10 +116,10 @@ class Forecast(Answer, records.Forecast):
 
     def _need(self, each: Needed) -> tuple[str, ...]:
         """A row; "at most" and "<" where fewer may do, "never" where the limit may lie above the target."""
-        N, low, high = ("never" if x is None else rounded(x) for x in (each.N, each.low, each.high))
+        N, low, high = ("never" if x is None else amount(x) for x in (each.N, each.low, each.high))
         if each.low is not None and each.low < each.trusted:
-            low = f"< {rounded(each.trusted)}"
-        tokens = "-" if each.N is None else rounded(each.N * each.P)
+            low = f"< {amount(each.trusted)}"
+        tokens = "-" if each.N is None else amount(each.N * each.P)
         return amount(each.P), f"at most {N}" if each.at_most else N, low, high, tokens
 
     def tidy_rows(self) -> Sequence[Mapping[str, Any]]:

@@ -100,17 +100,17 @@ def more(found: Forecast) -> Iterator[str]:
     elif not reach:
         yield f"No number of sequences reaches {goal} at this schedule, at any length that is forecast."
     else:
-        first = min(reach, key=lambda each: (each.N or 0.0) * each.P)
-        N = first.N or 0.0
+        first = min(reach, key=lambda each: (each.N or 0) * each.P)
+        N = first.N or 0
         if any(each.at_most for each in reach):
             yield (
-                f"At most {rounded(N * first.P)} tokens reach {goal}. Which length needs the fewest cannot "
-                "be told: nothing is forecast from so few."
+                f"At most about {amount(N * first.P)} tokens reach {goal}. Which length needs the fewest "
+                "cannot be told: nothing is forecast from so few."
             )
         else:
             yield (
-                f"Fewest tokens reach {goal} at P = {amount(first.P)}: about {rounded(N * first.P)}, "
-                f"N = {rounded(N)} (the table below says how surely)."
+                f"Fewest tokens reach {goal} at P = {amount(first.P)}: about {amount(N * first.P)}, "
+                f"N = {amount(N)} (the table below says how surely)."
             )
 
 
@@ -183,6 +183,11 @@ _WORDS: dict[str, Callable[[Flag, Side], str]] = {
         f"of {f['of']} features these rise as clocks and counters do, and the student learns that: "
         f"{', '.join(f['columns'])}. Name what orders states with {option('time', s)}, what tells "
         f"sequences apart with {option('sequence', s)}, and leave out others with {option('leave_out', s)}"
+    ),
+    "gaps": lambda f, s: (
+        f"{amount(f['steps'])} of {amount(f['of'])} steps of time are longer than most, by up to "
+        f"{f['largest']:.3g} times, and count as one each: are states missing, or is time uneven? Cut "
+        "sequences there, or fill them"
     ),
     "shorter": lambda f, s: (
         f"{amount(f['sequences'])} of {amount(f['of'])} sequences are shorter than {amount(f['P'])} and left "

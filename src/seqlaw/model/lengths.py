@@ -46,7 +46,9 @@ class Lengths:
         for P, share in zip(lengths, shares, strict=True):
             if share <= 0:
                 rule = (
-                    f"must have steps in every phase, the share of {P}" if self.phases else "must be positive"
+                    f"must have steps in every phase, the share of {P}"
+                    if self.phases
+                    else f"must have positive shares, that of {P}"
                 )
                 raise InputError(field, rule, share)
         total = math.fsum(shares)

@@ -107,7 +107,7 @@ def along(
     as_setting("setting", setting)
     axis = SHORT.get(axis, axis)
     if axis not in AXES:
-        raise InputError("along", f"must be one of {', '.join(AXES)}", axis)
+        raise InputError("along", "must be one of M, N, P, R, b", axis)
     if isinstance(values, (str, bytes)) or not hasattr(values, "__len__"):
         raise InputError("values", "must be a list of numbers", values)
     if len(values) == 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -24,16 +25,19 @@ class Crossing:
 
 @dataclass(frozen=True, kw_only=True)
 class Needed:
-    """Sequences of length P that reach the target: None where no number of them does."""
+    """Sequences of length P that reach the target, to three digits upwards: so many do.
+
+    None where no number of them does.
+    """
 
     P: int
-    N: float | None
-    low: float | None
-    high: float | None
+    N: int | None
+    low: int | None
+    high: int | None
     """As far as the limit is known; `high` None: perhaps none does; `low` 1 where the law is not trusted."""
     at_most: bool
     """Whether fewer may do."""
-    trusted: float
+    trusted: int
     """The least number of sequences that the law is trusted with."""
 
 
@@ -58,7 +62,7 @@ def needed(laws: Sequence[Law], target: float, accuracy: Accuracy | None) -> tup
     for law in laws:
         if not law.forecast or accuracy is None:
             continue
-        floor = LEAST_TOKENS * law.learned / law.P
+        floor = _upwards(LEAST_TOKENS * law.learned / law.P)
         N, low, high = (
             _sequences(law.noise, 1 - law.limit / ratio / target)
             for ratio in (1.0, accuracy.high, accuracy.low)
@@ -70,7 +74,7 @@ def needed(laws: Sequence[Law], target: float, accuracy: Accuracy | None) -> tup
             Needed(
                 P=law.P,
                 N=ends[0],
-                low=1.0 if few else low,
+                low=1 if few else low,
                 high=ends[1],
                 at_most=at_most,
                 trusted=floor,
@@ -79,5 +83,10 @@ def needed(laws: Sequence[Law], target: float, accuracy: Accuracy | None) -> tup
     return tuple(found)
 
 
-def _sequences(noise: float, room: float) -> float | None:
-    return noise / room if room > 1e-9 else None
+def _sequences(noise: float, room: float) -> int | None:
+    return _upwards(noise / room) if room > 1e-9 else None
+
+
+def _upwards(count: float) -> int:
+    unit: int = 10 ** max(0, len(str(math.ceil(count))) - 3)
+    return math.ceil(count / unit) * unit

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlaw.model.checks import Array, InputError, needs
+from seqlaw.sequences.tables import TABLES
 
 BATCH = 2**21
 """Numbers in a batch: 16 MB of float64."""
@@ -92,7 +93,8 @@ def open_file(path: Path, groups: str | None = None) -> tuple[Any, Any]:
     if not path.exists():
         raise InputError("file", "must exist", str(path))
     if path.suffix not in OPENERS:
-        raise InputError("file", f"must end in one of {', '.join(OPENERS)}", str(path))
+        tables = " (tables: `seqlaw forecast`)" if path.suffix in TABLES else ""
+        raise InputError("file", f"must end in one of {', '.join(OPENERS)}{tables}", str(path))
     try:
         return OPENERS[path.suffix](path, groups)
     except InputError:

@@ -12,6 +12,7 @@ from seqlaw.model.checks import Array, InputError, commas, library
 from seqlaw.model.flags import Flag, flag
 
 TABLES = (".csv", ".parquet")
+_GAP = 1.5  # of the median step: less is jitter
 _LEAST_STEPS = 20  # of a column that always rises, for it not to be chance
 
 
@@ -25,7 +26,7 @@ def from_table(
 ) -> tuple[list[Array], Any, tuple[Flag, ...]]:
     """Recordings of a table, one a value of the sequence column, in the order of the time column.
 
-    With the labels of the groups, and a flag where a feature looks like a clock.
+    With the labels of the groups, and flags where a feature looks like a clock or moments are missing.
     """
     if groups is not None and not isinstance(groups, str):
         raise InputError("groups", "must name a column of the table", groups)
@@ -44,7 +45,7 @@ def from_table(
     values = frame.drop(columns=list({sequence, time, groups, *left} - {None}))
     for name, kind in values.dtypes.items():
         if getattr(kind, "kind", "O") not in "fiub":
-            rule = "must hold numbers only, or be named as sequence, time, groups or leave_out: column"
+            rule = "must hold numbers only, or be named as sequence, time or groups, or be left out: column"
             raise InputError("X", rule, str(name))
     states = values.to_numpy(dtype=np.float64, na_value=np.nan)
     if states.size == 0:
@@ -72,7 +73,9 @@ def from_table(
     recordings = np.split(states, edges)
     steps = np.diff(states, axis=0)[np.diff(owner) == 0]
     clocks = tuple(str(name) for name, step in zip(values, steps.T, strict=True) if _ticks(step, sequence))
-    flags = (flag("clock", columns=clocks, of=values.shape[1]),) if clocks else ()
+    flags: tuple[Flag, ...] = (flag("clock", columns=clocks, of=values.shape[1]),) if clocks else ()
+    if time is not None:
+        flags += _gaps(moments, np.diff(owner) == 0)
     if groups is None:
         return recordings, None, flags
     labels = frame[groups].to_numpy()[order]
@@ -80,6 +83,16 @@ def from_table(
         if len(set(part.tolist())) > 1:
             raise InputError("groups", "must be the same all through a sequence", str(part[0]))
     return recordings, labels[np.concatenate([[0], edges]).astype(np.int64)], flags
+
+
+def _gaps(moments: Any, inside: Array) -> tuple[Flag, ...]:
+    """A flag where steps of time within a sequence are much longer than most: states may be missing there."""
+    if moments.dtype.kind not in "fiuM":
+        return ()
+    steps = np.diff(moments)[inside] / np.ones(1, dtype="m8[ns]" if moments.dtype.kind == "M" else float)
+    if not steps.size or (longer := int(np.sum(steps > _GAP * np.median(steps)))) == 0:
+        return ()
+    return (flag("gaps", steps=longer, of=int(steps.size), largest=float(steps.max() / np.median(steps))),)
 
 
 def _ticks(steps: Array, sequence: str | None) -> bool:
