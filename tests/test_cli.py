@@ -379,6 +379,8 @@ def test_teacher_files(fields, run, tmp_path):
         ("risk --eval-length 1.5", "--eval-length must be a whole number"),
         ("risk --nope", "No such option"),
         ("risk -M", "Option '-M' requires an argument"),
+        ("risk --seed 3.5", "got 3.5"),
+        ("risk --seed=x", "got x"),
         ("curve --no-confirm", "No such option: --no-confirm here; it belongs to plan"),
         ("risk extra", "unexpected extra argument"),
         ("nothing", "No such command"),

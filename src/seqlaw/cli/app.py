@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 from typing import Annotated
@@ -61,7 +62,7 @@ def run(arguments: list[str] | None = None) -> None:
         _fail(str(error))
     except _UsageError as error:
         text = _elsewhere(error) or getattr(error, "format_message", error.__str__)()
-        _fail(" ".join(text.split()))
+        _fail(" ".join(text.split()).rstrip(".") + _typed(error, given))
     except MemoryError:
         _fail("these sizes do not fit in memory (the equivalent rung takes any size)")
     except BrokenPipeError:
@@ -77,6 +78,15 @@ def _got(value: object) -> str:
     if value == "":
         return ", got nothing"
     return f", got {value:.15g}" if isinstance(value, float) else f", got {value}"
+
+
+def _typed(error: Exception, given: list[str]) -> str:
+    """What stood after an option whose value is refused."""
+    words = [part for word in given for part in (word.split("=", 1) if word.startswith("--") else [word])]
+    names = getattr(getattr(error, "param", None), "opts", ())
+    refused = "Invalid value" in str(getattr(error, "format_message", str)())
+    after = [value for name, value in itertools.pairwise(words) if refused and name in names]
+    return f", got {after[-1]}" if after else ""
 
 
 def _elsewhere(error: Exception) -> str:
