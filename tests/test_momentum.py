@@ -283,7 +283,7 @@ def test_the_command_line(capsys):
     assert answer["horizon"] == pytest.approx(1191)
     for options, line in [
         (("--momentum", "0.9"), "--momentum goes with the constant schedule only, got 0.9"),
-        (("--schedule", "constant", "--nesterov"), "--nesterov goes with momentum only, got True"),
+        (("--schedule", "constant", "--nesterov"), "--nesterov goes with momentum only (beta; --momentum"),
         (
             ("--schedule", "constant", "--momentum", "0.99"),
             "--momentum must be at most 1 - 100/L, L = 1200, on",
