@@ -272,7 +272,7 @@ class Advised(Answer):
         return self.measurement.tidy_rows()
 
     def flagged(self) -> Sequence[Flag]:
-        return self.measurement.flags
+        return [*self.measurement.flags, *self.advice.flagged()]
 
     def draw(self, axes: Sequence[Axes]) -> None:
         self.measurement.draw(axes)

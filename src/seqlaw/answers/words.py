@@ -164,6 +164,10 @@ _WORDS: dict[str, Callable[[Flag, Side], str]] = {
         "a short schedule): this may understate the risk by 20 % to many times (check with the sampled rung)"
     ),
     "not-sampled": lambda f, s: f"left out of the sampled points: {f['of']} {f['rule']}",
+    "tokens-left-over": lambda f, s: (
+        f"whole sequences use as few as {amount(f['used'])} of the {amount(f['tokens'])} tokens: these "
+        "lengths are not compared at equal tokens"
+    ),
     "coincide": lambda f, s: (
         f"{f['points']} points were asked for; rounded to whole numbers they are {f['values']}"
     ),

@@ -30,7 +30,7 @@ from seqlaw.model.checks import InputError, positive, whole
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import LONGEST
 from seqlaw.planning.budget import PAPER_COST
-from seqlaw.planning.tradeoff import split_lengths
+from seqlaw.planning.tradeoff import split_lengths, usable
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -110,13 +110,14 @@ def tradeoff(
         if least > limit:
             raise InputError("shortest", f"must be at most {words}, {limit}", least)
     count = whole("points", points, least=2, most=1000)
-    singles = split_lengths(setting, budget, count, least=least, most=most)
+    ceiling = None if compute is None else positive("compute", compute)
+    singles = split_lengths(setting, usable(setting, budget, ceiling, cost), count, least=least, most=most)
     answer = split_tokens(
         setting,
         budget,
         lengths=singles,
         eval_lengths=common,
-        compute=None if compute is None else positive("compute", compute),
+        compute=ceiling,
         cost=cost,
         tune=options.tune,
         mixture=load_mixture(lengths, window),

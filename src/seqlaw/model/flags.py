@@ -49,6 +49,7 @@ _BADNESS: dict[str, Callable[[Flag], float]] = {
     "interpolation-peak": lambda one: float(one["error"]),
     "saturated": lambda one: float(one["saturation"]),
     "frozen-filter": lambda one: -float(one["tokens"]),
+    "tokens-left-over": lambda one: -float(one["used"]),
     "untrained": lambda one: -float(one["trained"]),
     "diverges": lambda one: float(one["gamma"] / one["gamma_max"]),
     "mean-not-median": lambda one: float(one["gamma"] / one["gamma_max"]),

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from seqlaw.model.checks import InputError, positive, whole
-from seqlaw.model.flags import Flag
+from seqlaw.model.flags import Flag, flag
 from seqlaw.model.lengths import Lengths, longest, words
 from seqlaw.model.setting import Setting, as_setting
 from seqlaw.planning.budget import PAPER_COST, Budget
@@ -23,6 +23,7 @@ from seqlaw.rungs.one_pass.tuning import tuned, with_tokens
 from seqlaw.rungs.terms import Risk
 
 OWN = "own"
+_LEFT_OVER = 0.005  # of the tokens: risks differ by as little
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,16 +96,33 @@ class Tradeoff:
 def split_lengths(
     setting: Setting, tokens: int, points: int = 13, *, least: int = 2, most: int | None = None
 ) -> list[int]:
-    """Lengths from `least` to `most`, evenly spaced in the logarithm.
+    """Lengths from `least` to `most`, evenly spaced in the logarithm, of which whole numbers fill the tokens.
 
-    To 4096 unless given, or to half the tokens, or in one pass to the longest that leaves the schedule its
-    steps; from there on where `least` is beyond.
+    To 4096 unless given, or to all tokens, or in one pass to the longest that leaves the schedule its steps;
+    from there on where `least` is beyond. Ends that are given stay as they are.
     """
-    if most is None:
-        each = 2 if setting.batch is None else setting.batch * setting.schedule.least_steps()
-        most = usual if (usual := min(4096, tokens // each)) > least else 16 * least
-    top = max(least, min(most, tokens))
-    return [int(P) for P in dict.fromkeys(np.round(np.geomspace(least, top, points)).astype(int).tolist())]
+    each, steps = (setting.batch, setting.schedule.least_steps()) if setting.batch else (1, 1)
+    usual = min(4096, tokens // (each * steps))
+    top = max(least, min(tokens, most or (usual if usual > least else 16 * least)))
+
+    def filled(P: int) -> int:
+        """P, or where it leaves tokens over the nearest that does not, with as many sequences or one more."""
+        count = max(steps, tokens // (each * P))
+        if each * count * P >= (1 - _LEFT_OVER) * tokens:
+            return P
+        near = [Q for n in (count, count + 1) if least <= (Q := tokens // (each * n)) <= (most or Q)]
+        return min(near, key=lambda Q: abs(math.log(Q / P)), default=P)
+
+    inner = [filled(int(P)) for P in np.round(np.geomspace(least, top, points))[1:-1]]
+    return sorted({least, *inner, top if most else filled(top)})
+
+
+def usable(setting: Setting, tokens: int, compute: float | None, cost: str) -> int:
+    """Tokens within a ceiling on the compute of the full batch."""
+    if compute is None or setting.batch:
+        return tokens
+    spent = Budget(compute=compute, tokens=tokens, cost=cost)
+    return max(2, 2 * int(spent.most_sequences(setting.M, 2, setting.schedule.L)))
 
 
 def tradeoff(
@@ -129,7 +147,9 @@ def tradeoff(
     if not isinstance(eval_lengths, Sequence):
         raise InputError("eval_lengths", "must be a list of lengths", eval_lengths)
     budget = whole("tokens", positive("tokens", tokens), least=2)
-    lengths = split_lengths(setting, budget) if lengths is None else [whole("P", P) for P in lengths]
+    if lengths is None:
+        lengths = split_lengths(setting, usable(setting, budget, compute, cost))
+    lengths = [whole("P", P) for P in lengths]
     if not lengths:
         raise InputError("lengths", "must hold a length", "none")
     if max(lengths) > budget:
@@ -168,6 +188,9 @@ def tradeoff(
         )
         for (P, name, _), one, risk in zip(plan, asked, risks, strict=False)  # the mixture's come last
     )
+    flags = [risk.flags for risk in risks[: len(plan)]]
+    if compute is None:
+        flags = [(*own, *_left_over(row, budget)) for own, row in zip(flags, rows, strict=True)]
     held = () if mixture is None else _held(rows, asked, risks, budgeted)
     best = {name: around([row for row in rows if row.tested == name]) for name in tests}
     return Tradeoff(
@@ -177,7 +200,7 @@ def tradeoff(
         cost=cost,
         rows=rows,
         best=best,
-        flags=tuple(risk.flags for risk in risks[: len(plan)]),
+        flags=tuple(flags),
         mixture=mixture,
         held=held,
     )
@@ -240,6 +263,12 @@ def _of_mixture(setting: Setting, budget: Budget) -> Setting:
         rule = f"must allow {budget.fewest} sequences of {words(lengths)}"
         raise InputError("compute", rule, budget.compute)
     return replace(setting, P=lengths, N=N)
+
+
+def _left_over(row: Split, tokens: int) -> tuple[Flag, ...]:
+    """A flag where whole sequences leave so many tokens over that the comparison is not at equal tokens."""
+    used = row.N * row.P
+    return (flag("tokens-left-over", used=used, tokens=tokens),) if used < 0.98 * tokens else ()
 
 
 def _all_at_once(setting: Setting, spent: Budget, lengths: Sequence[int]) -> dict[int, Setting]:
