@@ -156,10 +156,9 @@ def copy_tradeoff(body: TradeoffBody, lengths: list[int]) -> dict[str, str]:
     setting = body.setting()
     tests = [part for length in body.eval_lengths for part in ("--test", _number(length))]
     options = ["--tokens", _number(body.tokens), "--points", str(body.points), *tests]
-    all_at_once = setting.batch is None
-    if not all_at_once:
-        options += ["--longest", str(lengths[-1])]
-    options += _setting_options(setting, without="NP", tested=False, steps=all_at_once, tune=body.tune)
+    options += _setting_options(
+        setting, without="NP", tested=False, steps=setting.batch is None, tune=body.tune
+    )
     common = tuple(int(length) for length in body.eval_lengths)
     return {
         "command": _command("tradeoff", *options),
