@@ -495,6 +495,28 @@ def test_no_length_is_named_where_the_law_is_not_trusted():
     assert "Fewest tokens reach" not in words
 
 
+def test_lengths_are_compared_at_equal_tokens():
+    """At 60 tokens one sequence of 31 had half of them, and was called 35 % worse."""
+    answer = forecast(STATES, lengths=[2, 10], tokens=59)
+    assert [row.P for row in answer.rows] == [2]
+    (said,) = (one for one in answer.flags if one.code == "unfilled")
+    assert (said["lengths"], said["tokens"]) == ((10,), 59)
+    assert "At 59 tokens only P = 2 can be told" in str(answer)
+    filled = forecast(STATES, lengths=[2, 10], tokens=60)
+    assert [(row.P, row.N) for row in filled.rows] == [(2, 30), (10, 6)]
+    assert "unfilled" not in [one.code for one in filled.flags]
+
+
+def test_no_length_needs_the_fewest_tokens_where_they_cannot_be_told_apart():
+    law = forecast(STATES, lengths=[8, 9]).laws[0]
+    # What 30 tokens a dimension reach: more than the 20 from which on the law is trusted.
+    answer = forecast(STATES, lengths=[8, 9], target_loss=law.at(30 * law.learned / law.P))
+    words = " ".join(answer.advice)
+    assert any(each.N is not None and not each.at_most for each in answer.needed)
+    assert "which length needs the fewest cannot be told" in words
+    assert "Fewest tokens" not in words
+
+
 def test_steps_of_time_longer_than_most_are_flagged():
     """Two states left out of one trial: one step of three. Jitter of a fifth is none."""
     pd = pytest.importorskip("pandas")

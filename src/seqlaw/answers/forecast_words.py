@@ -9,6 +9,7 @@ from seqlaw.model.amount import amount, rounded
 from seqlaw.model.flags import Flag
 from seqlaw.sequences.forecast import LEVEL, Forecast
 from seqlaw.sequences.law import LEAST_TOKENS, Accuracy
+from seqlaw.sequences.needed import Needed
 
 _SEES = {
     "all": "sees all {D} features",
@@ -107,11 +108,23 @@ def more(found: Forecast) -> Iterator[str]:
                 f"At most about {amount(N * first.P)} tokens reach {goal}. Which length needs the fewest "
                 "cannot be told: nothing is forecast from so few."
             )
+        elif not _told(found, first):
+            yield (
+                f"About {amount(N * first.P)} tokens reach {goal} (the table below says how surely); which "
+                "length needs the fewest cannot be told."
+            )
         else:
             yield (
                 f"Fewest tokens reach {goal} at P = {amount(first.P)}: about {amount(N * first.P)}, "
                 f"N = {amount(N)} (the table below says how surely)."
             )
+
+
+def _told(found: Forecast, first: Needed) -> bool:
+    """Whether with as many tokens every other length lies above the target by more than can be doubted."""
+    goal, tokens = found.target_loss or 0.0, (first.N or 0) * first.P
+    bar = goal * (1 + (found.accuracy.difference if found.accuracy else 0.0))
+    return all(law.at(tokens / law.P) > bar for law in found.laws if law.forecast and law.P != first.P)
 
 
 def data(found: Forecast) -> str:
@@ -188,6 +201,10 @@ _WORDS: dict[str, Callable[[Flag, Side], str]] = {
         f"{amount(f['steps'])} of {amount(f['of'])} steps of time are longer than most, by up to "
         f"{f['largest']:.3g} times, and count as one each: are states missing, or is time uneven? Cut "
         "sequences there, or fill them"
+    ),
+    "unfilled": lambda f, s: (
+        f"left out: {_span(f['lengths'])}; of {amount(f['tokens'])} tokens whole sequences use over 5 % "
+        "fewer there than at another length"
     ),
     "shorter": lambda f, s: (
         f"{amount(f['sequences'])} of {amount(f['of'])} sequences are shorter than {amount(f['P'])} and left "

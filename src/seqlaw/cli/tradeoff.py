@@ -103,6 +103,8 @@ def tradeoff(
     budget = whole("tokens", positive("tokens", tokens), least=2)
     common = [int(size("test", text)) for text in test or ("16", "4096")]
     most = None if longest is None else whole("longest", size("longest", longest), least=2, most=LONGEST)
+    if most is None and window is not None:
+        most = min(budget, int(size("window", window)))  # no single length is longer than the context
     least = whole("shortest", size("shortest", shortest))
     if most is not None and most > budget:
         raise InputError("longest", f"must be at most the tokens, {budget}", most)

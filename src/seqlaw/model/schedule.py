@@ -127,7 +127,7 @@ class WSD(_Counted):
             raise InputError(
                 "WSD.L",
                 f"must leave room for each phase (1 <= L_w < L_s < L; here L_w = {self.warmup_end}, "
-                f"L_s = {self.stable_end})",
+                f"L_s = {self.stable_end}; {self.least_steps()} steps or more always do)",
                 self.L,
             )
 

@@ -20,7 +20,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from seqlaw.model.checks import Array, InputError, positive, whole
-from seqlaw.model.flags import Flag
+from seqlaw.model.flags import Flag, flag
 from seqlaw.model.randomness import generator
 from seqlaw.model.schedule import WSD, Schedule
 from seqlaw.model.threads import cores, in_order, one_thread
@@ -68,6 +68,7 @@ _WIDE, _WIDE_LENGTHS, _WIDE_SUBSETS = 512, 4, 8  # wider students cost a second 
 _SURE = 0.975  # one-sided, with which a length must win
 LEVEL = 0.9
 """Of the accuracy's interval."""
+_FILLED = 0.95  # of the tokens must fill whole sequences, else lengths are not compared at equal tokens
 _ALIKE = 4.0  # standard errors between the first state and the others
 
 
@@ -154,6 +155,8 @@ def forecast(
     data, longest = equal_lengths(data, max(asked) if lengths is not None else None)
     count = int(data.groups.max()) + 1
     least, what = (_LEAST_GROUPS, "groups") if data.grouped else (LEAST_SEQUENCES, "sequences")
+    if how.get("window") is not None and groups is None:
+        what += " (blocks of windows; shorter windows make more)"
     if count < least:
         raise InputError("X", f"must hold at least {least} {what} to learn from and to test on", count)
     M = _width(student, M, data.D)
@@ -238,7 +241,8 @@ def _forecast(
         for s, theta in zip(students, found.theta, strict=True)
     )
     tokens = default_tokens(laws) if tokens is None else tokens
-    splits = {law.P: tokens // law.P for law in laws if tokens >= law.P}
+    used = {P: tokens // P * P for P in lengths}
+    splits = {P: used[P] // P for P in lengths if used[P] >= _FILLED * max(used.values()) > 0}
     shares = [N for N in (n // 8, n // 4, n // 2) if N]
     asked = [(P, N) for P in lengths for N in shares] + [(P, N) for P, N in splits.items() if N <= n // 2]
     losses = _trained(pilot, moments, list(dict.fromkeys(asked)), schedule, test, seed)
@@ -263,6 +267,8 @@ def _forecast(
         *pilot.data.flags,
         *pilot_flags(pilot, laws, rows, good, constant),
     ]
+    if unfilled := tuple(P for P in lengths if P not in splits):
+        flags.append(flag("unfilled", lengths=unfilled, tokens=tokens))
     return Forecast(
         rows=tuple(rows),
         null_loss=null_loss,
