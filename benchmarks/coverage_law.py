@@ -34,11 +34,12 @@ def covered(seeds, *, length, rows=None, bootstraps=200):
     return np.array(found)
 
 
-def found_length(seeds, *, length, noise):
+def found_length(seeds, *, length, noise, rows=None):
     """The share of tables in which the length is said to matter; three lengths."""
     form, said = make_form(TERMS, None), []
     for seed in seeds:
-        runs = read_runs(run_table(seed, length=length, lengths=THREE, noise=noise)[0], "loss", TERMS)
+        frame, _ = run_table(seed, length=length, lengths=THREE, noise=noise, rows=rows)
+        runs = read_runs(frame, "loss", TERMS)
         size = runs.columns["params"] * runs.columns["tokens"]
         found = compare(fit_form(form, runs), runs, "length", size, level=LEVEL, seed=0)
         said.append(found.verdict == "matters")
@@ -58,6 +59,8 @@ def main() -> None:
         for noise in noises:
             share = found_length(range(1000, 1000 + count), length=length, noise=noise)
             print(f"length effect {length:.0%}, noise {noise:.1%}: said to matter in {share:.0%}", flush=True)
+    few = found_length(range(1000, 1000 + 2 * count), length=0.0, noise=0.01, rows=30)
+    print(f"no length effect, noise 1 %, tables of 30 runs: said to matter in {few:.1%}")
 
 
 if __name__ == "__main__":

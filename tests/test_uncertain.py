@@ -335,7 +335,8 @@ def test_what_is_printed_begins_with_the_answer(found, capsys):
         f"Train M = {best.M}, N = {best.N:,}, P = {best.P:,} for L = {best.schedule.L:,} steps; the best M"
     )
     assert re.search(
-        r"runs from \d+ to \d+ over the intervals; this single choice loses on average [\d.]+ %", first
+        r"runs from \d+ to \d+ for 8 in 10 teachers drawn; this single choice loses on average [\d.]+ %",
+        first,
     )
     assert "3 teachers drawn from alpha 1.7 to 1.9, c_0 0.1 to 0.9" in first
     answer = json.loads(called(capsys, *command, "--json")[1])

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri, stdtrit
 
 from seqlaw.model.checks import Array
 from seqlaw.model.randomness import generator
@@ -46,7 +47,8 @@ def compare(fitted: Fitted, runs: Runs, without: str, size: Array, *, level: flo
     gain = _held_out(both, runs, seed)
     replicates = counts(runs, 1000, seed, "compare")
     draws = replicates @ gain / replicates.sum(axis=1)
-    held_out = estimate(float(gain.mean()), draws, level)
+    mean = float(gain.mean())
+    held_out = estimate(mean, mean + _wider(fitted, runs, level) * (draws - mean), level)
     rollout, largest = _rollout(both, runs, size, level, seed)
     other = _moves_with(fitted.form, nested.form, runs)
     verdict = "unknown" if other else "matters" if (held_out.low or 0) > 0 else "no-evidence"
@@ -58,6 +60,16 @@ def compare(fitted: Fitted, runs: Runs, without: str, size: Array, *, level: flo
         largest=largest,
         moves_with=other,
     )
+
+
+def _wider(fitted: Fitted, runs: Runs, level: float) -> float:
+    """By how much chance is larger than that of rows redrawn: fits have used up as many as they have numbers.
+
+    √(n/(n-p)), and Student's t for the normal. Without it 9 % of tables of 30 runs invented an effect.
+    """
+    n, sure = int(runs.units.max()) + 1, (1 + level) / 2
+    left = max(1, n - fitted.form.size)
+    return float(np.sqrt(n / left) * stdtrit(left, sure) / ndtri(sure))
 
 
 def _errors(fitted: Fitted, runs: Runs, p: Array) -> Array:
