@@ -117,7 +117,7 @@ def along(
     if axis == "N" and setting.batch is not None:
         raise InputError("along", "must not be N in one pass, where it is batch · L (take R or b)", axis)
     if axis == "batch" and setting.batch is None:
-        raise InputError("along", "can be b in one pass only (give a batch)", axis)
+        raise InputError("along", "can be b in one pass only (give a batch)", "b")
     if axis == "R":
         if tokens is not None:
             raise InputError("tokens", "cannot be given along R, which sets the steps", tokens)
