@@ -381,6 +381,7 @@ def test_teacher_files(fields, run, tmp_path):
         ("risk -M", "Option '-M' requires an argument"),
         ("risk --seed 3.5", "got 3.5"),
         ("risk --seed=x", "got x"),
+        ("risk --decay 5e-324", "-L/--steps must leave room for each phase"),
         ("curve --no-confirm", "No such option: --no-confirm here; it belongs to plan"),
         ("risk extra", "unexpected extra argument"),
         ("nothing", "No such command"),

@@ -133,7 +133,7 @@ class WSD(_Counted):
 
     def least_steps(self) -> int:
         # Each phase needs a step of its own; a half rounds either way.
-        return max(self.least, *(math.ceil(2 / share) for share in (self.warmup, self.decay)))
+        return max(self.least, *(math.ceil(min(2 / share, 1e15)) for share in (self.warmup, self.decay)))
 
     @property
     def warmup_end(self) -> int:
