@@ -79,6 +79,24 @@ def test_whole_sequences_have_the_shares_that_they_have():
     assert setting(given, N=4096).P.counts == (4069, 27)
 
 
+def test_no_single_length_is_longer_than_the_window(tmp_path, capsys):
+    (tmp_path / "docs.txt").write_text("\n".join(["100", "300", "900"] * 50))
+    line = [
+        "tradeoff",
+        "--lengths",
+        str(tmp_path / "docs.txt"),
+        "--window",
+        "512",
+        "--tokens",
+        "1e6",
+        "--json",
+    ]
+    with pytest.raises(SystemExit):
+        main([*line, "-M", "16", "-d", "64", "--points", "4", "--json"])
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert max(row["P"] for row in rows) == 512
+
+
 def test_a_window_cuts_documents():
     found = documents({100: 3, 5000: 2, 7: 1}, 1024)
     tokens = {7: 7, 100: 300, 904: 2 * 904, 1024: 8 * 1024}

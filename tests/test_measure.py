@@ -843,6 +843,7 @@ def test_advice_shows_itself(found, X, tmp_path, capsys):
     np.save(tmp_path / "x.npy", X)
     page, body = command_pages(capsys, tmp_path / "x.npy", "--tokens", 1e5, "--eval-length", 64)
     assert body["advice"] == list(advice.words)
+    assert {one.code for one in advice.flagged()} <= {one["code"] for one in body["flag_records"]}
     text = str(advice).split("\n! ")[0]  # the tradeoff's own flags follow
     assert text in page
     told = advice.to_dict()

@@ -19,7 +19,7 @@ from seqlaw.model.flags import Flag, flag, merge_flags
 from seqlaw.model.setting import Setting
 from seqlaw.rungs import ask
 from seqlaw.rungs.one_pass.tuning import tuned
-from seqlaw.rungs.rung import SHORT, Draws, Progress, Rung
+from seqlaw.rungs.rung import SHORT, Draws, Progress, Rung, letters
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -260,7 +260,7 @@ def curve(
     along, asked = SHORT.get(along, along), ask.rung_of(rung)
     settings = ask.along(setting, along, values, tokens=tokens)
     if along not in asked.varies:
-        raise InputError("along", f"must be one of {', '.join(asked.varies)} on this rung", along)
+        raise InputError("along", f"must be one of {letters(asked.varies)} on this rung", along)
     draws = Draws(sketches=sketches, repetitions=repetitions, seed=seed, workers=workers, device=device)
     if sampled is not None and asked.name == SAMPLED_RUNG:
         raise InputError("sampled", "must be left out on the sampled rung, whose points all are", sampled)

@@ -52,11 +52,11 @@ class UncertainPlan(Plan):
         chosen, spread = self.over.single.allocation, self.over.spread["M"]
         sizes = ", ".join(f"{size} = {amount(getattr(chosen, size))}" for size in "MNP")
         low, high = amount(spread.low), amount(spread.high)
-        runs = f"is {low}" if low == high else f"runs from {low} to {high}"
+        runs = f"runs from {low} to {high}" if low != high else f"is {low}"
         loss = _loss(self.over.single)
         steps = f"for L = {amount(chosen.L)} steps"
-        runs += " for 8 in 10 teachers drawn"
-        return f"Train {sizes} {steps}; the best M {runs}; this single choice {loss}."
+        spread_over = "for 8 in 10 teachers drawn"
+        return f"Train {sizes} {steps}; the best M {runs} {spread_over}; this single choice {loss}."
 
     def inputs(self) -> Mapping[str, Any]:
         return {**self.middle.inputs(), "intervals": self.uncertain.intervals, "draws": len(self.over.draws)}

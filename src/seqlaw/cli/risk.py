@@ -18,7 +18,7 @@ from seqlaw.model.flags import flag
 from seqlaw.model.setting import Setting
 from seqlaw.rungs import ask
 from seqlaw.rungs.one_pass.tuning import tuned
-from seqlaw.rungs.rung import AXES, SHORT
+from seqlaw.rungs.rung import AXES, SHORT, letters
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +67,7 @@ def risk(options: AskOptions, json: Json = False) -> None:
 @takes(AskOptions)
 def curve(
     options: AskOptions,
-    along: Annotated[str, typer.Option(help="The size to vary: M, N, P, R, b.", metavar="SIZE")] = "P",
+    along: Annotated[str, typer.Option(help=f"The size to vary: {letters()}.", metavar="SIZE")] = "P",
     start: Annotated[str, typer.Option("--from", help="First value.", metavar="NUMBER")] = "2",
     stop: Annotated[str, typer.Option("--to", help="Last value.", metavar="NUMBER")] = "4096",
     points: Annotated[int, typer.Option(help="How many values, evenly spaced in the logarithm.")] = 12,

@@ -21,7 +21,7 @@ from seqlaw.rungs.one_pass.sampled import OnePassSampled
 from seqlaw.rungs.one_pass.tuning import with_tokens
 from seqlaw.rungs.phases.exact import PhasedExact
 from seqlaw.rungs.phases.sampled import PhasedSampled
-from seqlaw.rungs.rung import AXES, SHORT, Draws, Progress, Rung
+from seqlaw.rungs.rung import AXES, SHORT, Draws, Progress, Rung, letters
 from seqlaw.rungs.sampled import Sampled
 from seqlaw.rungs.terms import Risk
 
@@ -107,7 +107,7 @@ def along(
     as_setting("setting", setting)
     axis = SHORT.get(axis, axis)
     if axis not in AXES:
-        raise InputError("along", "must be one of M, N, P, R, b", axis)
+        raise InputError("along", f"must be one of {letters()}", axis)
     if isinstance(values, (str, bytes)) or not hasattr(values, "__len__"):
         raise InputError("values", "must be a list of numbers", values)
     if len(values) == 0:

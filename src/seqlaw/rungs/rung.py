@@ -25,6 +25,12 @@ SHORT = {"b": "batch"}
 """The paper's letter of a size, where the field has a word."""
 
 
+def letters(axes: Sequence[str] = AXES) -> str:
+    """Sizes as a user writes them: M, N, P, R, b."""
+    short = {word: letter for letter, word in SHORT.items()}
+    return ", ".join(short.get(axis, axis) for axis in axes)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Draws:
     """What the random rungs draw, and on how many threads; counts, or the numbers of those wanted."""
