@@ -117,6 +117,14 @@ def test_curve(fields, along):
         assert [row["eval_length"] for row in rows] == [row["P"] for row in rows]
 
 
+def test_the_default_width_fits_into_few_modes(fields):
+    """128 is not used along M, and was refused as more than d."""
+    found = fields("curve", "--along", "M", "--from", 6, "--to", 24, "-d", 96)
+    assert [found["rows"][k]["M"] for k in (0, -1)] == [6, 24]
+    assert fields("risk", "-d", 96)["inputs"]["setting"]["M"] == 24
+    assert fields("risk", "-d", "inf")["inputs"]["setting"]["M"] == 128
+
+
 def test_a_chosen_test_length_stays_along_p(fields):
     """Also where it equals the P that the setting happens to have."""
     options = ("curve", "--along", "P", "--from", 2, "--to", 64, "--points", 3, "-M", 16, "-d", 64, "-L", 500)

@@ -174,15 +174,18 @@ class Advice(Answer, records.Advice):
 def _trust(found: Measured, side: Side) -> str:
     """How far a measurement carries."""
     stop, regime = void(found.flags), found.regime
+    ask = "`seqlaw forecast FILE`" if side == "cli" else "`forecast(X)`"
     if stop:
         help_ = what_would_help(stop, found.N)
-        return f"No advice is given: {why_void(stop)}. What would help: {help_}."
+        told = f"No advice is given: {why_void(stop)}. What would help: {help_}."
+        # These two break the theory, not the data: students can still be trained on them.
+        forecasts = {"unit-root", "same-start"} & {flag.code for flag in stop}
+        return f"{told} {ask} needs no theory of the data." if forecasts else told
     if found.reliable:
         if not regime.applies or regime.probability is None:
             return "The data do not tell the regime."
         return f"The data look like regime {regime.name} (probability {regime.probability:.2f})."
     causes = outside(found.flags)
-    ask = "`seqlaw forecast FILE`" if side == "cli" else "`forecast(X)`"
     if causes:
         codes = ", ".join(sorted({flag.code for flag in causes}))
         return (
