@@ -822,7 +822,8 @@ def test_a_measurement_shows_itself_as_the_command_does(X, make, tmp_path, capsy
     page, body = command_pages(capsys, tmp_path / "x.npy")
     found = measure(tmp_path / "x.npy")
     text = str(found)
-    tables, flags = text.split("\n! ")[0], text[len(text.split("\n! ")[0]) :]
+    tables = text.split("\nwarning: ")[0]
+    flags = text[len(tables) :]
     assert page.startswith(tables)
     assert page.rstrip("\n").endswith(flags)  # the advice stands between
     told = found.to_dict()
@@ -862,7 +863,7 @@ def test_advice_shows_itself(found, X, tmp_path, capsys):
     page, body = command_pages(capsys, tmp_path / "x.npy", "--tokens", 1e5, "--eval-length", 64)
     assert body["advice"] == list(advice.words)
     assert {one.code for one in advice.flagged()} <= {one["code"] for one in body["flag_records"]}
-    text = str(advice).split("\n! ")[0]  # the tradeoff's own flags follow
+    text = str(advice).split("\nwarning: ")[0]  # the tradeoff's own flags follow
     assert text in page
     told = advice.to_dict()
     assert told["words"] == list(advice.words)
@@ -893,7 +894,7 @@ def test_the_held_out_check_is_the_forecast(X, tmp_path, capsys):
     np.save(tmp_path / "x.npy", X[:40])
     page, body = command_pages(capsys, tmp_path / "x.npy", "--held-out")
     checked = forecast(tmp_path / "x.npy")
-    assert str(checked).partition("! ")[0] in page
+    assert str(checked).partition("warning: ")[0] in page
     told = checked.to_dict()
     assert body["held_out"] == {name: told[name] for name in body["held_out"]}
 
