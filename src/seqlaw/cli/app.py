@@ -14,7 +14,7 @@ from seqlaw.answers.glossary import WORDS
 from seqlaw.cli import register
 from seqlaw.cli.options import option_of
 from seqlaw.lab.errors import LabError
-from seqlaw.model.checks import InputError, MissingLibrary
+from seqlaw.model.checks import InputError, MissingLibrary, shown
 from seqlaw.model.sketch import SingularProblem
 
 # Words that the commands print.
@@ -77,7 +77,7 @@ def _got(value: object) -> str:
         return ""
     if value == "":
         return ", got nothing"
-    return f", got {value:.15g}" if isinstance(value, float) else f", got {value}"
+    return f", got {value:.15g}" if isinstance(value, float) else f", got {shown(value, str)}"
 
 
 def _typed(error: Exception, given: list[str]) -> str:
