@@ -7,8 +7,7 @@ solved for N, whatever it does with the other sizes. Without such a name it may 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -60,22 +59,24 @@ class Formula:
 
     def parts(self, values: _Values) -> tuple[Any, Any]:
         """(a, b) of a + b·linear at these values of the other names."""
-        constant, slope = self._affine
-        with self._finite():
-            return constant(values) if constant else 0, slope(values) if slope else 0
+        constant, slope = self._finite(lambda: tuple(part(values) if part else 0 for part in self._affine))
+        return constant, slope
 
     def __call__(self, **values: Any) -> Any:
         constant, slope = self.parts(values)
-        with self._finite():
-            return constant if self.linear is None else constant + slope * values[self.linear]
+        [found] = self._finite(lambda: (constant + slope * values[self.linear] if self.linear else constant,))
+        return found
 
-    @contextmanager
-    def _finite(self) -> Iterator[None]:
+    def _finite(self, evaluate: Callable[[], tuple[Any, ...]]) -> Any:
+        """Numbers, whole ones too within the range of floating point; else an error."""
         try:
             with np.errstate(all="ignore"):
-                yield
+                found = evaluate()
         except (ZeroDivisionError, OverflowError):
-            raise self._error("must be finite at every size") from None
+            found = (10**308,)
+        if any(isinstance(one, int) and abs(one) >= 10**308 for one in found):
+            raise self._error("must be finite at every size")
+        return found
 
     @property
     def used(self) -> tuple[str, ...]:
