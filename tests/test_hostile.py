@@ -236,6 +236,28 @@ def test_a_list_of_columns_without_end_stays_one_readable_line(capsys):
     refused(capsys, "forecast", "x.csv", "--sequence", "s")
 
 
+LONG = "9" * 400
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"fit {LONG} --x M --y loss",
+        f"measure {LONG}.npy",
+        f"forecast {LONG}.csv --sequence s",
+        f"risk --lengths {LONG}",
+        f"risk --lengths 2:{LONG}",
+        f"risk --teacher {LONG}.toml",
+        f"risk --seed {LONG * 12}",
+        f"plan --cost N*P*{LONG}",
+        f"plan --cost {'-' * 990}N",
+    ],
+    ids=lambda line: line[:30],
+)
+def test_a_word_without_end_is_one_readable_line(capsys, line):
+    refused(capsys, *line.split())
+
+
 class Speechless:
     def __repr__(self):
         raise RuntimeError

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -153,7 +154,7 @@ def load_lengths(text: str, window: int | None = None) -> Lengths:
     The file has one length a line, or `length,count`; a header says which. `window` cuts what is longer.
     """
     path = Path(text)
-    if ":" in text and not path.is_file():
+    if ":" in text and not os.path.isfile(text):
         if window is not None:
             raise InputError("window", "goes with a file of lengths", window)
         return parse(text)

@@ -92,12 +92,11 @@ def _fetched(source: Any) -> Array:
 
 def open_file(path: Path, groups: str | None = None) -> tuple[Any, Any]:
     """The array of a file, memory-mapped where that is possible, and the labels `groups` beside it."""
-    if not path.exists():
-        raise InputError("file", "must exist", str(path))
-    if path.suffix not in OPENERS:
-        tables = " (tables: `seqlaw forecast`)" if path.suffix in TABLES else ""
-        raise InputError("file", f"must end in one of {', '.join(OPENERS)}{tables}", str(path))
     with reading("file", path, f"a readable {path.suffix} file of numbers", _hint):
+        path.stat()  # it exists
+        if path.suffix not in OPENERS:
+            tables = " (tables: `seqlaw forecast`)" if path.suffix in TABLES else ""
+            raise InputError("file", f"must end in one of {', '.join(OPENERS)}{tables}", str(path))
         return OPENERS[path.suffix](path, groups)
 
 
