@@ -120,21 +120,24 @@ def _write(folder: Path) -> dict[str, list[list[str]]]:
         table.to_parquet(folder / f"{name}.parquet")
     (folder / "lengths.csv").write_text("length,count\n" + "".join(f"{n},{900 - n}\n" for n in range(2, 200)))
     (folder / "teacher.toml").write_text(
-        "alpha = 1.5\ntheta = 2.5\nr = 0.2\nrho = 0.55\nc_xi = 0.05\nc_0 = 0.01\n[intervals]\nalpha = [1.4, 1.6]\n"
+        "alpha = 1.5\ntheta = 2.5\nr = 0.2\nrho = 0.55\nc_xi = 0.05\nc_0 = 0.01\n"
+        "[intervals]\nalpha = [1.4, 1.6]\n"
     )
     (folder / "sweep.toml").write_text(
-        'teachers = ["regime1", {preset = "regime2", alpha = {lin = [1.7, 1.9], n = 3}}]\nrung = "equivalent"\n'
+        'teachers = ["regime1", {preset = "regime2", alpha = {lin = [1.7, 1.9], n = 3}}]\n'
+        'rung = "equivalent"\n'
         "seed = 3\neval_lengths = [16]\n[sizes]\nM = [4, 8]\nN = {log = [10, 1000], n = 3}\nP = 4\nd = 64\n"
         '[[schedules]]\nkind = "wsd"\nL = [1000]\ngamma = 0.1\n'
     )
     risk = ["risk", "-M", "4", "--teacher", "FILE"]
     table = ["forecast", "FILE", "--sequence", "s", "--time", "t", "--lengths", "2,4"]
     law = ["law", "FILE", "--loss", "loss", "--term", "M", "--bootstraps", "20"]
+    fit = ["fit", "FILE", "--x", "M", "--y", "loss"]
+    arrays = ("x.npy", "x.npz", "packed.npz", "x.mat", "plain.mat", "cells.mat", "x.zarr", "group.zarr")
     commands = {
-        **dict.fromkeys(("x.npy", "x.npz", "packed.npz", "x.mat", "plain.mat"), sequences),
-        **dict.fromkeys(("cells.mat", "x.zarr", "group.zarr"), sequences),
-        **dict.fromkeys(("table.csv", "table.parquet"), [table]),
-        **dict.fromkeys(("runs.csv", "runs.parquet"), [law, ["fit", "FILE", "--x", "M", "--y", "loss"]]),
+        **dict.fromkeys(arrays, sequences),
+        **{name: [table] for name in ("table.csv", "table.parquet")},
+        **{name: [law, fit] for name in ("runs.csv", "runs.parquet")},
         "teacher.npz": [risk],
         "teacher.toml": [risk],
         "lengths.csv": [["risk", "-M", "4", "-N", "1e6", "--lengths", "FILE"]],
@@ -165,9 +168,12 @@ SHAPES = (
 )
 KINDS = ("O", "<U99999999", "V0", "<M8[s]", "<c16", "<f2", "|b1", "f8,f8", "x", "<f16")
 VALUES = (
-    "9" * 5000, "-1", "0", "1e308", "-1e308", "nan", "inf", "[]", "{}", '""', "true", "9223372036854775808", "1000000000",
-    "[" * 3000 + "]" * 3000, "{a = " * 500 + "1" + "}" * 500, '"mixed"', "1979-05-27", "{log = [1, 1e308], n = 5}",
-    "{lin = [-1e308, 1e308], n = 3}", "{log = [1, 10], n = 1000000000}", "{log = [1, 1e9], n = 99999}", "[1, 1e400]",
+    "9" * 5000, "-1", "0", "1e308", "-1e308", "nan", "inf", "[]", "{}", '""', "true",
+    "9223372036854775808", "1000000000",
+    "[" * 3000 + "]" * 3000, "{a = " * 500 + "1" + "}" * 500, '"mixed"', "1979-05-27",
+    "{log = [1, 1e308], n = 5}",
+    "{lin = [-1e308, 1e308], n = 3}", "{log = [1, 10], n = 1000000000}", "{log = [1, 1e9], n = 99999}",
+    "[1, 1e400]",
     "{log = [1e-320, 1], n = 4}", "[0.1, [2]]", '"' + "x" * 100000 + '"', "\x00", "é", "1e-400",
 )  # fmt: skip
 
@@ -254,9 +260,12 @@ def commands(count: int, rng: Random) -> Iterator[Try]:
     known = typer.main.get_command(app).commands
     del known["explore"], known["reproduce"]  # one serves for ever, one takes minutes at its least
     odd = (
-        "", "x", "-1", "0", "nan", "inf", "-inf", "1e308", "1e400", "9" * 400, "9" * 5000, "1:2", "2:1,4:0", "a,b", ",", ":",
-        "--", "é", "/", ".", "none.csv", "x" * 300, "-" * 500 + "1", "(" * 200, "1e-320", "0x10", "None", "true", "[]", "2:nan",
-        "18446744073709551616", "\t", "x.npy", "teacher.toml", "table.csv", "mymodule:X", "os:system", "N*P*" + "9" * 400,
+        "", "x", "-1", "0", "nan", "inf", "-inf", "1e308", "1e400", "9" * 400, "9" * 5000, "1:2",
+        "2:1,4:0", "a,b", ",", ":",
+        "--", "é", "/", ".", "none.csv", "x" * 300, "-" * 500 + "1", "(" * 200, "1e-320", "0x10", "None",
+        "true", "[]", "2:nan",
+        "18446744073709551616", "\t", "x.npy", "teacher.toml", "table.csv", "mymodule:X", "os:system",
+        "N*P*" + "9" * 400,
     )  # fmt: skip
     fair = (
         "1",
@@ -346,11 +355,16 @@ def _odd_values() -> list[Any]:
     import pandas as pd
 
     return [
-        None, True, False, 0, 1, -1, 2, 2.5, -0.0, math.nan, math.inf, -math.inf, 1e308, 1e-320, 10**400, 10**5000, -(10**30), 2**64,
-        "", "x", "regime2", "wsd", "N", "\0", "x" * 300, "nothing.npy", "/", "2:0.5,4:0.5", "1/0", "9" * 400, b"x", 1j, ..., int, len, _Odd(), object(),
-        [], [1], ["x"], [None], [[1, 2], [3]], [math.nan], [10**400], (), (2, 4), (1, "x"), {}, {"a": 1}, {1: 2}, {2, 4}, range(3), iter([2, 4]),
-        np.array([]), np.array(3.0), np.array([1, 2]), np.ones((2, 3)), np.ones((4, 5, 3)), np.array(["x"]), np.array([1j]), np.full(3, np.nan), np.array([{}, 1], dtype=object),
-        np.float64(2.0), np.int64(4), np.bool_(True), np.datetime64("2020-01-01"), pd.DataFrame({"x": [1, 2]}), pd.Series([1, 2]), Path("nothing"), lambda *given: None,
+        None, True, False, 0, 1, -1, 2, 2.5, -0.0, math.nan, math.inf, -math.inf, 1e308, 1e-320, 10**400,
+        10**5000, -(10**30), 2**64,
+        "", "x", "regime2", "wsd", "N", "\0", "x" * 300, "nothing.npy", "/", "2:0.5,4:0.5", "1/0",
+        "9" * 400, b"x", 1j, ..., int, len, _Odd(), object(),
+        [], [1], ["x"], [None], [[1, 2], [3]], [math.nan], [10**400], (), (2, 4), (1, "x"), {}, {"a": 1},
+        {1: 2}, {2, 4}, range(3), iter([2, 4]),
+        np.array([]), np.array(3.0), np.array([1, 2]), np.ones((2, 3)), np.ones((4, 5, 3)),
+        np.array(["x"]), np.array([1j]), np.full(3, np.nan), np.array([{}, 1], dtype=object),
+        np.float64(2.0), np.int64(4), np.bool_(True), np.datetime64("2020-01-01"), pd.DataFrame({"x": [1,
+        2]}), pd.Series([1, 2]), Path("nothing"), lambda *given: None,
     ]  # fmt: skip
 
 
@@ -380,10 +394,13 @@ def _targets() -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
         "Teacher": (s.Teacher, law),
         "Modes": (s.Modes, {"a": [0.5], "sigma_xi": [1.0], "sigma_0": [1.0], "name": ""}),
         "Lengths": (s.Lengths, {"lengths": (2, 4), "shares": (0.5, 0.5), "phases": False}),
-        "Budget": (s.Budget, {"compute": 1e4, "tokens": 1e3, "max_M": 8, "max_N": 50, "max_P": 9, "max_L": 100, "min_P": 2, "cost": "N*P*L*M**2"}),
+        "Budget": (s.Budget, {"compute": 1e4, "tokens": 1e3, "max_M": 8, "max_N": 50, "max_P": 9,
+            "max_L": 100, "min_P": 2, "cost": "N*P*L*M**2"}),
         "Uncertain": (s.Uncertain, {"teacher": "regime2", "intervals": {"alpha": (1.7, 1.9)}}),
-        "Setting": (s.Setting, {"teacher": "regime2", "M": 4, "N": 50, "P": 4, "schedule": "wsd", "d": 32, "eval_length": 4, "batch": None, "epochs": 1, "safeguard": True, "lengths": None}),
-        "Setting of a batch": (s.Setting, {"teacher": "regime2", "M": 4, "P": 4, "schedule": "wsd", "d": 32, "batch": 3, "epochs": 1, "safeguard": False}),
+        "Setting": (s.Setting, {"teacher": "regime2", "M": 4, "N": 50, "P": 4, "schedule": "wsd", "d": 32,
+            "eval_length": 4, "batch": None, "epochs": 1, "safeguard": True, "lengths": None}),
+        "Setting of a batch": (s.Setting, {"teacher": "regime2", "M": 4, "P": 4, "schedule": "wsd",
+            "d": 32, "batch": 3, "epochs": 1, "safeguard": False}),
         **{kind.__name__: (kind, {"gamma": 0.1, "L": 100}) for kind in (s.Constant, s.Cosine, s.BlockDecay)},
         "WSD": (s.WSD, {"gamma": 0.1, "L": 100, "warmup": 0.1, "decay": 0.2}),
         "Explicit": (s.Explicit, {"sizes": [0.1, 0.1]}),
@@ -399,32 +416,50 @@ def _targets() -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
         "risk": (s.risk, {"setting": setting, **how}),
         "risk sampled": (s.risk, {"setting": setting, **how, "rung": "sampled"}),
         "risks": (s.risks, {"settings": [setting], **how}),
-        "curve": (s.curve, {"setting": setting, "along": "N", "values": [40, 50], **how, "sampled": None, "tokens": None, "tune": False}),
+        "curve": (s.curve, {"setting": setting, "along": "N", "values": [40, 50], **how, "sampled": None,
+            "tokens": None, "tune": False}),
         "rates": (s.rates, {"setting": setting}),
         "averaged_spectrum": (s.averaged_spectrum, {"setting": setting, "points": 4, "last": 20}),
-        "plan": (s.plan, {"teacher": "regime2", "budget": budget, "schedule": "wsd", "d": 32, "eval_length": 4, "confirm": False, "draws": 2, "seed": 0, "workers": 1, "progress": None, "lengths": None}),
-        "plan_one_pass": (s.plan_one_pass, {"teacher": "regime2", "budget": budget, "schedule": "wsd", "d": 32, "eval_length": 4}),
-        "tradeoff": (s.tradeoff, {"setting": setting, "tokens": 1e3, "lengths": [2, 4], "eval_lengths": (4,), "compute": None, "cost": "N*P*L*M**2", "tune": False, "mixture": None}),
-        "advise": (s.advise, {"source": "regime2", "tokens": 1e3, "compute": None, "eval_length": 4, "M": 4, "schedule": "wsd", "d": 32}),
+        "plan": (s.plan, {"teacher": "regime2", "budget": budget, "schedule": "wsd", "d": 32,
+            "eval_length": 4, "confirm": False, "draws": 2, "seed": 0, "workers": 1, "progress": None,
+            "lengths": None}),
+        "plan_one_pass": (s.plan_one_pass, {"teacher": "regime2", "budget": budget, "schedule": "wsd",
+            "d": 32, "eval_length": 4}),
+        "tradeoff": (s.tradeoff, {"setting": setting, "tokens": 1e3, "lengths": [2, 4], "eval_lengths": (4,
+            ), "compute": None, "cost": "N*P*L*M**2", "tune": False, "mixture": None}),
+        "advise": (s.advise, {"source": "regime2", "tokens": 1e3, "compute": None, "eval_length": 4,
+            "M": 4, "schedule": "wsd", "d": 32}),
         "advise of a measurement": (s.advise, {"source": found, "tokens": 1e3}),
-        "ladder": (s.ladder, {"setting": setting, "tokens": 1e3, "candidates": (2, 4), "most_phases": 2, "sketches": 1, "seed": 0}),
-        "ladder_curve": (s.ladder_curve, {"setting": setting, "tokens": 1e3, "candidates": (2, 4), "shares": (0.5,), "sketches": 1, "seed": 0}),
-        "ladder_map": (s.ladder_map, {"setting": setting, "tokens": 1e3, "candidates": (2, 4), "horizons": (100,), "tests": (4,), "sketches": 1, "seed": 0}),
-        "fit_law": (s.fit_law, {"frame": runs, "loss": "loss", "terms": ["M", "T"], "preset": None, "without": None, "tested_at": None, "groups": None, "cost": "M*T", "budget": 1e5, "predict": None, "bootstraps": 20, "level": 0.9, "seed": 0}),
-        "fit_power_law": (s.fit_power_law, {"x": [1, 2, 4, 8], "y": [1, 0.5, 0.26, 0.12], "window": None, "level": 0.95, "offset": False}),
-        "forecast": (s.forecast, {"X": X, "tokens": 200, "lengths": [2, 4], "eval_length": 4, "student": "all", "M": None, "steps": 50, "target_loss": None, "sequence": None, "time": None, "groups": None, "window": None, "leave_out": (), "test": None, "standardise": False, "drop_missing": False, "seed": 0, "progress": None}),
-        "forecast of a table": (s.forecast, {"X": pd.read_csv("table.csv"), "lengths": [2, 4], "sequence": "s", "time": "t", "groups": None, "leave_out": ()}),
+        "ladder": (s.ladder, {"setting": setting, "tokens": 1e3, "candidates": (2, 4), "most_phases": 2,
+            "sketches": 1, "seed": 0}),
+        "ladder_curve": (s.ladder_curve, {"setting": setting, "tokens": 1e3, "candidates": (2, 4),
+            "shares": (0.5,), "sketches": 1, "seed": 0}),
+        "ladder_map": (s.ladder_map, {"setting": setting, "tokens": 1e3, "candidates": (2, 4),
+            "horizons": (100,), "tests": (4,), "sketches": 1, "seed": 0}),
+        "fit_law": (s.fit_law, {"frame": runs, "loss": "loss", "terms": ["M", "T"], "preset": None,
+            "without": None, "tested_at": None, "groups": None, "cost": "M*T", "budget": 1e5,
+            "predict": None, "bootstraps": 20, "level": 0.9, "seed": 0}),
+        "fit_power_law": (s.fit_power_law, {"x": [1, 2, 4, 8], "y": [1, 0.5, 0.26, 0.12], "window": None,
+            "level": 0.95, "offset": False}),
+        "forecast": (s.forecast, {"X": X, "tokens": 200, "lengths": [2, 4], "eval_length": 4,
+            "student": "all", "M": None, "steps": 50, "target_loss": None, "sequence": None, "time": None,
+            "groups": None, "window": None, "leave_out": (), "test": None, "standardise": False,
+            "drop_missing": False, "seed": 0, "progress": None}),
+        "forecast of a table": (s.forecast, {"X": pd.read_csv("table.csv"), "lengths": [2, 4],
+            "sequence": "s", "time": "t", "groups": None, "leave_out": ()}),
         "measure": (s.measure, {"X": X, "centre": True, "seed": 0}),
         "load_teacher": (s.load_teacher, {"source": "teacher.toml"}),
         "load_uncertain": (s.load_uncertain, {"source": "teacher.toml"}),
         "save_law": (s.save_law, {"found": found, "path": "saved.toml", "source": "x"}),
         "save_teacher": (s.save_teacher, {"found": found, "path": "saved.npz", "source": "x"}),
         "trajectories": (s.trajectories, {"modes": modes, "N": 3, "P": 4, "S": None, "seed": 0, "key": ()}),
-        "sweep": (s.sweep, {"source": tables, "out": "swept", "jobs": 1, "dry_run": True, "retry_failed": False, "resume": "", "progress": False}),
+        "sweep": (s.sweep, {"source": tables, "out": "swept", "jobs": 1, "dry_run": True,
+            "retry_failed": False, "resume": "", "progress": False}),
         "sweep of sizes": (lambda **sizes: s.sweep({"sizes": sizes}, "swept", dry_run=True), tables["sizes"]),
         "load": (s.load, {"folder": "swept", "software": None}),
         "export": (s.export, {"folder": "swept", "to": "rows.csv", "software": None}),
-        "reproduce": (s.reproduce, {"out": "paper", "rung": "nothing", "panels": ["nothing"], "quick": True, "replicate": 1, "overlay": (), "seed": 0, "jobs": 1, "device": None}),
+        "reproduce": (s.reproduce, {"out": "paper", "rung": "nothing", "panels": ["nothing"],
+            "quick": True, "replicate": 1, "overlay": (), "seed": 0, "jobs": 1, "device": None}),
     }  # fmt: skip
 
 

@@ -67,7 +67,7 @@ def _range(name: str, table: Mapping[str, Any], *, whole: bool) -> list[Any]:
     require_few(f"{name}.n", n)
     ends = table[spacing]
     if not isinstance(ends, Sequence) or len(ends) != 2 or not all(_finite(end) for end in ends):
-        raise InputError(f"{name}.{spacing}", f"must be two numbers [a, b] within ±{_FAR:g}", ends)
+        raise InputError(f"{name}.{spacing}", f"must be two finite numbers [a, b] within ±{_FAR:g}", ends)
     low, high = (float(end) for end in ends)
     if spacing == "log" and min(low, high) <= 0:
         raise InputError(f"{name}.log", "must have positive ends", ends)

@@ -166,9 +166,17 @@ def checked(function: Callable[Arguments, Answer]) -> Callable[Arguments, Answer
                 raise InputError(name, f"must be {rule}", value)
             if hints().get(name) in (int, int | None) and value is not None:
                 given.arguments[name] = int(value)  # 1e9, NumPy's numbers
+            elif _lists(hints().get(name)) and hasattr(value, "tolist"):
+                given.arguments[name] = value.tolist()  # an array, a column
         return function(*given.args, **given.kwargs)
 
     return call
+
+
+def _lists(hint: Any) -> bool:
+    """Whether an annotation asks for a list."""
+    options = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    return any(get_origin(one) is Sequence for one in options)
 
 
 def _unmet(hint: Any, value: Any) -> str:
