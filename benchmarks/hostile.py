@@ -96,7 +96,7 @@ def _write(folder: Path) -> dict[str, list[list[str]]]:
 
     rng = np.random.default_rng(7)
     X = np.cumsum(rng.standard_normal((40, 12, 3)), axis=1) / 3
-    sequences = [["measure", "FILE"], ["forecast", "FILE", "--lengths", "2,4"]]
+    sequences = [*[["measure", "FILE"]] * 3, ["forecast", "FILE", "--lengths", "2,4"]]
     np.save(folder / "x.npy", X)
     np.savez(folder / "x.npz", X=X, who=np.arange(40))
     np.savez_compressed(folder / "packed.npz", X=X)
@@ -137,7 +137,7 @@ def _write(folder: Path) -> dict[str, list[list[str]]]:
     commands = {
         **dict.fromkeys(arrays, sequences),
         **{name: [table] for name in ("table.csv", "table.parquet")},
-        **{name: [law, fit] for name in ("runs.csv", "runs.parquet")},
+        **{name: [law, fit, fit, fit] for name in ("runs.csv", "runs.parquet")},
         "teacher.npz": [risk],
         "teacher.toml": [risk],
         "lengths.csv": [["risk", "-M", "4", "-N", "1e6", "--lengths", "FILE"]],

@@ -5,6 +5,7 @@
 
 import io
 import math
+import os
 import resource
 import subprocess
 import sys
@@ -18,6 +19,7 @@ import pandas as pd
 import pytest
 
 import seqlaw
+from conftest import python_path
 from seqlaw import Budget, InputError, Lengths, Setting
 from seqlaw.cli import main
 from seqlaw.model import stored
@@ -348,6 +350,10 @@ def test_what_fits_is_taken_as_before():
 def test_some_tries_of_the_campaign(kind, count):
     script = Path(__file__).parent.parent / "benchmarks" / "hostile.py"
     done = subprocess.run(
-        [sys.executable, script, kind, str(count), "11"], capture_output=True, text=True, check=True
+        [sys.executable, script, kind, str(count), "11"],
+        env=os.environ | {"PYTHONPATH": python_path(Path(seqlaw.__file__).parent.parent)},
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert f"{kind}: {count} tries, 0 failed" in done.stdout, done.stdout
