@@ -316,7 +316,7 @@ CALLS = {
         teacher="regime2", M=4, N=5, P=4, d=9, schedule="wsd", epochs=X
     ),
     "window must be 2 numbers": lambda: seqlaw.fit_power_law([1, 2, 4], [1, 2, 4], window=(1, 2, 3)),
-    "lengths must be": lambda: seqlaw.forecast(X, lengths=np.array([])),
+    "lengths must hold a length": lambda: seqlaw.forecast(X, lengths=np.array([])),
     "P must be lengths": lambda: SETTING.modes.averaged([[1, 2], [3]]),
     "leave_out must be a list of names, got 3": lambda: seqlaw.forecast(X, leave_out=3),
     "centre must be True or False": lambda: seqlaw.measure(X, centre="yes"),
