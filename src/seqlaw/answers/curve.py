@@ -14,7 +14,7 @@ from seqlaw.answers.style import COLOURS, MARKERS, mark, tidy
 from seqlaw.answers.words import Side, describe_teacher, regime_words, sizes_words, tested_words
 from seqlaw.fit import fit_power_law
 from seqlaw.model.amount import amount
-from seqlaw.model.checks import InputError, whole
+from seqlaw.model.checks import InputError, checked, whole
 from seqlaw.model.flags import Flag, flag, merge_flags
 from seqlaw.model.setting import Setting
 from seqlaw.rungs import ask
@@ -236,6 +236,7 @@ def slope(along: str, name: str, rows: Sequence[Mapping[str, Any]]) -> dict[str,
     return {"slope": fit.slope, "se": fit.se, "r2": fit.r2}
 
 
+@checked
 def curve(
     setting: Setting,
     along: str,

@@ -15,6 +15,7 @@ from seqlaw.answers.forecast_words import data, more, starts, trust, verdict
 from seqlaw.answers.style import MARKERS, SERIES, few_ticks, tidy
 from seqlaw.answers.words import Side
 from seqlaw.model.amount import amount
+from seqlaw.model.checks import checked
 from seqlaw.sequences import forecast as records
 from seqlaw.sequences.law import LEAST_TOKENS, Law, Overlap, Row
 from seqlaw.sequences.needed import Needed
@@ -202,6 +203,7 @@ def _cells(row: Row | Overlap, loss: float) -> tuple[str, str, float, str]:
     return amount(row.P), amount(row.N), loss, f"± {row.se:.2g}"
 
 
+@checked
 def forecast(
     X: Any,
     *,

@@ -13,6 +13,7 @@ from seqlaw.answers.risk import parameters
 from seqlaw.answers.style import SERIES
 from seqlaw.answers.words import Side, describe_teacher, percent_words, regime_words
 from seqlaw.model.amount import amount
+from seqlaw.model.checks import checked
 from seqlaw.model.setting import Setting
 from seqlaw.planning import ladder_curve as planning
 from seqlaw.planning.ladder_curve import SHARES, WAYS, At
@@ -124,6 +125,7 @@ def _row(row: At) -> dict[str, Any]:
     return {"share": row.share} | choice_row(row)
 
 
+@checked
 def ladder_curve(
     setting: Setting,
     tokens: float,

@@ -14,6 +14,7 @@ from seqlaw.answers.law_words import allocation_sentence, comparison_sentence, l
 from seqlaw.answers.words import Side
 from seqlaw.files import read_table
 from seqlaw.model.amount import amount
+from seqlaw.model.checks import checked
 from seqlaw.runs import ask
 from seqlaw.runs.form import PAPER
 from seqlaw.runs.law import BOOTSTRAPS, LEVEL, Estimate
@@ -170,6 +171,7 @@ def _cells(one: Estimate) -> tuple[Any, ...]:
     return tuple("-" if x is None else x for x in (one.value, one.low, one.high, one.se))
 
 
+@checked
 def fit_law(
     frame: Any,
     *,

@@ -11,6 +11,7 @@ from seqlaw.answers.answer import Answer, fields_of
 from seqlaw.answers.blocks import Block, Note, Sentence, Table
 from seqlaw.answers.words import Side, describe_teacher, regime_words, sizes_words, tested_words
 from seqlaw.model.amount import amount
+from seqlaw.model.checks import checked
 from seqlaw.model.schedule import Explicit
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import NUMBERS
@@ -99,6 +100,7 @@ def parameters(setting: Setting) -> dict[str, Any]:
     return {name: getattr(setting.teacher, name, None) for name in NUMBERS} | columns(setting)
 
 
+@checked
 def risks(
     settings: Sequence[Setting],
     *,
@@ -135,6 +137,7 @@ def answered(settings: Sequence[Setting], found: Sequence[terms.Risk], draws: Dr
     ]
 
 
+@checked
 def risk(
     setting: Setting,
     *,

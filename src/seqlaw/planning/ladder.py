@@ -108,8 +108,6 @@ def presets(candidates: Sequence[int]) -> dict[str, Length]:
 
 def distinct(candidates: Sequence[int]) -> tuple[int, ...]:
     """The candidates, rising; each once."""
-    if isinstance(candidates, (str, bytes)) or not hasattr(candidates, "__len__"):
-        raise InputError("candidates", "must be a list of lengths", candidates)
     rising = tuple(sorted(whole("candidates", P, most=LONGEST) for P in candidates))
     if len(set(rising)) < len(rising):
         raise InputError("candidates", "must name every length once", list(candidates))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlaw.model.checks import Array, InputError
+from seqlaw.model.checks import Array, InputError, shown
 from seqlaw.model.flags import Flag, flag
 from seqlaw.runs.form import Form
 from seqlaw.runs.solve import Points
@@ -107,7 +107,7 @@ def positive_column(frame: Any, name: str, field: str) -> Array:
 def _require(frame: Any, name: str, field: str) -> None:
     known = [str(one) for one in frame]
     if name not in known:
-        raise InputError(field, f"must be a column ({', '.join(known)})", name)
+        raise InputError(field, f"must be a column ({shown(', '.join(known), str)})", name)
 
 
 def enough_rows(runs: Runs, form: Form) -> None:

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from seqlaw.files import load_teacher, load_toml, make_schedule, read
-from seqlaw.lab.grid import Task, axis, combine
+from seqlaw.lab.grid import Task, axis, combine, require_few
 from seqlaw.model.checks import InputError, positive, real, whole
 from seqlaw.model.device import device_name
 from seqlaw.model.extension import IMPORT_PATH
-from seqlaw.model.lengths import one_or_many, parse
+from seqlaw.model.lengths import LARGEST, one_or_many, parse
 from seqlaw.model.schedule import Schedule
+from seqlaw.model.setting import WIDEST
 from seqlaw.model.teacher import LONGEST, PRESETS, Teacher
 from seqlaw.rungs.ask import rung_name, rung_of
 from seqlaw.rungs.rung import finite_only, lengths_on_cpu
@@ -53,7 +54,7 @@ class Sizes:
             given = {"N": self.N, "batch": self.batch}
             raise InputError("sizes.N", "must be given, or batch for one pass, and not both", given)
         for name in self.names:
-            most = LONGEST if name == "P" else None
+            most = {"M": WIDEST, "P": LONGEST}.get(name, LARGEST)
             values = axis(f"sizes.{name}", getattr(self, name), whole=True)
             object.__setattr__(self, name, [_size(f"sizes.{name}", value, most) for value in values])
 
@@ -133,7 +134,8 @@ class Sweep:
         rung = rung_of(self.rung)
         object.__setattr__(self, "rung", rung_name(rung))
         for name, least in (("sketches", 1), ("repetitions", 1), ("seed", 0)):
-            object.__setattr__(self, name, whole(name, getattr(self, name), least=least))
+            number = whole(name, getattr(self, name), least=least, most=2**63 - 1)  # as far as a store counts
+            object.__setattr__(self, name, number)
         object.__setattr__(self, "device", device_name(self.device))
         if not self.teachers or not self.schedules:
             raise InputError("teachers" if not self.teachers else "schedules", "must not be empty", [])
@@ -151,11 +153,14 @@ class Sweep:
     @cached_property
     def _asked(self) -> list[Task]:
         """All sizes, schedules and test lengths, each as one flat dict, those that coincide among them."""
-        points = []
+        points: list[Task] = []
         for family in self.schedules:
             built: dict[tuple[float, ...], Task] = {}
             axes = {name: getattr(self.sizes, name) for name in self.sizes.names} | family.axes()
-            for point in combine(axes, self.combine):
+            grid = combine(axes, self.combine)
+            each = len(self.eval_lengths) * len(self.teachers)
+            require_few("combine", len(points) * len(self.teachers) + len(grid) * each)
+            for point in grid:
                 sizes = {name: point.pop(name) for name in self.sizes.names}
                 if sizes["M"] > sizes["d"]:
                     raise InputError("sizes.M", f"must be at most d = {sizes['d']}", sizes["M"])

@@ -13,7 +13,7 @@ from seqlaw.lab.grid import Task
 from seqlaw.lab.progress import WorkBar, drawn_bar
 from seqlaw.lab.run import Progress, Summary, run
 from seqlaw.lab.table import Table
-from seqlaw.model.checks import InputError, whole
+from seqlaw.model.checks import InputError, checked, whole
 from seqlaw.model.device import cards
 from seqlaw.sweeping.cost import Estimate, estimate, seconds
 from seqlaw.sweeping.file import Sweep, load_sweep
@@ -22,6 +22,7 @@ from seqlaw.sweeping.task import risk_rows
 ENGINES = ("local", "dask")
 
 
+@checked
 def sweep(
     source: Sweep | Mapping[str, Any] | str | Path,
     out: Path | str,
@@ -46,8 +47,6 @@ def sweep(
     In a script, `jobs` above 1 needs `if __name__ == "__main__":`, since workers import the script.
     """
     jobs = whole("jobs", jobs)
-    if not isinstance(progress, bool) and not callable(progress):
-        raise InputError("progress", "must be True, False or a function", progress)
     if engine not in ENGINES:
         raise InputError("engine", f"must be one of {', '.join(ENGINES)}", engine)
     if (engine == "dask") != (scheduler is not None):
@@ -81,6 +80,7 @@ def sweep(
         )
 
 
+@checked
 def load(folder: Path | str, *, software: str | None = None) -> Table:
     """The rows of a sweep's folder as a DataFrame (`.frame`) and a Dataset (`.dataset`).
 
@@ -90,6 +90,7 @@ def load(folder: Path | str, *, software: str | None = None) -> Table:
     return table.load(folder, software=software, derived=("regime", "R"))
 
 
+@checked
 def export(folder: Path | str, to: Path | str, *, software: str | None = None) -> int:
     """Write a sweep's tidy rows to a .parquet or .csv file, whole or not at all; returns their number.
 
