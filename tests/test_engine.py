@@ -26,7 +26,7 @@ from seqlaw.lab.engine import GROUP_SECONDS, GROUPS_A_THREAD
 from seqlaw.lab.errors import EngineError, StoreError
 from seqlaw.lab.run import run
 from seqlaw.lab.software import software
-from seqlaw.lab.store import FILE, read, standing
+from seqlaw.lab.store import FILE, contents, read
 
 ROOT = Path(__file__).parent.parent
 PATHS = os.pathsep.join(map(str, (ROOT / "src", ROOT / "tests")))
@@ -345,6 +345,6 @@ def test_an_interruption_without_news_is_no_progress(tmp_path: Path) -> None:
 def test_a_second_driver_is_refused(tmp_path: Path) -> None:
     tasks = json.dumps([{"i": 0, "sleep": 60}])
     with started("-c", DRIVER, str(tmp_path), "walk", "1", tasks) as (driver, _):
-        until(lambda: (tmp_path / FILE).exists() and standing(tmp_path) is not None)
+        until(lambda: (tmp_path / FILE).exists() and contents(tmp_path).standing is not None)
         with pytest.raises(StoreError, match=rf"is in use by process {driver.pid} on"):
             run(walk, [{"i": 0}], folder=tmp_path)

@@ -19,7 +19,6 @@ from seqlaw.lab import software as lab_software
 from seqlaw.lab.errors import StoreError
 from seqlaw.lab.run import run
 from seqlaw.lab.software import fingerprint, named_modules, software
-from seqlaw.lab.store import FILE
 from seqlaw.sweeping.run import load, sweep
 from seqlaw.sweeping.task import risk_rows
 
@@ -297,24 +296,6 @@ def test_code_edited_after_it_was_loaded_records_nothing(
     with pytest.raises(StoreError, match="has changed since it was loaded here: start Python again"):
         run(edited_tasks.f, [{"x": 2}], folder=tmp_path / "out")
     del lab_software._read[file]
-
-
-def test_a_folder_of_release_0_1_is_read_with_its_name(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    shutil.copy(ROOT / "tests" / "data" / "results-0.1.sqlite", tmp_path / FILE)
-    with pytest.raises(SystemExit) as stop:
-        main(["export", str(tmp_path), "--to", str(tmp_path / "rows.csv")])
-    assert stop.value.code == 2
-    assert capsys.readouterr().err.startswith(
-        "seqlaw: no rows of this code: 8 tasks of 0.1.0 are left out; --software 0.1.0 takes those"
-    )
-    with pytest.raises(SystemExit) as stop:
-        main(["export", str(tmp_path), "--to", str(tmp_path / "rows.csv"), "--software", "0.1.0"])
-    assert stop.value.code == 0
-    assert len(load(tmp_path, software="0.1.0").frame) == 8
-    with pytest.raises(StoreError, match=r"; software='0\.1\.0' takes those, software='all' takes all"):
-        seqlaw.export(tmp_path, tmp_path / "rows.csv")
 
 
 def test_ranges_of_a_teachers_numbers(tmp_path: Path) -> None:

@@ -53,6 +53,7 @@ def run(
     cost: Cost | None = None,
     dry_run: bool = False,
     retry_failed: bool = False,
+    kind: str = "",
     note: str = "",
     resume: str = "",
     announce: Announce = lambda tasks, left: None,
@@ -63,7 +64,8 @@ def run(
 
     `jobs` local processes (1: this one), or the dask cluster of `scheduler` (an address or a scheduler file).
     The rows depend on neither. With a `cost`, the dearest tasks go first, so that no worker ends late.
-    `resume` is the command that does the same again, for people who find the folder unfinished.
+    `resume` is the command that does the same again, for people who find the folder unfinished. A folder takes
+    one `kind` of run, if it has a name (`sweep`, `reproduce`).
     KeyboardInterrupt (Ctrl-C, or SIGTERM) leaves with the finished work recorded.
     In a script, `jobs` above 1 needs the usual `if __name__ == "__main__":`, since workers import the script.
     """
@@ -72,7 +74,7 @@ def run(
     own = software(function)
     planned = {name: with_named(own, task) for name, task in named.items()}
     if dry_run:
-        good, bad = recorded(Path(folder), planned)
+        good, bad = recorded(Path(folder), planned, kind=kind)
         bad = set() if retry_failed else bad
         announce(len(named), [task for _, task, _ in _left(named, planned, good, bad)])
         return _known(start, named, good, bad, {})
@@ -83,10 +85,13 @@ def run(
         software=own,
         function=function_path(function),
         planned=planned,
+        kind=kind,
         resume=resume,
         note=note,
     )
     with opened as store, _shield() as shield:
+        if store.saved:
+            notice(store.saved)
         good, bad = store.known()
         bad = set() if retry_failed else bad
         todo = _left(named, planned, good, bad)

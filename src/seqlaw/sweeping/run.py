@@ -73,6 +73,7 @@ def sweep(
             cost=seconds,
             dry_run=dry_run,
             retry_failed=retry_failed,
+            kind="sweep",
             note=repr(asked),
             resume=resume,
             announce=ahead,

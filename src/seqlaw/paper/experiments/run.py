@@ -20,6 +20,7 @@ from seqlaw.rungs.rows import Row
 from seqlaw.rungs.terms import TERMS
 from seqlaw.sweeping.codec import task_of
 
+KIND = "reproduce"
 ALONE = 10.0
 """Seconds of estimated work below which worker processes cost more than they save."""
 
@@ -73,7 +74,7 @@ def plan(
     """The tasks of the panels, each once, and what is left of them; nothing runs."""
     wanted = {key(task, seed): task for task in tasks(panels, rungs, device)}
     planned = {name: software(panel_rows, task) for name, task in wanted.items()}
-    done, _ = recorded(folder, planned)
+    done, _ = recorded(folder, planned, kind=KIND)
     left = sum(seconds(task) for name, task in wanted.items() if name not in done)
     return Work(seed=seed, tasks=wanted, left=left)
 
@@ -103,7 +104,7 @@ def measure(
             jobs=work.workers(jobs),
             cost=seconds,
             retry_failed=True,
-            note="seqlaw reproduce",
+            kind=KIND,
             progress=together.show,
             notice=notice,
         )
