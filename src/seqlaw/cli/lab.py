@@ -23,7 +23,7 @@ from seqlaw.model.device import cards
 from seqlaw.model.flags import Flag, flag
 from seqlaw.sweeping.cost import Estimate
 from seqlaw.sweeping.file import load_sweep
-from seqlaw.sweeping.run import load
+from seqlaw.sweeping.run import rows_of
 from seqlaw.sweeping.run import sweep as run_sweep
 
 Software = Annotated[
@@ -128,7 +128,7 @@ def _report(summary: Summary, out: str) -> None:
     )
     print_flags(others(summary.others))
     if summary.failed:
-        reasons = load(out).failures["error"].value_counts()
+        reasons = rows_of(out, None).failures["error"].value_counts()
         print_flags(flag("failed", reason=reason, tasks=count) for reason, count in reasons.items())
         print_text("! failed tasks are not run again unless you say --retry-failed")
 
@@ -150,7 +150,7 @@ def export(
 
     Example: seqlaw export results --to rows.parquet
     """
-    rows = load(folder, software=software)
+    rows = rows_of(folder, software)
     rows.require_rows(OPTION)
     count = export_table(rows, to)
     say_what_is_left(rows)

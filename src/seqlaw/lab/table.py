@@ -65,7 +65,8 @@ class Table:
             return
         if self.others:
             raise StoreError(f"no rows of this code: {self.left_out(option)}")
-        raise StoreError(f"no rows yet: {self.missing or 'run the sweep again to get some'}")
+        why = self.damage or self.missing or "run the sweep again to get some"
+        raise StoreError(f"no rows yet: {why}")
 
     def left_out(self, option: str = OPTION) -> str:
         """What the folder holds of other software and how to take it, for people; empty if nothing."""

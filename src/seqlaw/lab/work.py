@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import importlib.metadata
 import os
 import platform
-import signal
-import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,6 +14,7 @@ from seqlaw.lab.grid import Task, canonical, compact
 from seqlaw.lab.software import function_path, software
 from seqlaw.lab.store import Outcome
 from seqlaw.model.device import WORKER
+from seqlaw.model.process import die_with_parent
 from seqlaw.model.threads import one_thread
 
 Function = Callable[[Task, int], list[dict[str, Any]]]
@@ -95,10 +93,7 @@ def _plain(value: Any) -> Any:
 def dask_setup(worker: object) -> None:
     """Called by dask in each worker of a local cluster: it must not outlive its driver.
 
-    dask's own watch over the parent is a Python thread, which a long call that holds the interpreter lock
-    keeps from running; the kernel's does not wait. Workers are numbered, for where each is to have a GPU.
+    Workers are numbered, for where each is to have a GPU.
     """
     os.environ[WORKER] = str(getattr(worker, "name", ""))
-    if sys.platform == "linux":
-        die_with_parent = 1  # PR_SET_PDEATHSIG of <sys/prctl.h>
-        ctypes.CDLL(None).prctl(die_with_parent, signal.SIGKILL)
+    die_with_parent()

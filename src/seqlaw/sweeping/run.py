@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -86,8 +87,16 @@ def load(folder: Path | str, *, software: str | None = None) -> Table:
     """The rows of a sweep's folder as a DataFrame (`.frame`) and a Dataset (`.dataset`).
 
     They are those of the code that asks. `software` takes others: a name from `.others`, or `"all"`, told
-    apart by the column `version`.
+    apart by the column `version`. Damaged records are left out, with a warning.
     """
+    found = rows_of(folder, software)
+    if found.damage:
+        warnings.warn(found.damage, stacklevel=2)
+    return found
+
+
+def rows_of(folder: Path | str, software: str | None) -> Table:
+    """The same without the warning, for a command, which says it in its own way."""
     return table.load(folder, software=software, derived=("regime", "R"))
 
 

@@ -100,9 +100,10 @@ def spectrum(body: Question, progress: Progress) -> Answer:
     }  # fmt: skip
 
 
-def curve(body: CurveBody, progress: Progress) -> Answer:
+def curve(asked: tuple[CurveBody, str], progress: Progress) -> Answer:
     """The terms along one size, at the setting itself (unless quick), slopes, and the theorem's guides."""
-    setting, rung = body.setting(), rung_of(body.rung)
+    body, name = asked
+    setting, rung = body.setting(), rung_of(name)
     if body.tokens is not None:
         setting = with_tokens(setting, body.tokens)
     settings = [*body.settings(), *([] if body.quick else [setting])]
@@ -130,7 +131,7 @@ def curve(body: CurveBody, progress: Progress) -> Answer:
         "slopes": found.slopes,
         "se_is": found.se_is,
         **_marked(found, body),
-        "copy": copy_curve(body),
+        "copy": copy_curve(body, name),
     }
 
 
@@ -172,7 +173,7 @@ def sampled(body: SampledBody, progress: Progress) -> Answer:
         tokens=body.tokens,
         tune=body.tune,
     )
-    return {**_shown(found), "rows": found.fields()["rows"], "copy": copy_curve(body)}
+    return {**_shown(found), "rows": found.fields()["rows"], "copy": copy_curve(body, SAMPLED_RUNG)}
 
 
 def _shown(found: Curve) -> Answer:
@@ -270,9 +271,9 @@ def ladders(body: LadderBody, progress: Progress) -> Answer:
     }
 
 
-def six_panels(body: str | None, progress: Progress) -> Answer:
+def six_panels(asked: tuple[str | None, str], progress: Progress) -> Answer:
     """The paper's six panels, from a reproduce folder or from the equivalent rung."""
-    return panels(body)
+    return panels(*asked)
 
 
 VIEWS: dict[str, Callable[[Any, Progress], Answer]] = {

@@ -137,6 +137,7 @@ COLUMNS = {
     **dict.fromkeys(("finite_filter_variance", "clipped", "covariance_event"), "float64"),
 }
 """The columns of `rows.parquet` and their types."""
+MOST_ROWS = 10**7
 
 
 def write_rows(rows: Iterable[Row], panels: Iterable[Panel], path: Path) -> None:
@@ -150,3 +151,20 @@ def write_rows(rows: Iterable[Row], panels: Iterable[Panel], path: Path) -> None
     ]
     schema = pyarrow.schema(list(COLUMNS.items()))
     write_table(pyarrow.Table.from_pylist(tidy, schema=schema), path)
+
+
+def read_rows(path: Path) -> list[Row]:
+    """The rows of such a file; ValueError where it is none."""
+    import pyarrow
+    from pyarrow.parquet import ParquetFile
+
+    try:
+        file = ParquetFile(path)
+        if not file.schema_arrow.equals(pyarrow.schema(list(COLUMNS.items()))):
+            raise ValueError("other columns")
+        if file.metadata.num_rows > MOST_ROWS:
+            raise ValueError(f"more than {MOST_ROWS} rows")
+        rows: list[Row] = file.read().to_pylist()
+    except (OSError, pyarrow.ArrowException) as error:
+        raise ValueError(str(error).partition("\n")[0]) from None
+    return rows
