@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import os
 import shutil
@@ -277,8 +278,11 @@ def test_a_name_of_the_script_itself_is_refused() -> None:
     ],
 )
 def test_words_are_no_part_of_the_fingerprint(text: str, same: bool) -> None:
-    plain = lab_software._without_words(b"def f(x):\n    return 2 * x\n")
-    assert (lab_software._without_words(text.encode()) == plain) == same
+    plain, other = (
+        lab_software._without_words(one.encode(), ast.parse(one))
+        for one in ("def f(x):\n    return 2 * x\n", text)
+    )
+    assert (other == plain) == same
 
 
 def test_code_edited_after_it_was_loaded_records_nothing(
@@ -296,6 +300,89 @@ def test_code_edited_after_it_was_loaded_records_nothing(
     with pytest.raises(StoreError, match="has changed since it was loaded here: start Python again"):
         run(edited_tasks.f, [{"x": 2}], folder=tmp_path / "out")
     del lab_software._read[file]
+
+
+def test_touched_code_is_the_same_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What counts is the content, and not the time: an archive or a wrong clock may say any."""
+    monkeypatch.syspath_prepend(tmp_path)
+    file = tmp_path / "touched_tasks.py"
+    file.write_text("def f(task, seed):\n    return [{'y': 1.0}]\n")
+    import touched_tasks
+
+    for when in (0, 10**9, 2**31):
+        os.utime(file, (when, when))
+        assert run(touched_tasks.f, [{"x": when}], folder=tmp_path / "out").done == 1
+
+
+def test_sources_newer_than_the_clock_are_no_edit(tmp_path: Path, copy: Path) -> None:
+    for file in (copy / "seqlaw").rglob("*.py"):
+        os.utime(file, (4e9, 4e9))
+    (tmp_path / "grid.toml").write_text(GRID.format(schedule="L = 500"))
+    made = call(copy, "sweep", "grid.toml", "--out", "out", "--jobs", 1, cwd=tmp_path)
+    assert "2 done" in made.stdout, made.stderr
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("K = 1.0", "K = 2.0"),
+        ("return K", "return K + 1"),
+        ("self.a", "2 * self.a"),
+        ("k=3", "k=4"),
+        ("[1, 2]", "[1, 3]"),
+    ],
+)
+@pytest.mark.parametrize("other", [False, True])
+def test_an_edit_between_import_and_first_sweep_is_seen_by_content(
+    tmp_path: Path, old: str, new: str, other: bool
+) -> None:
+    """Whatever the time says, and (for functions and plain numbers) if another Python compiled it meanwhile."""
+    if other and old in ("k=3", "[1, 2]"):
+        pytest.skip("only the compiled file tells")
+    (tmp_path / "mine_8.py").write_text(
+        "import functools\nK = 1.0\nLIST = sorted([1, 2])\nclass A:\n    a = 1\n    @property\n    def b(self):\n"
+        "        return self.a\n@functools.lru_cache\ndef g(k=3):\n    return K\n"
+        "def f(task, seed):\n    return [{'y': g() + LIST[1] + A().b}]\n"
+    )
+    code = (
+        "import os, sys, subprocess, mine_8; from pathlib import Path; from seqlaw.lab.run import run\n"
+        "out = sys.argv[1]; print(run(mine_8.f, [{'x': 0}], folder=out + '0').done) if sys.argv[2] == '0' else 0\n"
+        "file = Path(mine_8.__file__); was = file.stat()\n"
+        f"file.write_text(file.read_text().replace({old!r}, {new!r}))\n"
+        f"{other} and subprocess.run([sys.executable, '-c', 'import mine_8'], check=True)\n"
+        "os.utime(file, ns=(was.st_atime_ns, was.st_mtime_ns))\n"
+        "run(mine_8.f, [{'x': 1}], folder=out)"
+    )
+    environment = {**os.environ, "PYTHONPATH": python_path(ROOT / "src", tmp_path)}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    line = [sys.executable, "-c", code, str(tmp_path / "out"), str(int(other))]
+    made = subprocess.run(line, env=environment, capture_output=True, text=True)
+    assert "mine_8.py has changed since it was loaded here: start Python again" in made.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_a_sweep_depends_on_is_part_of_its_software(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "data.json").write_text("1")
+    file = tmp_path / "grid.toml"
+    file.write_text('depends = ["data.json"]\n' + GRID.format(schedule="L = 500"))
+    out = tmp_path / "out"
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")  # found beside the sweep's file
+    assert sweep(file, out).done == 2
+    assert (sweep(file, out).skipped, len(load(out).frame)) == (2, 2)
+    (tmp_path / "data.json").write_text("2")
+    assert load(out).frame.empty
+    assert sum(load(out).others.values()) == 2
+    assert sweep(file, out, jobs=2).done == 2  # a worker of a cluster does not see the file
+    (tmp_path / "data.json").write_text("1")
+    assert (sweep(file, out).skipped, len(load(out).frame)) == (2, 2)
+    (tmp_path / "data.json").unlink()
+    with pytest.raises(StoreError, match=r"data\.json, not found from here; software="):
+        load(out).require_rows()
+    with pytest.raises(seqlaw.InputError, match="depends must name files that are there"):
+        sweep(file, out)
 
 
 def test_ranges_of_a_teachers_numbers(tmp_path: Path) -> None:

@@ -740,7 +740,14 @@ def test_a_body_that_never_comes_is_refused_and_a_client_that_reads_nothing_is_l
 
 # ---- folders of strangers ------------------------------------------------------------------------------
 
-SOUND = {"rung": "exact", "seed": 0, "grid": "quick", "replicates": 1, "overlay": [], "slopes": [{"panel": "a"}]}
+SOUND = {
+    "rung": "exact",
+    "seed": 0,
+    "grid": "quick",
+    "replicates": 1,
+    "overlay": [],
+    "slopes": [{"panel": "a"}],
+}
 
 
 @pytest.fixture

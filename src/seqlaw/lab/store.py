@@ -397,10 +397,9 @@ def _checksum(values: Iterable[Any]) -> int:
     return zlib.crc32(b"\n".join(one if isinstance(one, bytes) else b"%a" % (one,) for one in texts))
 
 
-def _run(values: Sequence[Any]) -> Run:
-    kind, started, version, function, seed, note, resume, driver, depends, plan = (
-        one.decode() if isinstance(one, bytes) else one for one in values
-    )
+def _run(values: Iterable[Any]) -> Run:
+    texts: list[Any] = [one.decode() if isinstance(one, bytes) else one for one in values]
+    kind, started, version, function, seed, note, resume, driver, depends, plan = texts
     files, keys = json.loads(depends), json.loads(plan)
     if not isinstance(files, list) or not isinstance(keys, dict):
         raise ValueError("a plan that is none")
@@ -552,12 +551,12 @@ def _require_kind(folder: Path, runs: Iterable[Run], kind: str) -> None:
     """A folder is a sweep's or the paper's: both in one would be taken for each other."""
     other = next((run.kind for run in runs if kind and run.kind and run.kind != kind), "")
     if other:
-        raise StoreError(f"{folder} holds the results of seqlaw {other}: take another folder for seqlaw {kind}")
+        raise StoreError(
+            f"{folder} holds the results of seqlaw {other}: take another folder for seqlaw {kind}"
+        )
 
 
-def _known(
-    found: Iterable[tuple[str, str, object]], planned: Mapping[str, str]
-) -> tuple[set[str], set[str]]:
+def _known(found: Iterable[tuple[str, str, object]], planned: Mapping[str, str]) -> tuple[set[str], set[str]]:
     """The planned keys among (version, key, whether it failed)."""
     good, bad = set[str](), set[str]()
     for version, key, failed in found:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from seqlaw.lab.errors import StoreError
 from seqlaw.lab.grid import Task
-from seqlaw.lab.software import fingerprint, named_modules, software_of
+from seqlaw.lab.software import depends_print, fingerprint, named_modules, software_of
 from seqlaw.lab.store import Contents, Standing, contents
 from seqlaw.model.checks import library
 
@@ -40,7 +40,7 @@ class Table:
     others: dict[str, int]
     """Tasks that other software recorded here, left out of the above."""
     lost: tuple[str, ...]
-    """Modules of the user's that tasks name and that are not found from here."""
+    """Modules of the user's that tasks name, and files that they depend on, not found from here."""
     standing: Standing | None
     """How much is done of what was asked for last; None if that is not known, or of other software."""
     damage: str
@@ -134,23 +134,30 @@ def load(folder: Path | str, *, software: str | None = None, derived: Sequence[s
         parameters=names,
         failures=pd.DataFrame.from_records(failures),
         others=dict(others),
-        lost=_lost(record.task for record in records),
+        lost=_lost(held),
         standing=asked,
         damage=held.damage.words,
     )
 
 
-def _lost(tasks: Iterable[Task]) -> tuple[str, ...]:
-    named = {module for task in tasks for module in named_modules(task)}
-    return tuple(sorted(module for module in named if not fingerprint(module)))
+def _lost(held: Contents) -> tuple[str, ...]:
+    named = {module for record in held.records for module in named_modules(record.task)}
+    files = [] if held.last is None else [name for name in held.last.depends if not os.path.isfile(name)]
+    return (*sorted(module for module in named if not fingerprint(module)), *files)
 
 
 def _software_now(held: Contents) -> Callable[[str, Task], str]:
     """What would run a task of a function now; of code without a file (a notebook's) it is what ran last."""
     last = {record.function: record.version for record in held.records}
+    depends = {}
+    if held.last is not None:
+        try:
+            depends[held.last.function] = depends_print(held.last.depends)
+        except StoreError:
+            depends[held.last.function] = "+depends:nothing"  # a file is gone: no rows are of it
 
     def software(function: str, task: Task) -> str:
-        return software_of(function, task) or last.get(function, "")
+        return software_of(function, task, depends.get(function, "")) or last.get(function, "")
 
     return software
 

@@ -1,4 +1,4 @@
-"""What runs where the work is done: a group of tasks, in the driver or in a worker of any cluster."""
+"""What runs where the work is done: one task, in the driver or in a worker of any cluster."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ import importlib.metadata
 import os
 import platform
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from seqlaw.lab.grid import Task, canonical, compact
-from seqlaw.lab.software import function_path, software
+from seqlaw.lab.software import function_path, software, without_depends
 from seqlaw.lab.store import Outcome
 from seqlaw.model.device import WORKER
 from seqlaw.model.process import die_with_parent
-from seqlaw.model.threads import one_thread
 
 Function = Callable[[Task, int], list[dict[str, Any]]]
 """A task and a seed to tidy rows; importable or picklable, and a pure function of both."""
@@ -30,6 +29,7 @@ def attempt(function: Function, job: Job, seed: int, machine: str) -> Outcome:
     path = function_path(function)
     # A function of a script or a notebook travels with its code: here is no file to tell it by.
     code = wanted if path.startswith("__main__:") else software(function, task)
+    code = wanted if code == without_depends(wanted) else code
     start = time.perf_counter()
     rows = error = None
     try:
@@ -47,13 +47,6 @@ def attempt(function: Function, job: Job, seed: int, machine: str) -> Outcome:
         rows=rows,
         error=error,
     )
-
-
-def run_group(function: Function, jobs: Sequence[Job], seed: int) -> list[Outcome]:
-    """Run a group of tasks one after the other."""
-    machine = facts()
-    with one_thread():
-        return [attempt(function, job, seed, machine) for job in jobs]
 
 
 @functools.cache

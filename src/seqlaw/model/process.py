@@ -14,7 +14,7 @@ import struct
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 HEADER = struct.Struct(">I")
 
@@ -30,7 +30,7 @@ def pack(message: Any) -> bytes:
     return HEADER.pack(len(data)) + data
 
 
-def unpack(source: BinaryIO) -> Any:
+def unpack(source: IO[bytes]) -> Any:
     """The next frame; EOFError where there is none, or a part of one."""
     head = source.read(HEADER.size)
     if len(head) < HEADER.size:
