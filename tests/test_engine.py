@@ -189,9 +189,9 @@ def test_the_users_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_scheduler_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(EngineError, match=r"the scheduler file .* is not there"):
         run(walk, [{"i": 1}], folder=tmp_path, scheduler=str(tmp_path / "none.json"))
-    with pytest.raises(EngineError, match=r"cannot reach a scheduler at 127\.0\.0\.1:1"):
-        with joined_cluster("127.0.0.1:1", timeout=1):
-            pass
+    reason = r"cannot reach a scheduler at 127\.0\.0\.1:1"
+    with pytest.raises(EngineError, match=reason), joined_cluster("127.0.0.1:1", timeout=1):
+        pass
 
 
 @pytest.mark.parametrize(

@@ -80,8 +80,8 @@ def run(
 
     `jobs` local processes (1: this one), or the dask cluster of `scheduler` (an address or a scheduler file).
     The rows depend on neither. With a `cost`, the dearest tasks go first, so that no worker ends late.
-    `resume` is the command that does the same again, for people who find the folder unfinished. A folder takes
-    one `kind` of run, if it has a name (`sweep`, `reproduce`).
+    `resume` is the command that does the same again, for people who find the folder unfinished. A folder
+    takes one `kind` of run, if it has a name (`sweep`, `reproduce`).
     A task that takes longer than `timeout` seconds is ended, which takes a process of its own, and recorded
     as failed. The content of the files that it `depends` on counts as part of the function.
     KeyboardInterrupt (Ctrl-C, or SIGTERM) leaves with the finished work recorded.

@@ -3,8 +3,8 @@
 A changed formula must never return an old number, so the fingerprint is of the source itself: the module of a
 task's function, and all that it imports of its own package, of seqlaw and of the user's other files (not of
 the libraries), without comments and docstrings. A wheel, a checkout and an editable installation of the same
-files have the same fingerprint. Nothing is imported to read it. Files that the code reads, and modules that it
-imports by a computed name, are not seen; a run can name them (`depends_print`).
+files have the same fingerprint. Nothing is imported to read it. Files that the code reads, and modules that
+it imports by a computed name, are not seen; a run can name them (`depends_print`).
 """
 
 from __future__ import annotations
@@ -53,7 +53,10 @@ def function_path(function: Callable[..., Any]) -> str:
 
 
 def software(function: Callable[..., Any], task: Task | None = None, depends: str = "") -> str:
-    """`0.2.0+1f0c2a7b9d3e`: the version and the fingerprint of what a function runs, `depends`, `with_named`."""
+    """`0.2.0+1f0c2a7b9d3e`: the version and the fingerprint of what a function runs, then `with_named`.
+
+    `depends` is what `depends_print` says of the files that it depends on.
+    """
     own = software_of(function_path(function))
     if not own or function is not _unwrapped(function):
         own = _joined(_unwrapped(function).__module__, _digest([_print(function, set())]))
@@ -186,7 +189,10 @@ def _numbers(tree: ast.Module) -> dict[str, Any]:
 
 
 def _compiled_by_import(module: ModuleType) -> CodeType | None:
-    """What the import of a module compiled; None where compiled files are not written: an old one may lie there."""
+    """What the import of a module compiled; None where nobody knows.
+
+    That is where compiled files are not written: an old one may lie there.
+    """
     cached = getattr(module, "__cached__", None)
     if cached is None or sys.dont_write_bytecode or not os.access(cached, os.W_OK):
         return None
