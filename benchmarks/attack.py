@@ -7,6 +7,7 @@ Everything stays on this machine: requests go to 127.0.0.1 only, and every loop 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -23,73 +24,83 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
+from lab_tasks import walk
 from seqlaw.lab.errors import StoreError
 from seqlaw.lab.run import run
 from seqlaw.lab.store import FILE, contents, read
-from seqlaw.sweeping.run import rows_of, sweep
 
 dice = random.Random(34)
 
 
-def walk(task: dict[str, Any], seed: int) -> list[dict[str, Any]]:
-    """A number that depends on task and seed to the last bit."""
-    time.sleep(0.02)
-    return [{"y": random.Random(f"{seed} {task['i']}").random()}]
-
-
 def tasks() -> list[dict[str, Any]]:
-    return [{"i": i} for i in range(150)]
+    return [{"i": i, "sleep": 0.02} for i in range(150)]
 
 
 def drive(folder: str) -> None:
     """A driver; each line that it prints is a number of records that it has acknowledged."""
-    import attack
-
-    run(attack.walk, tasks(), folder=folder, seed=5, jobs=2,
+    run(walk, tasks(), folder=folder, seed=5, jobs=2,
         progress=lambda summary, share: print(summary.done + summary.skipped, flush=True))  # fmt: skip
 
 
 def descendants(pid: int) -> list[int]:
     """The processes below a process (Linux)."""
     found: list[int] = []
-    for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
-        found += [int(child), *descendants(int(child))]
+    with contextlib.suppress(OSError):
+        for file in Path(f"/proc/{pid}/task").glob("*/children"):
+            for child in file.read_text().split():
+                found += [int(child), *descendants(int(child))]
     return found
 
 
 def kills(count: int) -> None:
-    """Kill drivers, and workers under them, at random moments; resume until the rows are complete."""
-    import attack
-
+    """Kill drivers, and workers under them, amid the work; resume until the rows are complete."""
     with tempfile.TemporaryDirectory() as place:
-        run(attack.walk, tasks(), folder=f"{place}/whole", seed=5)
+        run(walk, tasks(), folder=f"{place}/whole", seed=5)
         whole = {one.key: one.rows for one in read(Path(place) / "whole")}
-        seen, finished, folder = Counter[str](), 0, 0
+        seen, finished, folder, amid = Counter[str](), 0, 0, 0
         while sum(seen.values()) < count:
             out = Path(place) / str(folder)
             line = [sys.executable, __file__, "drive", str(out)]
             with subprocess.Popen(line, stdout=subprocess.PIPE, text=True) as driver:
-                kind = dice.choice(["driver", "driver", "worker"])
-                time.sleep(dice.uniform(0.5, 9.0) if kind == "driver" else dice.uniform(3.0, 6.0))
-                if driver.poll() is None:
-                    below = descendants(driver.pid)
-                    victim = driver.pid if kind == "driver" else dice.choice(below or [driver.pid])
-                    try:
-                        os.kill(victim, signal.SIGKILL)
-                        seen[kind] += 1
-                    except ProcessLookupError:
-                        pass
-                said = driver.stdout.read().split() if driver.stdout else []
+                assert driver.stdout is not None
+                told, early = 0, dice.random() < 0.2
+                moments = sorted(dice.randrange(len(whole)) for _ in range(3))
+                if early:
+                    time.sleep(dice.uniform(0.2, 5.0))
+                    driver.kill()
+                    seen["driver, starting"] += 1
+                for text in driver.stdout:
+                    told = int(text)
+                    if moments and told >= moments[0]:
+                        moments.pop(0)
+                        time.sleep(dice.uniform(0, 0.3))
+                        workers = [pid for pid in descendants(driver.pid) if is_worker(pid)]
+                        victim = dice.choice(workers) if moments and workers else driver.pid
+                        if driver.poll() is None and victim in (driver.pid, *workers):
+                            os.kill(victim, signal.SIGKILL)
+                            seen["driver, amid" if victim == driver.pid else "worker"] += 1
             kept = {one.key: one.rows for one in read(out)} if (out / FILE).exists() else {}
-            assert len(kept) >= int(said[-1] if said else 0), "an acknowledged record is lost"
+            assert len(kept) >= told, "an acknowledged record is lost"
             assert kept.items() <= whole.items(), "a record differs"
+            amid += 0 < len(kept) < len(whole)
             if len(kept) == len(whole):
                 finished, folder = finished + 1, folder + 1
-        print(f"kills: {dict(seen)}, {finished} sweeps completed; none lost, all rows the same")
+        print(f"kills: {dict(seen)}; {amid} ends amid the work, {finished} sweeps completed; none lost, "
+              "all rows the same")  # fmt: skip
+
+
+def is_worker(pid: int) -> bool:
+    """Whether a process is one that dask has spawned."""
+    try:
+        return b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
 
 
 def flips(count: int) -> None:
     """Flip one bit of a store at a time: read it, and let the next sweep make it whole."""
+    from seqlaw.sweeping.run import rows_of, sweep
+
     sizes = {"M": list(range(2, 22)), "N": [10, 20], "P": [4, 8], "d": 32}
     tables = {"sizes": sizes, "schedules": [{"L": 50}]}
     with tempfile.TemporaryDirectory() as place:
@@ -227,10 +238,8 @@ def requests(count: int) -> None:
 if __name__ == "__main__":
     what, *rest = sys.argv[1:] or ["all"]
     if what == "drive":
-        sys.path.insert(0, str(Path(__file__).parent))
         drive(rest[0])
         sys.exit()
-    sys.path.insert(0, str(Path(__file__).parent))
     for part, usual in ((kills, 60), (flips, 300), (requests, 2000)):
         if what in ("all", part.__name__):
             part(int(rest[0]) if rest else usual)
