@@ -57,14 +57,14 @@ def kills(count: int) -> None:
     with tempfile.TemporaryDirectory() as place:
         run(walk, tasks(), folder=f"{place}/whole", seed=5)
         whole = {one.key: one.rows for one in read(Path(place) / "whole")}
-        seen, finished, folder, amid = Counter[str](), 0, 0, 0
+        seen, finished, folder, amid, done = Counter[str](), 0, 0, 0, 0
         while sum(seen.values()) < count:
             out = Path(place) / str(folder)
             line = [sys.executable, __file__, "drive", str(out)]
             with subprocess.Popen(line, stdout=subprocess.PIPE, text=True) as driver:
                 assert driver.stdout is not None
                 told, early = 0, dice.random() < 0.2
-                moments = sorted(dice.randrange(len(whole)) for _ in range(3))
+                moments = sorted(dice.randint(done, len(whole)) for _ in range(3))
                 if early:
                     time.sleep(dice.uniform(0.2, 5.0))
                     driver.kill()
@@ -83,6 +83,7 @@ def kills(count: int) -> None:
             assert len(kept) >= told, "an acknowledged record is lost"
             assert kept.items() <= whole.items(), "a record differs"
             amid += 0 < len(kept) < len(whole)
+            done = len(kept) % len(whole)
             if len(kept) == len(whole):
                 finished, folder = finished + 1, folder + 1
         print(f"kills: {dict(seen)}; {amid} ends amid the work, {finished} sweeps completed; none lost, "
