@@ -6,7 +6,6 @@ server never waits for arithmetic.
 
 from __future__ import annotations
 
-import sys
 import traceback
 import warnings
 from collections.abc import Callable
@@ -46,7 +45,6 @@ def main() -> None:
     from seqlaw.model.threads import one_thread
     from seqlaw.web import views  # noqa: F401  # load the numerics before the first question
 
-    sys.path.append("")  # last: for a rung of the user's that the command named
     with one_thread():
         send("ready")
         for view, body in messages:
