@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
@@ -115,6 +116,7 @@ class Sweep:
     With `nested`, all N, P, schedules and test lengths of one teacher, M and d are one task: they share
     sketches and data sets, as the paper's own sweeps do, and a change of any of them makes it another task.
     With `device = "cuda"` the random rungs take a GPU, one a worker.
+    `depends` names files that code of the user's reads: their content is part of what made a number.
     """
 
     sizes: Sizes
@@ -128,6 +130,7 @@ class Sweep:
     seed: int = 0
     nested: bool = False
     device: str | None = None
+    depends: list[str] = field(default_factory=list)
     __pydantic_config__ = _STRICT
 
     def __post_init__(self) -> None:
@@ -137,6 +140,10 @@ class Sweep:
             number = whole(name, getattr(self, name), least=least, most=2**63 - 1)  # as far as a store counts
             object.__setattr__(self, name, number)
         object.__setattr__(self, "device", device_name(self.device))
+        for one in self.depends:
+            if not Path(one).is_file():
+                raise InputError("depends", "must name files that are there", one)
+        object.__setattr__(self, "depends", [os.path.abspath(one) for one in self.depends])
         if not self.teachers or not self.schedules:
             raise InputError("teachers" if not self.teachers else "schedules", "must not be empty", [])
         lengths = axis("eval_lengths", self.eval_lengths, whole=True)
@@ -229,15 +236,16 @@ def _teachers(place: int, source: Any) -> list[Teacher]:
 
 
 def _beside(file: Path, data: dict[str, Any]) -> dict[str, Any]:
-    """The tables with the teachers' files found beside the sweep's, from whatever folder it is run."""
-    teachers = data.get("teachers")
-    if not isinstance(teachers, list):
-        return data
-    found = [
-        str(file.parent / one) if isinstance(one, str) and (file.parent / one).is_file() else one
-        for one in teachers
-    ]
-    return data | {"teachers": found}
+    """The tables with the files that they name found beside the sweep's, from whatever folder it is run."""
+    found = {
+        name: [
+            str(file.parent / one) if isinstance(one, str) and (file.parent / one).is_file() else one
+            for one in data[name]
+        ]
+        for name in ("teachers", "depends")
+        if isinstance(data.get(name), list)
+    }
+    return data | found
 
 
 def _look_beside(file: Path, data: Mapping[str, Any]) -> None:
