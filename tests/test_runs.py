@@ -382,12 +382,21 @@ def test_predictions_cover_new_runs():
         ("tested", []),
         ("own", ["tested-at-own"]),
         ("mixed", ["tests-differ"]),
+        ("length", ["tested-at-own"]),
     ],
 )
 def test_where_runs_were_tested(chinchilla, tested, codes):
     frame = chinchilla.assign(own=chinchilla.length, mixed=np.arange(50) % 4 + 1)
     runs = read_runs(frame, "loss", THREE_TERMS)
     assert [f.code for f in length_flags(frame, runs, tested)] == codes
+
+
+def test_a_test_length_that_is_a_term_beside_the_length_is_modelled(chinchilla):
+    frame = chinchilla.assign(own=chinchilla.length, mixed=np.arange(50) % 4 + 1)
+    runs = read_runs(frame, "loss", [*THREE_TERMS, "mixed"])
+    assert not length_flags(frame, runs, "mixed")
+    runs = read_runs(frame, "loss", [*THREE_TERMS, "own"])
+    assert [f.code for f in length_flags(frame, runs, "own")] == ["tested-at-own"]
 
 
 def test_every_digit_of_a_table_is_read(tmp_path):

@@ -131,8 +131,9 @@ say(
             f"{f['column']} may be the test's"
         ),
         "tested-at-own": lambda f, s: (
-            f"every run was tested at its own {f['column']} ({f['tested_at']}): an effect of {f['column']} "
-            "may be the test's"
+            f"every run was tested at its own {f['column']}"
+            + f" ({f['tested_at']})" * (f["tested_at"] != f["column"])
+            + f": an effect of {f['column']} may be the test's"
         ),
         "tests-differ": lambda f, s: (
             f"runs were tested at {f['tests']} different lengths ({f['tested_at']}): compare runs of one "

@@ -316,14 +316,22 @@ def _predictions(
 
 
 def length_flags(frame: Any, runs: Runs, tested_at: str | None) -> list[Flag]:
-    """Whether an effect of a length could be the test's: at which length each run was tested."""
+    """Whether an effect of a length could be the test's: at which length each run was tested.
+
+    A test length that is itself a term is modelled only if a training length beside it is another term.
+    """
     lengths = [name for name in runs.columns if _LENGTH.fullmatch(name)]
     if tested_at is None:
         return [flag("test-length", column=name) for name in lengths]
     tests = positive_column(frame, tested_at, "tested_at")
-    if np.unique(tests).size == 1 or tested_at in runs.columns:
+    if np.unique(tests).size == 1:
         return []
-    for name, values in runs.columns.items():
-        if np.allclose(values, tests, rtol=1e-9):
-            return [flag("tested-at-own", column=name, tested_at=tested_at)]
+    others = [name for name in runs.columns if name != tested_at]
+    own = [name for name in others if np.allclose(runs.columns[name], tests, rtol=1e-9)]
+    if tested_at in runs.columns and not own:
+        if set(lengths) & set(others):
+            return []
+        own = [tested_at]
+    if own:
+        return [flag("tested-at-own", column=own[0], tested_at=tested_at)]
     return [flag("tests-differ", tested_at=tested_at, tests=int(np.unique(tests).size))]
