@@ -40,6 +40,34 @@ class Comparison:
     """The column that a term's own moves with."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class FormChoice:
+    """Which way to add the terms predicts the largest runs better, both laws fitted to the others."""
+
+    other: str
+    q: float
+    """Of the power mean among the two, fitted to all runs."""
+    gain: Estimate
+    """The mean error of the other form minus that of this one, as a share of the loss."""
+    largest: int
+    better: str | None
+    """The form that predicts better; None where the interval holds zero."""
+
+
+def compare_forms(fitted: Fitted, runs: Runs, size: Array, *, level: float, seed: int) -> FormChoice | None:
+    """The law with its terms added the other way; None where there is one term, or too few runs."""
+    form = fitted.form.other
+    if form is None or runs.n <= form.size:
+        return None
+    other = fit_form(form, runs)
+    gain, largest = _rollout((other, fitted), runs, size, level, seed)
+    if gain is None:
+        return None
+    better = fitted.form.kind if (gain.low or 0) > 0 else form.kind if (gain.high or 0) < 0 else None
+    q = max(fitted.q, other.q)
+    return FormChoice(other=form.kind, q=q, gain=gain, largest=largest, better=better)
+
+
 def compare(fitted: Fitted, runs: Runs, without: str, size: Array, *, level: float, seed: int) -> Comparison:
     """The law with and without a term; `size` (rows) says which runs are the largest."""
     nested = fit_form(fitted.form.without(without), runs)
@@ -105,7 +133,7 @@ def _rollout(
 ) -> tuple[Estimate | None, int]:
     """The cost on the largest runs: smaller ones redrawn and refitted, largest ones redrawn."""
     large = largest_runs(size)
-    if (~large).sum() <= both[1].form.size + 2 or not large.any():
+    if (~large).sum() <= max(one.form.size for one in both) + 2 or not large.any():
         return None, int(large.sum())
     drawn = counts(runs, REPLICATES, seed, "rollout")
     drawn[0] = 1.0
