@@ -96,7 +96,7 @@ def forms_sentence(found: FormChoice, side: Side) -> str:
     """Which form predicts the largest runs better, in one sentence."""
     runs, gain = f"the largest {found.largest} runs", found.gain
     if found.better is None:
-        return f"Sum and power mean (q = {found.q:.3g}) predict {runs} equally well, fitted to the others."
+        return f"Fitted to the others, sum and power mean (q = {found.q:.3g}) predict {runs} equally well."
     if found.better == found.other:
         gain = Estimate(value=-gain.value, low=-(gain.high or 0), high=-(gain.low or 0))
     name = f"power mean (q = {found.q:.3g})" if found.better != "sum" else "sum"
@@ -106,13 +106,15 @@ def forms_sentence(found: FormChoice, side: Side) -> str:
 
 def drift_sentence(found: Drift) -> str:
     """What rollouts found, and what it did to the intervals."""
-    how = f"{found.rollouts} rollouts (fit the smaller runs by {_and(list(found.axes))}, predict the larger)"
+    how = (
+        f"{found.rollouts} rollouts, which fit the smaller runs (by {_and(list(found.axes))}) and predict "
+        "the larger ones"
+    )
     if found.rate < 1e-5:
-        return f"{how} show no error beyond chance: intervals do not grow beyond the table for it."
-    error = 100 * found.rate * math.log(10)
+        return f"Intervals outside the table are not widened: {how}, show no error beyond chance."
     return (
-        f"{how} show errors beyond chance of {error:.2g} % of the loss for each factor of ten in distance; "
-        "intervals outside the table include it."
+        f"Intervals outside the table are widened by {100 * found.rate * math.log(10):.2g} % of the loss "
+        f"(one standard deviation) for each factor of ten in distance: the error beyond chance of {how}."
     )
 
 
