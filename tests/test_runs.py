@@ -16,11 +16,12 @@ from seqlaw.answers.law_words import law_sentence
 from seqlaw.cli import main
 from seqlaw.files import read_table
 from seqlaw.runs import compare as compare_module
+from seqlaw.runs import rollout
 from seqlaw.runs.ask import length_flags
 from seqlaw.runs.compare import compare
 from seqlaw.runs.form import Form, make_form
 from seqlaw.runs.law import bootstrap, counts, fit_form, influences, one_step, refit
-from seqlaw.runs.rollout import Drift, Reach, _excess, pattern_flags
+from seqlaw.runs.rollout import Drift, Reach, _excess, measure_drift, pattern_flags
 from seqlaw.runs.solve import HUBER, linearise, minimise, predict, start_points
 from seqlaw.runs.table import read_runs, table_flags
 
@@ -496,6 +497,51 @@ def test_the_distance_of_a_run():
     reach = Reach.of(columns, lambda one: one["x"] * one["y"])  # sizes 3 and 8
     new = {"x": np.array([2.0, 8.0, 4.0, 2.0]), "y": np.array([2.5, 2.0, 3.0, 0.5])}
     assert reach.beyond(new) == pytest.approx([1, 2, 1.5, 4])
+
+
+def test_the_drift_is_that_of_a_loop_over_tables(monkeypatch):
+    """Smaller tables fitted on their own, redrawn tables by repeated rows, distances and slopes by hand.
+
+    Fits stop within 1e-4 of each other, slopes here are 10 to 100 times that: the rate to 3 %.
+    """
+    monkeypatch.setattr(rollout, "CUTS", (0.6, 0.8))
+    monkeypatch.setattr(rollout, "_REPLICATES", 4)
+    frame = beyond_table(71, "break")[0]
+    form, runs = make_form(TWO, None), read_runs(frame, "loss", TWO)
+    fitted = fit_form(form, runs)
+    reach = Reach.of(runs.columns, lambda x: x["params"] * x["tokens"], "cost")
+    found = measure_drift(fitted, runs, reach, 0)
+    scatter, squares, k = fitted.scatter(fitted.rest(runs)), [], 0
+    axes = {"cost": frame.params * frame.tokens, "params": frame.params, "tokens": frame.tokens}
+    for axis in axes.values():
+        top = bottom = 0.0
+        for share in (0.6, 0.8):
+            small = axis <= axis.quantile(share)
+            one = frame[small]
+            ends = [np.log(axes[name].where(small).max()) for name in axes]
+            starts = [np.log(axes[name].where(small).min()) for name in TWO]
+            logs = [np.log(axes[name]) for name in axes]
+            far = np.max([x - end for x, end in zip(logs, ends, strict=True)], axis=0)
+            far = np.maximum(far, np.max([a - x for x, a in zip(logs[1:], starts, strict=True)], axis=0))
+            far = np.where(small, 0, np.maximum(far, 0))
+            own = fit_form(form, read_runs(one, "loss", TWO))
+            off = np.log(frame.loss) - own.log_loss(frame)[0]
+            slope = 0.0
+            for _ in range(5):
+                kept = slope * far + np.clip(off - slope * far, -2.5 * scatter, 2.5 * scatter)
+                slope = np.sum(kept * far) / np.sum(far**2)
+            chance = []
+            for times in counts(runs, 4, 0, f"rollout-{k}"):
+                again = frame.loc[np.repeat(frame.index, times.astype(int))]
+                again = again[small[again.index]]
+                drawn = fit_form(form, read_runs(again, "loss", TWO)).log_loss(frame)[0]
+                chance.append(np.sum((drawn - own.log_loss(frame)[0]) * far) / np.sum(far**2))
+            v = np.mean(np.square(chance)) + scatter**2 / np.sum(far**2)
+            top, bottom, k = top + slope**2 / v - 1, bottom + 1 / v, k + 1
+        squares.append(max(0.0, top / bottom))
+    assert found.rollouts == k == 6
+    assert found.rate == pytest.approx(np.sqrt(np.mean(squares)), rel=0.03)
+    assert found.rate > 0.002
 
 
 def test_rollouts_find_a_law_that_breaks():
