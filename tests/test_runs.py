@@ -454,6 +454,7 @@ def test_a_law_of_a_power_mean(run):
     assert "predicts the largest 14 runs better" in text
     assert "fit again with --form power-mean" in text
     assert "pattern: residuals have a pattern along 6*params*tokens" in text
+    assert "try --form power-mean or another term" in text
 
 
 def test_a_floor_that_is_given_stays(chinchilla):

@@ -186,7 +186,9 @@ say(
         "pattern": lambda f, s: (
             f"residuals have a pattern along {f['column']}: their median goes from {100 * f['low']:+.2g} % "
             f"to {100 * f['high']:+.2g} % over {f['parts']} parts of the table (p = {f['p']:.1g}). The law "
-            f"misses something there; try {option('form', s)} or another term"
+            "misses something there; try "
+            + f"{option('form', s)} power-mean or " * f["coupled"]
+            + "another term"
         ),
         "no-optimum": lambda f, s: f"the law has no best {f['column']} within a million times of the table's",
     }

@@ -175,7 +175,7 @@ def pattern_flags(fitted: Fitted, runs: Runs, reach: Reach) -> list[Flag]:
         p = float(chdtrc(members.size - 1, 12 / (units * (units + 1)) * np.sum(members * off**2)))
         if p < _CHANCE / len(axes):
             middle = [float(np.median(rest[which == k])) for k in range(members.size)]
-            found.append(
-                flag("pattern", column=axis, p=p, parts=len(middle), low=min(middle), high=max(middle))
-            )
+            numbers = {"p": p, "parts": len(middle), "low": min(middle), "high": max(middle)}
+            coupled = fitted.form.kind == "sum" and len(fitted.form.terms) > 1
+            found.append(flag("pattern", column=axis, **numbers, coupled=coupled))
     return found
