@@ -104,11 +104,11 @@ def measure_drift(fitted: Fitted, runs: Runs, reach: Reach, seed: int) -> Drift 
     for (axis, _, far), own in zip(cuts, p, strict=True):
         predicted = fitted.log_loss(runs.columns, own)
         weight = far / np.sum(far**2)
-        slope = 0.0
-        for _ in range(5):  # a wrong run counts no more than 2.5 scatters
+        off = measured - predicted[0]
+        slope = float(weight @ off)
+        for _ in range(5):  # a wrong run counts no more than 2.5 scatters from the line
             line = slope * far
-            off = np.clip(measured - predicted[0] - line, -_OUTLIER * scatter, _OUTLIER * scatter)
-            slope = float(weight @ (line + off))
+            slope = float(weight @ (line + np.clip(off - line, -_OUTLIER * scatter, _OUTLIER * scatter)))
         chance = float(np.mean(((predicted[1:] - predicted[0]) @ weight) ** 2))
         squares.setdefault(axis, []).append((slope**2, chance + scatter**2 * float(weight @ weight)))
     excess = {axis: _excess(np.array(found)) for axis, found in squares.items()}
