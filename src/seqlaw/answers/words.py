@@ -87,6 +87,8 @@ def _safeguard(flag: Flag, side: Side) -> str:
     numbers = dict(flag.numbers)
     if "rows" in numbers:
         return f"active on {numbers['clipped']:.0f} of {numbers['rows']} data sets"
+    if (share := numbers.get("share", 1.0)) < 0.995:
+        return f"active on about {100 * share:.2g} % of the data sets, gamma scaled down to 1/(2||G||) there"
     norm = "1/(2||G||), of the data's mean norm"
     to = f"{numbers['gamma']:.3g} = {norm}" if "gamma" in numbers else norm
     return f"active, gamma scaled down to {to}"

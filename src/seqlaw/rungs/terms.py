@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from scipy.special import stdtrit
+
 from seqlaw.model.flags import Flag, flag
 from seqlaw.model.lengths import Length
 from seqlaw.model.setting import Setting
@@ -21,8 +23,16 @@ most 1.02 above 256, 1.15 above 16, 1.20 above 8, 1.38 above 4, 2.2 above 2, and
 """
 
 
+LEVEL = 0.9
+"""Of the intervals that random rungs state."""
+
 _CHECKABLE = 2**13
 """Modes that the exact rung takes within a minute or so."""
+
+
+def reach(count: int, level: float = LEVEL) -> float:
+    """How many standard errors the mean of `count` values may be off, by Student's t."""
+    return float(stdtrit(count - 1, (1 + level) / 2))
 
 
 def saturation_flags(setting: Setting, saturation: float) -> list[Flag]:
@@ -61,6 +71,8 @@ class Risk:
     horizon: float
     eval_length: Length
     standard_error: Mapping[str, float] = field(default_factory=dict)
+    drawn: int = 0
+    """Independent means that the standard errors come from: sketches, or data sets of one sketch."""
     accuracy: Mapping[str, str] = field(default_factory=dict)
     diagnostics: Mapping[str, float] = field(default_factory=dict)
     """What the rung measured besides the terms, e.g. the clipping rate."""
@@ -75,3 +87,14 @@ class Risk:
     def total(self) -> float:
         """irreducible + reducible = L_M(B_L)."""
         return self.irreducible + self.reducible
+
+    @property
+    def intervals(self) -> dict[str, tuple[float, float]]:
+        """The 90 % interval of each number that has a standard error."""
+        return {
+            name: (
+                getattr(self, name) - reach(self.drawn) * error,
+                getattr(self, name) + reach(self.drawn) * error,
+            )
+            for name, error in self.standard_error.items()
+        }
