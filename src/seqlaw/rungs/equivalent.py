@@ -143,6 +143,7 @@ def _answered(
     answers = list(zip(found, _shifts(settings, found, rule, rise, quick=quick, ample=ample), strict=True))
     parts: dict[int, list[tuple[float, Setting]]] = {}
     for k, (setting, (one, shift)) in enumerate(zip(settings, answers, strict=True)):
+        one.row["chance"] = rise[setting.P].chance(setting.tokens)
         if shift is not None:
             steps = rise[setting.P].steps(setting.schedule, one.row["norm"], setting.tokens)
             if len(steps) > 1:
@@ -246,7 +247,7 @@ def _risk(setting: Setting, frozen: Frozen, shift: Shift | None) -> Risk:
     if shift is None:
         few = frozen_filter_flags(tokens)
         flags += [flag("cross"), *few]
-        error = math.inf if few else frozen_error(tokens)
+        error = math.inf if few else frozen_error(tokens, row.get("chance", 0.0))
     else:
         error = data_error(shift.question, saturation)
         flags += data_flags(setting.M, setting.tokens, saturation, error)

@@ -216,7 +216,7 @@ def _exact(
                 "tokens_per_dimension": one.question.tokens_per_dimension,
                 "saturation": schedule.total * float(problem.eigenvalues[0]),
                 "frozen": 1.0,
-                "error": frozen_error(one.question.tokens_per_dimension),
+                "error": frozen_error(one.question.tokens_per_dimension, one.question.chance),
             }
         )
     for k, shift in _shifts(questions, rule, problems, [carried[k] for k, *_ in asked], leading).items():
@@ -235,7 +235,7 @@ def _exact(
 def _stepped(
     setting: Setting, problems: dict[Length, Problem], noise: Score, rise: Rise
 ) -> list[tuple[float, FrozenGiven]]:
-    """The frozen filter at the steps that the safeguard leaves; at the mean one if the law refuses any."""
+    """The frozen filter at the steps that the safeguard leaves; at the mean one if the law takes that alone."""
     problem, test = problems[setting.P], problems[setting.test_length]
     norm = float(problem.eigenvalues[-1])
 
@@ -244,7 +244,8 @@ def _stepped(
 
     found = [(weight, at(one)) for weight, one in rise.steps(setting.schedule, norm, setting.tokens)]
     if len(found) > 1 and any(refuses(setting.modes, one.question) for _, one in found):
-        return [(1.0, at(setting.schedule.safeguarded(rise.norm(norm, setting.tokens))))]
+        mean = at(setting.schedule.safeguarded(rise.norm(norm, setting.tokens)))
+        return [(1.0, mean)] if refuses(setting.modes, mean.question) is None else found
     return found
 
 

@@ -44,9 +44,12 @@ def saturation_flags(setting: Setting, saturation: float) -> list[Flag]:
     return [flag("saturated", saturation=saturation, check_d=d, same_d=same)]
 
 
-def frozen_error(tokens_per_dimension: float) -> float:
-    """About what the frozen filter understates bias + variance by, above the threshold (measured there)."""
-    return 1.6 / tokens_per_dimension
+def frozen_error(tokens_per_dimension: float, chance: float = 0.0) -> float:
+    """About what the frozen filter understates bias + variance by, above the threshold (measured there).
+
+    `chance` is the relative variance of ‖Ĝ‖, which counts where sequences are very few.
+    """
+    return 1.6 / tokens_per_dimension + chance
 
 
 def frozen_filter_flags(tokens_per_dimension: float) -> list[Flag]:
