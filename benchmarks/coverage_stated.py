@@ -138,8 +138,10 @@ def stated(risk, name="reducible"):
 
 def data_sets(setting, seconds):
     """How many take about so long."""
-    M, each = setting.M, setting.N * (setting.P + 1) * setting.modes.d
-    return int(np.clip(seconds / (1.5e-8 * each + 3e-9 * M**3 + 2e-5), 100, 4000))
+    M, P = setting.M, setting.P
+    pairs = zip(P.counts, P.lengths, strict=True) if isinstance(P, Lengths) else [(setting.N, P)]
+    each = sum(1.5e-8 * N * (length + 1) * setting.modes.d + 3e-9 * M**3 + 2e-5 for N, length in pairs)
+    return int(np.clip(seconds / each, 100, 4000))
 
 
 def exact_on(setting, seed, sketches=2, seconds=2.0, simulate=trained):
@@ -169,12 +171,12 @@ def equivalent_on(setting, seed, sketches=100, seconds=2.0):
 
 
 def phased(rng, M):
-    """Two or three phases of different lengths, 4 to 300 tokens a dimension in all."""
+    """Two or three phases of different lengths, 10 to 400 tokens a dimension in all."""
     count = int(rng.integers(2, 4))
     lengths = tuple(rng.choice([1, 2, 3, 5, 8, 16, 32], size=count, replace=False).tolist())
     shares = rng.dirichlet(np.full(count, 3.0)) * 0.85 + 0.15 / count
     phases = Lengths(lengths, tuple(shares.tolist()), phases=True)
-    N = max(phases.fewest, round(M * np.exp(rng.uniform(np.log(4), np.log(300))) / phases.mean))
+    N = max(phases.fewest, round(M * np.exp(rng.uniform(np.log(10), np.log(400))) / phases.mean))
     return N, phases, 64
 
 
@@ -204,9 +206,19 @@ def trained_in_phases(setting, S, count, rng):
     return np.sum((left @ test.G) * left, axis=(1, 2)) / 2, test.approx
 
 
-def passes(rng, M):
-    """For one pass: N is not used."""
-    return 1, int(rng.integers(2, 17)), 32
+def random_pass(rng):
+    """One pass short enough for the whole recursion, from far below the safeguard to beyond it."""
+    M = int(rng.integers(6, 17))
+    kind, L = KINDS[rng.integers(4)], int(np.exp(rng.uniform(np.log(15), np.log(200))))
+    return Setting(
+        teacher=random_teacher(rng),
+        M=M,
+        P=int(rng.integers(2, 9)),
+        d=int(rng.integers(round(1.5 * M), 4 * M + 1)),
+        batch=int(np.exp(rng.uniform(0, np.log(33)))),
+        schedule=kind(gamma=10 ** rng.uniform(-2.5, 1.5), L=L),
+        eval_length=None if rng.random() < 0.6 else int(np.exp(rng.uniform(0, np.log(32)))),
+    )
 
 
 def one_pass_on(setting, seed):
@@ -216,4 +228,48 @@ def one_pass_on(setting, seed):
     problem, test = (sketched_problem(setting.modes, S, P) for P in (setting.P, setting.test_length))
     steps = setting.schedule.scaled(law.diagnostics["gamma"]).steps()
     truth = np.sum(moment_recursion(problem, setting.batch, steps) * test.G) / 2
-    return Checked(truth / law.variance, 0.0, stated(law, "variance")), law
+    return Checked(truth / law.variance, 0.0, stated(law, "variance"))
+
+
+def table(name, found):
+    """One line: coverage with and without the own standard error, and the medians."""
+    known = [one for one in found if np.isfinite(one.stated)]
+    errors, bounds = (np.array(x) for x in zip(*((abs(o.ratio - 1), o.stated) for o in known), strict=True))
+    print(
+        f"{name}: {len(known)} of {len(found)} settings state a number\n"
+        f"    covered {np.mean([one.covered for one in known]):.1%}, "
+        f"without the own sampling error {np.mean(errors <= bounds):.1%}\n"
+        f"    median stated {np.median(bounds):.2%}, actual {np.median(errors):.2%}, "
+        f"sampling {np.median([one.chance for one in known]):.2%}; actual at most {max(errors):.1%}, "
+        f"low in {np.mean([one.ratio > 1 for one in known]):.0%}",
+        flush=True,
+    )
+
+
+def campaign(family, count, seed=SEED, seconds=2.0):
+    """The answers of `count` settings of a family, by name of the rung."""
+    rng, found = np.random.default_rng(seed), {}
+    for k in range(count):
+        number = 1000 * seed + k
+        if family == "one-pass":
+            answers = {"exact, variance of one pass": one_pass_on(random_pass(rng), number)}
+        elif family == "phases":
+            setting = random_setting(rng, phased)
+            answers = {"exact, phases": exact_on(setting, number, 1, seconds, trained_in_phases)}
+        else:
+            setting = random_setting(rng, few)
+            answers = {"exact, N <= 9": exact_on(setting, number, 2, seconds)}
+            answers["equivalent, N <= 9"] = equivalent_on(setting, number, 100, seconds)
+        for name, one in answers.items():
+            found.setdefault(name, []).append(one)
+    return found
+
+
+def main() -> None:
+    family, count = sys.argv[1], int(sys.argv[2])
+    for name, found in campaign(family, count).items():
+        table(name, found)
+
+
+if __name__ == "__main__":
+    main()

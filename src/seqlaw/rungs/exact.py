@@ -235,7 +235,7 @@ def _exact(
 def _stepped(
     setting: Setting, problems: dict[Length, Problem], noise: Score, rise: Rise
 ) -> list[tuple[float, FrozenGiven]]:
-    """The frozen filter at the steps that the safeguard leaves; at the mean one if the law takes that alone."""
+    """The frozen filter at the steps that the safeguard leaves; at the mean one if the law takes only that."""
     problem, test = problems[setting.P], problems[setting.test_length]
     norm = float(problem.eigenvalues[-1])
 
@@ -304,7 +304,7 @@ def _summary(setting: Setting, rows: Sequence[Row]) -> Risk:
             flags.append(flag("cross-rest"))
     share = np.mean([1 - row["approx"] / row["reducible"] for row in rows])
     of_data = (
-        "may be much too low (frozen-filter)" if few else f"relative error about {error * share:.1g} besides"
+        "may be much too low (frozen-filter)" if few else f"relative error about {error * share:.2g} besides"
     )
     accuracy = {"reducible": of_data}
     return summarise(

@@ -45,11 +45,13 @@ def saturation_flags(setting: Setting, saturation: float) -> list[Flag]:
 
 
 def frozen_error(tokens_per_dimension: float, chance: float = 0.0) -> float:
-    """About what the frozen filter understates bias + variance by, above the threshold (measured there).
+    """About what the frozen filter understates bias + variance by, above the threshold.
 
-    `chance` is the relative variance of ‖Ĝ‖, which counts where sequences are very few.
+    It leaves out the cross term and what the data change in the bias, both of the order of the variance.
+    `chance` is the relative variance of ‖Ĝ‖, summed over phases, which counts where sequences are few. The
+    numbers were chosen on 40 random settings with phases (docs/lengths.md has how often they hold).
     """
-    return 1.6 / tokens_per_dimension + chance
+    return 3 / tokens_per_dimension + 0.6 * chance
 
 
 def frozen_filter_flags(tokens_per_dimension: float) -> list[Flag]:
