@@ -19,7 +19,7 @@ from seqlaw.rungs import exact
 from seqlaw.rungs.equivalent import equivalent_risk, equivalent_risks
 from seqlaw.rungs.exact import exact_risks, exact_rows
 from seqlaw.rungs.expected import Population, population
-from seqlaw.rungs.finite_sample import law, over_sketches, positions
+from seqlaw.rungs.finite_sample import law, norm, over_sketches, positions
 from seqlaw.rungs.finite_sample.law import FINE, QUICK, Level, Question
 from seqlaw.rungs.finite_sample.norm import rises
 from seqlaw.rungs.frozen import frozen_rows
@@ -110,8 +110,9 @@ def _name(point):
 
 
 @pytest.mark.parametrize("point", POINTS, ids=_name)
-def test_reference_points(point):
+def test_reference_points(point, monkeypatch):
     """An independent implementation's numbers; its contours have 12 nodes a half and no safeguard."""
+    monkeypatch.setattr(norm, "_LEAST_CHANCE", math.inf)
     setting = make(
         Teacher(**point["teacher"]),
         **{name: point[name] for name in ("M", "N", "P", "d", "L", "gamma")},

@@ -144,10 +144,12 @@ def _answered(
     parts: dict[int, list[tuple[float, Setting]]] = {}
     for k, (setting, (one, shift)) in enumerate(zip(settings, answers, strict=True)):
         one.row["chance"] = rise[setting.P].chance(setting.tokens)
-        if shift is not None:
-            steps = rise[setting.P].steps(setting.schedule, one.row["norm"], setting.tokens)
-            if len(steps) > 1:
-                parts[k] = [(weight, replace(setting, schedule=step)) for weight, step in steps]
+        if shift is None:
+            continue
+        steps = rise[setting.P].steps(setting.schedule, one.row["norm"], setting.tokens, one.row["edge"])
+        taken = (refuses(rule.modes, replace(shift.question, schedule=step)) is None for _, step in steps)
+        if len(steps) > 1 and all(taken):
+            parts[k] = [(weight, replace(setting, schedule=step)) for weight, step in steps]
     if not parts:
         return answers
     varied = [one for part in parts.values() for _, one in part]
@@ -160,10 +162,8 @@ def _answered(
         if shift is not None and len(terms) == len(seen):
             row = averaged_rows([(weight, each.row) for weight, each, _ in seen])
             clipped = sum(weight for weight, each, _ in seen if each.schedule is not settings[k].schedule)
-            answers[k] = (
-                replace(one, row=row, clipped=clipped),
-                Shift(shift.question, Terms(**averaged_rows(terms)), row["variance"]),
-            )
+            mean = Terms(**averaged_rows(terms))
+            answers[k] = replace(one, row=row, clipped=clipped), Shift(shift.question, mean, row["variance"])
     return answers
 
 

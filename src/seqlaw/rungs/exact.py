@@ -235,14 +235,15 @@ def _exact(
 def _stepped(
     setting: Setting, problems: dict[Length, Problem], noise: Score, rise: Rise
 ) -> list[tuple[float, FrozenGiven]]:
-    """The frozen filter at the steps that the safeguard leaves; at the mean one if the law takes only that."""
+    """The frozen filter at the steps that the safeguard leaves; at the mean one if only that has a law."""
     problem, test = problems[setting.P], problems[setting.test_length]
     norm = float(problem.eigenvalues[-1])
 
     def at(schedule: Schedule) -> FrozenGiven:
         return frozen_given(problem, test, setting.N, schedule, noise, rise)
 
-    found = [(weight, at(one)) for weight, one in rise.steps(setting.schedule, norm, setting.tokens)]
+    steps = rise.steps(setting.schedule, norm, setting.tokens, norm)
+    found = [(weight, at(one)) for weight, one in steps]
     if len(found) > 1 and any(refuses(setting.modes, one.question) for _, one in found):
         mean = at(setting.schedule.safeguarded(rise.norm(norm, setting.tokens)))
         return [(1.0, mean)] if refuses(setting.modes, mean.question) is None else found

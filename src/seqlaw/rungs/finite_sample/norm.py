@@ -22,8 +22,9 @@ _LEAST_GAP = 0.2
 _LEAST_CHANCE = 1e-3
 """A relative variance of ‖Ĝ‖, or a share of the data sets, below which the safeguard has no chance: the risk
 is that of the mean norm to about so much of it."""
-_LARGEST = 0.9
-"""γ‖G‖ of a step whose data set has a small norm; the filter is taken at G."""
+_LARGEST = 0.85
+"""γ times the edge of G's spectrum, for a data set of small norm: the filter is taken at G, and no contour
+takes more."""
 
 
 class Rise(NamedTuple):
@@ -44,9 +45,12 @@ class Rise(NamedTuple):
         """Where the law's spectrum of Ĝ ends, from where that of G does; with a tenth to spare."""
         return 1.1 * self.norm(edge, tokens) * (1 + math.sqrt(self.width / tokens)) ** 2
 
-    def steps(self, schedule: Schedule, norm: float, tokens: float) -> list[tuple[float, Schedule]]:
-        """Schedules with weights that stand for γ̄ = min(γ, 1/(2‖Ĝ‖)) over data sets, ‖G‖ = norm.
+    def steps(
+        self, schedule: Schedule, norm: float, tokens: float, edge: float
+    ) -> list[tuple[float, Schedule]]:
+        """Schedules with weights that stand for γ̄ = min(γ, 1/(2‖Ĝ‖)) over data sets.
 
+        ‖G‖ = norm, and the spectrum that the filter is taken on ends at `edge`.
         ‖Ĝ‖ is taken log-normal: γ for the data sets that are not clipped, and for the others the two steps
         that have the first three moments of log ‖Ĝ‖ beyond the clipping. One, the mean norm's, where chance
         does not show.
@@ -57,7 +61,7 @@ class Rise(NamedTuple):
         clipped = float(ndtr(-start))
         if chance < _LEAST_CHANCE or clipped < _LEAST_CHANCE:
             return [(1.0, schedule.safeguarded(mean))]
-        least = norm / (2 * _LARGEST)
+        least = edge / (2 * _LARGEST)
         found = [] if 1 - clipped < _LEAST_CHANCE else [(1 - clipped, schedule.safeguarded(least))]
         for weight, at in _beyond(start):
             seen = mean * math.exp(deviation * at - deviation**2 / 2)
