@@ -136,7 +136,8 @@ _WORDS: dict[str, Callable[[Flag, Side], str]] = {
         "mean, a typical one does better"
     ),
     "epochs": lambda f, s: (
-        f"mini-batches that come round {f['epochs']} times: no law is known, these numbers are measured"
+        f"each sequence is used {f['epochs']} times, in mini-batches shuffled anew in each epoch: no law is "
+        "known, these numbers are measured"
     ),
     "device-stream": lambda f, s: (
         "drawn on a GPU, whose random numbers are not the CPU's: a seed gives the same bits on cards of one "
