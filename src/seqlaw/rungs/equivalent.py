@@ -249,7 +249,7 @@ def _risk(setting: Setting, frozen: Frozen, shift: Shift | None) -> Risk:
         flags += [flag("cross"), *few]
         error = math.inf if few else frozen_error(tokens, row.get("chance", 0.0))
     else:
-        error = data_error(shift.question, saturation)
+        error = data_error(shift.question, saturation, frozen.clipped)
         flags += data_flags(setting.M, setting.tokens, saturation, error)
         if not _split(setting, row):
             flags.append(flag("cross-rest"))

@@ -222,7 +222,7 @@ def _exact(
     for k, shift in _shifts(questions, rule, problems, [carried[k] for k, *_ in asked], leading).items():
         row = rows[k]
         row |= changed(shift, questions[k], row["bias"], row["variance"], leading[k]) | {"frozen": 0.0}
-        row["error"] = data_error(questions[k], row["saturation"])
+        row["error"] = data_error(questions[k], row["saturation"], row["clipped"])
         if questions[k].M > WIDEST_GIVEN:
             row["error"] += CARRIED_ERROR
     parts: list[list[tuple[float, Row]]] = [[] for _ in settings]
