@@ -145,7 +145,7 @@ def _summary(setting: Setting, rows: Sequence[Row]) -> Risk:
     flags += step_flags(rows)
     exact = setting.P == 1 and setting.eval_length in (None, 1)
     error = diagonal_error(*(float(np.mean([row[name] for row in rows])) for name in ("bias", "variance")))
-    accuracy = {"variance": "exact besides" if exact else f"relative error about {error:.1g} besides"}
+    accuracy = {"variance": "exact besides" if exact else f"relative error about {error:.2g} besides"}
     return summarise(
         "exact", setting, rows, diagnostics=DIAGNOSTICS, flags=flags, assumed=("cross",), accuracy=accuracy
     )

@@ -157,7 +157,7 @@ def diagonal_error(bias: float, variance: float) -> float:
     the diagonal leaves out. Chosen on 80 random settings against the whole recursion (docs/one-pass.md has
     how often it holds).
     """
-    return 0.002 + 0.01 * bias / (bias + 10 * variance) if bias > 0 else 0.002
+    return 0.002 + (0.01 * bias / (bias + variance) if bias > 0 else 0.0)
 
 
 def require_steady(schedule: Schedule, norm: float) -> None:

@@ -220,7 +220,7 @@ def summary(setting: Setting, rows: Sequence[Row]) -> Risk:
             diagnostics=("gamma", "clipped", "gamma_max"),
             flags=flags,
             assumed=("cross",),
-            accuracy={"variance": f"relative error about {diagonal_error(bias, variance):.1g} besides"},
+            accuracy={"variance": f"relative error about {diagonal_error(bias, variance):.2g} besides"},
         )
     if any(row["clipped"] for row in rows):
         flags.append(flag("safeguard"))
