@@ -508,9 +508,9 @@ def test_two_points_have_three_moments_beyond_the_clipping(start):
         assert sum(weight * at**power for weight, at in points) == pytest.approx(wanted, abs=1e-6)
 
 
-@pytest.mark.parametrize("gamma", [0.2, 0.42, 0.6, 1.0])
+@pytest.mark.parametrize("gamma", [0.2, 0.42, 0.6, 1.0, 1.9, 5.0])  # 1.9: all but 6 in 10 000 are clipped
 def test_the_steps_that_the_safeguard_leaves(gamma):
-    """Against 10⁵ quantiles of the norm; two points miss the fourth moment, 3e-3 of a mean of γ̄."""
+    """Against 10⁵ quantiles of the norm; two points miss the fourth moment, 3e-3 of a mean, and a share of 1e-3."""
     rise, tokens = norm.Rise(3.0, 2.0), 20.0
     schedule = Constant(gamma=gamma, L=100)
     steps = rise.steps(schedule, 1.0, tokens, 0.1)
@@ -521,9 +521,9 @@ def test_the_steps_that_the_safeguard_leaves(gamma):
     assert sum(weight for weight, _ in steps) == pytest.approx(1)
     for power in (-0.5, 0.5, 1.0):
         found = sum(weight * step.gamma**power for weight, step in steps)
-        assert found == pytest.approx(np.mean(peaks**power), rel=4e-3)
+        assert found == pytest.approx(np.mean(peaks**power), rel=5e-3)
     clipped = sum(weight for weight, step in steps if step is not schedule)
-    assert clipped == pytest.approx(np.mean(gamma > 0.5 / norms), abs=1e-4)
+    assert clipped == pytest.approx(np.mean(gamma > 0.5 / norms), abs=1e-3)
 
 
 def test_plentiful_data_and_small_steps_have_one_step():

@@ -37,7 +37,13 @@ from seqlaw.rungs.frozen import Frozen, frozen_rows
 from seqlaw.rungs.resolvent import reaches
 from seqlaw.rungs.rung import BLOCK, Cost, Draws, Progress, Rung
 from seqlaw.rungs.spectral_sum import Rule, sum_rule
-from seqlaw.rungs.terms import Risk, frozen_error, frozen_filter_flags, saturation_flags
+from seqlaw.rungs.terms import (
+    Risk,
+    frozen_error,
+    frozen_filter_flags,
+    safeguard_flags,
+    saturation_flags,
+)
 
 _LEAST_TRAINING = 1e-4
 """Σγ‖G‖ below which (1-ψ)², of order its square, drowns in the contour's 1e-13."""
@@ -230,8 +236,7 @@ def _split(setting: Setting, row: dict[str, float]) -> bool:
 def _risk(setting: Setting, frozen: Frozen, shift: Shift | None) -> Risk:
     schedule, row = frozen.schedule, frozen.row
     flags = list(setting_flags(setting))
-    if frozen.clipped:
-        flags.append(flag("safeguard", gamma=schedule.gamma, share=frozen.clipped))
+    flags += safeguard_flags(frozen.clipped, gamma=schedule.gamma)
     learned = max(row["learned_dimensions"], math.ulp(0.0))
     tokens = row["effective_share"] * setting.tokens / learned
     terms = _terms(setting, row, shift)

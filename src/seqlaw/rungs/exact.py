@@ -46,7 +46,7 @@ from seqlaw.rungs.rows import Row, columns, families, indices, summaries, summar
 from seqlaw.rungs.rung import BLOCK, Cost, Draws, Progress, Rung, device_for
 from seqlaw.rungs.score import Score, score
 from seqlaw.rungs.spectral_sum import Rule
-from seqlaw.rungs.terms import TERMS, Risk, frozen_error, frozen_filter_flags
+from seqlaw.rungs.terms import TERMS, Risk, frozen_error, frozen_filter_flags, safeguard_flags
 
 WIDEST_GIVEN, WIDEST_TOGETHER = 64, 256
 """M up to which the law is solved for each sketch, O(M³) a node; coarsely, where it has no split else.
@@ -291,8 +291,7 @@ def exact_risk(setting: Setting, *, sketches: int = 1, seed: int = 0) -> Risk:
 
 def _summary(setting: Setting, rows: Sequence[Row]) -> Risk:
     flags, assumed = list(setting_flags(setting)), tuple[str, ...]()
-    if share := float(np.mean([row["clipped"] for row in rows])):
-        flags.append(flag("safeguard", share=share))
+    flags += safeguard_flags(float(np.mean([row["clipped"] for row in rows])))
     tokens, error = min(row["tokens_per_dimension"] for row in rows), max(row["error"] for row in rows)
     few: Sequence[Flag] = ()
     if any(row["frozen"] for row in rows):

@@ -44,6 +44,11 @@ def saturation_flags(setting: Setting, saturation: float) -> list[Flag]:
     return [flag("saturated", saturation=saturation, check_d=d, same_d=same)]
 
 
+def safeguard_flags(share: float, **more: float) -> list[Flag]:
+    """The flag of the safeguard, where it acts on more than one data set in twenty."""
+    return [flag("safeguard", share=share, **more)] if share > 0.05 else []
+
+
 def frozen_error(tokens_per_dimension: float, chance: float = 0.0) -> float:
     """About what the frozen filter understates bias + variance by, above the threshold.
 

@@ -56,13 +56,16 @@ class Rise(NamedTuple):
         does not show.
         """
         mean, chance = self.norm(norm, tokens), self.chance(tokens)
-        deviation = math.sqrt(math.log1p(chance))
-        start = (math.log(0.5 / schedule.gamma / mean) + deviation**2 / 2) / max(deviation, math.ulp(0.0))
-        clipped = float(ndtr(-start))
-        if chance < _LEAST_CHANCE or clipped < _LEAST_CHANCE:
+        if chance < _LEAST_CHANCE:
             return [(1.0, schedule.safeguarded(mean))]
-        least = edge / (2 * _LARGEST)
-        found = [] if 1 - clipped < _LEAST_CHANCE else [(1 - clipped, schedule.safeguarded(least))]
+        deviation = math.sqrt(math.log1p(chance))
+        start = (math.log(0.5 / schedule.gamma / mean) + deviation**2 / 2) / deviation
+        clipped, least = float(ndtr(-start)), edge / (2 * _LARGEST)
+        if clipped < _LEAST_CHANCE:
+            return [(1.0, schedule.safeguarded(mean))]
+        if clipped > 1 - _LEAST_CHANCE:
+            clipped = 1.0
+        found = [] if clipped == 1 else [(1 - clipped, schedule.safeguarded(least))]
         for weight, at in _beyond(start):
             seen = mean * math.exp(deviation * at - deviation**2 / 2)
             found.append((clipped * weight, schedule.safeguarded(max(seen, least))))
