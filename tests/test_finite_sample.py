@@ -510,7 +510,7 @@ def test_two_points_have_three_moments_beyond_the_clipping(start):
 
 @pytest.mark.parametrize("gamma", [0.2, 0.42, 0.6, 1.0, 1.9, 5.0])  # 1.9: all but 6 in 10 000 are clipped
 def test_the_steps_that_the_safeguard_leaves(gamma):
-    """Against 10⁵ quantiles of the norm; two points miss the fourth moment, 3e-3 of a mean, and a share of 1e-3."""
+    """Against 10⁵ quantiles of the norm; two points miss the fourth moment (3e-3), and a share of 1e-3."""
     rise, tokens = norm.Rise(3.0, 2.0), 20.0
     schedule = Constant(gamma=gamma, L=100)
     steps = rise.steps(schedule, 1.0, tokens, 0.1)
