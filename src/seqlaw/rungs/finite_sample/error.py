@@ -18,13 +18,13 @@ def data_error(asked: Question, saturation: float, clipped: float) -> float:
     training real Gaussian least squares has M/(N-M-1) where the law has M/(N-M). With very few sequences the
     chance of ‖Ĝ‖ counts, of which leaving one out has half, and more where the safeguard acts, on the share
     `clipped` of the data sets. Its numbers: fitted to 100 random settings, then widened by a quarter to cover
-    nine in ten of what is seen; those of the chance fitted to 160 others, with N at most 9.
+    nine in ten of what is seen; those of the chance chosen on 360 others, with N at most 9.
     """
     tokens = asked.all_tokens
     effective = asked.share * tokens
     scatter = 0.375 / math.sqrt(effective * max(asked.learned, 1.0))
     peak = 1.9 / (abs(tokens - asked.M) + 2) if saturation > 1 else 0.0
-    few = (0.3 + 0.2 * clipped) * asked.chance
+    few = (0.22 + 0.2 * clipped + 0.08 * asked.chance) * asked.chance
     return 0.005 + max(scatter, few) + peak + asked.boundary
 
 
