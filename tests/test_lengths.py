@@ -31,6 +31,7 @@ from seqlaw.rungs.rung import Draws
 from seqlaw.rungs.sampled import sampled_risk
 from seqlaw.rungs.score import lag_sums, score
 from seqlaw.sweeping.codec import setting_of, task_of
+from stated import exact_on, trained_in_phases
 
 MODES = seqlaw.PRESETS["regime2"].modes(48)
 
@@ -380,6 +381,22 @@ def test_phases_in_the_full_batch_step_by_step():
 
 
 ORDERS = ("2:0.5 then 64:0.5", "64:0.5 then 2:0.5", "2:0.5,64:0.5")
+
+
+def test_the_error_of_phases_has_the_missing_cross_in_it():
+    """The law leaves cross and the bias's change out and is 7 % low here, where 3.6 % was stated."""
+    one = setting(
+        Lengths((8, 3), (0.5, 0.5), phases=True),
+        teacher="regime1",
+        M=12,
+        d=36,
+        N=60,
+        schedule=Cosine(gamma=0.3, L=200),
+    )
+    found = exact_on(one, 5, 1, 1.5, trained_in_phases)
+    assert found.ratio > 1.05
+    assert found.covered
+    assert found.stated < 0.15
 
 
 @pytest.mark.slow

@@ -20,6 +20,7 @@ from seqlaw.model.setting import Setting
 from seqlaw.rungs import ask
 from seqlaw.rungs.one_pass.tuning import tuned
 from seqlaw.rungs.rung import SHORT, Draws, Progress, Rung, letters
+from seqlaw.rungs.terms import LEVEL, reach
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -153,7 +154,12 @@ class Curve(Answer, Sequence[Risk]):
             ],
             header=(self.along, *_MEASURED, "reducible", "over curve"),
             title=f"Sampled points: {draws.count('sketches')} sketches × "
-            f"{draws.count('repetitions')} data sets, ± standard error",
+            f"{draws.count('repetitions')} data sets, ± standard error"
+            + (
+                f" ({100 * LEVEL:.0f} % intervals: {reach(sampled[0].drawn):.2g} of them)"
+                if sampled[0].drawn
+                else ""
+            ),
         )
 
     def tidy_rows(self) -> Sequence[Mapping[str, Any]]:

@@ -19,7 +19,7 @@ from seqlaw.rungs import ask, terms
 from seqlaw.rungs.one_pass.tuning import WASTED, critical_tokens
 from seqlaw.rungs.rows import columns, with_sums
 from seqlaw.rungs.rung import Draws, Progress, Rung
-from seqlaw.rungs.terms import SUMS, TERMS
+from seqlaw.rungs.terms import LEVEL, SUMS, TERMS, reach
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +38,8 @@ class Risk(Answer, terms.Risk):
             {} if self.setting.batch is None else {"batch": self.setting.batch, "tokens": self.setting.tokens}
         )
         names = ("rung", "regime", *TERMS, *SUMS, "steps", "horizon", "eval_length")
-        fields = {name: getattr(self, name) for name in (*names, "standard_error", "accuracy", "diagnostics")}
+        known = ("standard_error", "intervals", "accuracy", "diagnostics")
+        fields = {name: getattr(self, name) for name in (*names, *known)}
         return batch | fields
 
     def blocks(self, side: Side) -> Iterable[Block]:
@@ -50,6 +51,8 @@ class Risk(Answer, terms.Risk):
             title=f"{regime_words(self.setting)}, rung {self.rung}: {sizes_words(self.setting)}, "
             f"tested at {tested_words(self.eval_length)}",
         )
+        if self.standard_error:
+            yield Note(chance_words(self))
         if (critical := self.diagnostics.get("critical_tokens", math.inf)) < math.inf:
             here = self.setting.step_tokens
             yield Note(
@@ -84,6 +87,14 @@ def headline(risk: terms.Risk, error: str) -> str:
     known = f" ({error})" if error else ""
     made_of = f": {shares}" if shares else ""
     return f"Reducible risk {amount(risk.reducible, 4)}{known}{made_of}."
+
+
+def chance_words(risk: terms.Risk) -> str:
+    """What ± means, of so few draws."""
+    return (
+        f"± is the standard error of {risk.drawn} independent draws; {100 * LEVEL:.0f} % intervals reach "
+        f"{reach(risk.drawn):.2g} of them on either side (Student's t)"
+    )
 
 
 DEARER = f"{100 * (WASTED - 1):.0f} % above their best"

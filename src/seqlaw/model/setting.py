@@ -27,7 +27,7 @@ class Setting:
     γ = 0.1 and L = 30000. `eval_length` None means the training length P, as in the paper.
 
     With a `batch` training is one pass: each step takes so many fresh trajectories, and N = batch·L. With
-    `epochs` the steps go round so often over N = batch·⌈L/epochs⌉ of them.
+    `epochs` each of N = batch·⌈L/epochs⌉ is used so often, shuffled anew in each epoch.
 
     P may be a mixture of lengths, whose N are whole numbers of each, or phases, each with data of its own
     (`Lengths`): `lengths` keeps them as they were given, P has the numbers of sequences too.
@@ -43,7 +43,7 @@ class Setting:
     batch: int | None = None
     """Fresh trajectories a step; None for all N in every step."""
     epochs: int = 1
-    """How often the mini-batches come round: beyond one no law is known."""
+    """How often each sequence is used, shuffled anew each time: beyond one no law is known."""
     safeguard: bool = True
     """Whether a step that is too large is cut down; False, in one pass only, takes it as given."""
     lengths: Lengths | None = None

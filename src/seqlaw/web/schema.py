@@ -206,7 +206,7 @@ class SampledBody(Along):
     repetitions: Annotated[int, Field(ge=1, le=SAMPLED["repetitions"])] = 1
     seed: Annotated[int, Field(ge=0, le=2**53)] = 0
     epochs: Annotated[int, Field(ge=1, le=LARGEST)] = 1
-    """With a batch: how often the mini-batches come round."""
+    """With a batch: how often each sequence is used, shuffled anew in each epoch."""
 
     def setting(self) -> Setting:
         return replace(super().setting(), epochs=self.epochs)
