@@ -70,7 +70,7 @@ class Forecast(Answer, records.Forecast):
             "L": self.schedule.L,
             "gamma": self.schedule.gamma,
             "eval_length": self.eval_length,
-            "start": {"ratio": self.start_ratio, "alike": self.start_alike},
+            "start": {"ratio": self.start.ratio, "alike": self.start_alike},
         }
 
     def blocks(self, side: Side) -> Iterable[Block]:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from seqlaw.answers.words import Side, option, say
 from seqlaw.model.amount import amount, rounded
 from seqlaw.model.flags import Flag
-from seqlaw.sequences.forecast import LEVEL, Forecast
-from seqlaw.sequences.law import LEAST_TOKENS, Accuracy
+from seqlaw.sequences.forecast import Forecast
+from seqlaw.sequences.law import LEAST_TOKENS, LEVEL, Accuracy
 from seqlaw.sequences.needed import Needed
 
 _SEES = {
@@ -159,7 +159,7 @@ def starts(found: Forecast) -> str:
             "alike tokens are, not what is seen."
         )
     return (
-        f"The first states differ from the later ones (variance in all: {found.start_ratio:.2f} times "
+        f"The first states differ from the later ones (variance in all: {found.start.ratio:.2f} times "
         "theirs): a longer sequence shows the student other states."
     )
 

@@ -1,4 +1,4 @@
-"""What a forecast must warn of: a student that knows nothing, and a pilot too thin for what is asked."""
+"""What a forecast must warn of in its pilot: too little of it for what is asked."""
 
 from __future__ import annotations
 
@@ -12,15 +12,6 @@ from seqlaw.sequences.pilot import Pilot
 
 FEW_GROUPS = 20
 _OFF = 0.05  # an accuracy worse than this is flagged
-
-
-def worth_of(loss: float, null: float, error: float, blind: float, blind_error: float) -> list[Flag]:
-    """Whether the pilot's best student knows anything, and anything of the order of time."""
-    if null - loss <= error:
-        return [flag("no-better-than-nothing", loss=loss, null=null, error=error)]
-    if blind - loss <= blind_error:
-        return [flag("no-order", loss=loss, blind=blind, error=blind_error)]
-    return []
 
 
 def pilot_flags(
