@@ -63,7 +63,6 @@ _WIDE, _WIDE_LENGTHS, _WIDE_SUBSETS = 512, 4, 8  # wider students cost a second 
 _TESTED_HALVES = 4  # whose losses are kept by test group
 _SURE = 0.975  # one-sided, with which a length must win
 _FILLED = 0.95  # of the tokens must fill whole sequences, else lengths are not compared at equal tokens
-_ALIKE = 4.0  # standard errors between the first state and the others
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -101,8 +100,6 @@ class Forecast:
     doubt: float
     """The ± of that, 95 %."""
     start: Start
-    start_alike: bool
-    """Whether the first state is like the later ones."""
     seed: int
     flags: tuple[Flag, ...]
 
@@ -313,7 +310,6 @@ def _forecast(
         gain=gain,
         doubt=doubt,
         start=moments.start,
-        start_alike=pilot.longest < 2 or moments.start.z < _ALIKE,
         seed=seed,
         flags=tuple(flags),
     )

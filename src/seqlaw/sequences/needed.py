@@ -69,9 +69,7 @@ def needed(laws: Sequence[Law], target: float) -> tuple[Needed, ...]:
             _sequences(loss, target, least)
             for loss in (law.at, lambda N, law=law: law.interval(N)[0], lambda N, law=law: law.interval(N)[1])
         )
-        found.append(
-            Needed(P=law.P, N=N, low=low, high=high, at_most=law.at(least) <= target, trusted=least)
-        )
+        found.append(Needed(P=law.P, N=N, low=low, high=high, at_most=law.at(least) <= target, trusted=least))
     return tuple(found)
 
 

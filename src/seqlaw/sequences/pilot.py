@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import stdtrit
 
 from seqlaw.model.checks import Array, InputError
 from seqlaw.model.descent import Spectrum
@@ -24,6 +25,7 @@ from seqlaw.sequences.reading import Index, Sequences
 
 Progress = Callable[[int, int], None]
 _MEMORY = 3 * 2**28  # bytes for the moments of all blocks
+_UNLIKE = 1e-3  # probability that first states like the others are called different
 _MOST_BLOCKS, _LEAST_BLOCKS = 64, 8
 _RANK = 1e-12  # of the largest singular value: directions with less do not vary
 
@@ -145,9 +147,9 @@ class Start:
     ratio: float
     """Variance of the first states over that of the later inputs, features added up."""
     shift: float
-    """Mean of the first states less that of the later inputs: the largest over features, in standard deviations."""
-    z: float
-    """The largest difference of a mean or a mean square along a feature, in standard errors over groups."""
+    """Mean of the first states less that of the later inputs: the largest, in standard deviations."""
+    differ: tuple[bool, bool]
+    """Whether the means do along some feature, and the mean squares, beyond the chance of all features."""
 
 
 def segments(x: Array, lengths: Sequence[int]) -> Iterator[tuple[int, Array, Array]]:
@@ -192,15 +194,18 @@ def block_moments(pilot: Pilot, lengths: tuple[int, ...], seed: int) -> Moments:
 
 
 def _start(shift: Array, n: int, P: int) -> Start:
-    """From sums by group: 3 × groups × M. What differs from all P inputs differs P/(P - 1) from the others."""
+    """From sums by group, 3 × groups × M; what differs from all P inputs differs P/(P - 1) from the rest."""
     differs, total = shift[:2], shift[2].sum(axis=0)
-    error = differs.std(axis=1, ddof=1) * np.sqrt(shift.shape[1])
+    K, M = shift.shape[1:]
+    error = differs.std(axis=1, ddof=1) * np.sqrt(K)
     z = np.abs(differs.sum(axis=1)) / np.where(error > 0, error, np.inf)
+    bound = float(stdtrit(K - 1, 1 - _UNLIKE / (4 * M)))
     # q of all P inputs, the first among them, is q(P - 1)/(P - q) of the others.
     q = 1 + float(differs[1].sum()) / float(total.sum())
     ratio = q * (P - 1) / (P - q) if P > q else math.inf
     means = np.abs(differs[0].sum(axis=0)) / np.sqrt(np.where(total > 0, total, np.inf) * n)
-    return Start(ratio=ratio, shift=float(means.max()) * P / max(P - 1, 1), z=float(z.max()))
+    largest = float(means.max()) * P / max(P - 1, 1)
+    return Start(ratio=ratio, shift=largest, differ=(bool(z[0].max() > bound), bool(z[1].max() > bound)))
 
 
 def subset(pilot: Pilot, moments: Moments, k: int, N: int, order: Index, rng: Any) -> tuple[Array, Array]:

@@ -24,7 +24,11 @@ def pilot_flags(
     flags = []
     shown = {row.P for row in rows}
     missing = [law for law in laws if law.P not in shown]
-    thin = [law for law in missing if not law.forecast]
+    thin = [law for law in missing if law.tokens(law.n) < LEAST_TOKENS]
+    steep = [law for law in missing if law not in thin and law.steep]
+    if steep:
+        ratio = max(law.seen[law.n // 2] / law.loss for law in steep)
+        flags.append(flag("steep", lengths=tuple(law.P for law in steep), ratio=ratio))
     if thin:
         least = max(LEAST_TOKENS * law.learned / law.P for law in thin)
         flags.append(

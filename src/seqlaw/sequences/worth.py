@@ -8,8 +8,9 @@ the only fold.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import reduce
+from operator import add
 
 import numpy as np
 from scipy.special import stdtrit
@@ -19,14 +20,13 @@ from seqlaw.model.flags import Flag, flag
 from seqlaw.model.randomness import generator
 from seqlaw.model.schedule import Schedule
 from seqlaw.sequences.pilot import Pilot, mean_error, train
-from seqlaw.sequences.reading import Index
 
 EQUAL = 0.05
 """A gain below this share of the loss counts as none, if the interval says that it is below."""
 _FOLDS = 5
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Gain:
     """By how much the student's loss is below another's, with the ± of a 95 % interval over groups."""
 
@@ -48,11 +48,11 @@ class Gain:
         return (self.mean + self.error) / self.other if self.other > 0 else 0.0
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(eq=False)
 class _Sums:
-    """Of one fold: over transitions, and over states."""
+    """Over the sequences of a fold: over transitions u → y, and over states."""
 
-    sequences: int
+    n: int
     G: Array
     C: Array
     inputs: Array
@@ -62,6 +62,30 @@ class _Sums:
     """Σ x xᵀ over all states."""
     pairs: Array
     """Σ s sᵀ, with s the sum of the states of one sequence."""
+
+    @classmethod
+    def of(cls, v: Array) -> _Sums:
+        M = v.shape[2]
+        u, y, last, s = v[:, :-1].reshape(-1, M), v[:, 1:].reshape(-1, M), v[:, -1], v.sum(axis=1)
+        G, squares = u.T @ u, last.T @ last
+        squares += G
+        return cls(len(v), G, y.T @ u, u.sum(axis=0), y.sum(axis=0), s.sum(axis=0), squares, s.T @ s)
+
+    def __add__(self, other: _Sums) -> _Sums:
+        return _Sums(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+
+    def students(self, P: int, schedule: Schedule) -> tuple[Array, Array, Array]:
+        """The mean of the states, the student about it, and the one that does not know the order of time."""
+        n, mean = self.n, self.states / (self.n * (P + 1))
+        outer, cross = np.outer(mean, mean), np.outer(mean, self.inputs)
+        G = self.G - cross - cross.T + n * P * outer
+        C = self.C - np.outer(self.outputs, mean) - cross + n * P * outer
+        squares, pairs = self.squares - n * (P + 1) * outer, self.pairs - n * (P + 1) ** 2 * outer
+        # A random order of P + 1 states: each is an input P times in P + 1, each pair follows once in P + 1.
+        blind_G, blind_C = squares * P / (P + 1), (pairs - squares) / (P + 1)
+        count = n * P
+        student = train(G / count, C / count, schedule)
+        return mean, student, train(blind_G / count, blind_C / count, schedule)
 
 
 def gains(pilot: Pilot, eval_length: int, schedule: Schedule, seed: int, level: float) -> tuple[Gain, Gain]:
@@ -75,9 +99,13 @@ def gains(pilot: Pilot, eval_length: int, schedule: Schedule, seed: int, level: 
         order = generator(seed, "forecast", "folds").permutation(int(groups.max()) + 1)
         fold = (order % min(_FOLDS, order.size))[groups]
         tested = list(range(min(_FOLDS, order.size)))
-    sums = _fold_sums(pilot, rows, fold)
+    sums: dict[int, _Sums] = {}
+    for part, x in pilot.chunks(rows, P):
+        for f in np.unique(fold[part]).tolist():
+            more = _Sums.of(x[fold[part] == f])
+            sums[f] = sums[f] + more if f in sums else more
     students = {
-        f: _students([sums[k] for k in np.unique(fold[rows]).tolist() if k != f], P, schedule) for f in tested
+        f: reduce(add, (each for k, each in sums.items() if k != f)).students(P, schedule) for f in tested
     }
     found = np.zeros((3, int(groups.max()) + 1))
     rows = rows[np.isin(fold[rows], tested)]
@@ -93,63 +121,12 @@ def gains(pilot: Pilot, eval_length: int, schedule: Schedule, seed: int, level: 
     found, count = found[:, count > 0], count[count > 0]
     t = float(stdtrit(count.size - 1, level))
     student, blind, nothing = found
-    return tuple(
-        Gain(
-            loss=float(student.sum() / count.sum()),
-            other=float(other.sum() / count.sum()),
-            error=t * mean_error(other - student, count),
-        )
-        for other in (nothing, blind)
-    )  # type: ignore[return-value]  # two of them
 
+    def over(other: Array) -> Gain:
+        mine, its = (float(losses.sum() / count.sum()) for losses in (student, other))
+        return Gain(mine, its, t * mean_error(other - student, count))
 
-def _fold_sums(pilot: Pilot, rows: Index, fold: Index) -> dict[int, _Sums]:
-    M, P, names = pilot.view.M, pilot.longest, np.unique(fold[rows]).tolist()
-    square, vector = (lambda: np.zeros((M, M))), (lambda: np.zeros(M))
-    kept = {
-        f: _Sums(
-            sequences=int(np.sum(fold[rows] == f)),
-            G=square(),
-            C=square(),
-            inputs=vector(),
-            outputs=vector(),
-            states=vector(),
-            squares=square(),
-            pairs=square(),
-        )
-        for f in names
-    }
-    for part, x in pilot.chunks(rows, P):
-        for f in np.unique(fold[part]).tolist():
-            v, into = x[fold[part] == f], kept[f]
-            u, y, last, s = v[:, :-1].reshape(-1, M), v[:, 1:].reshape(-1, M), v[:, -1], v.sum(axis=1)
-            G = u.T @ u
-            for total, value in (
-                (into.G, G),
-                (into.C, y.T @ u),
-                (into.inputs, u.sum(axis=0)),
-                (into.outputs, y.sum(axis=0)),
-                (into.states, s.sum(axis=0)),
-                (into.squares, G + last.T @ last),
-                (into.pairs, s.T @ s),
-            ):
-                total += value
-    return kept
-
-
-def _students(parts: Sequence[_Sums], P: int, schedule: Schedule) -> tuple[Array, Array, Array]:
-    """The mean of the states, the student about it, and the one that does not know the order of time."""
-    n = sum(part.sequences for part in parts)
-    names = ("G", "C", "inputs", "outputs", "states", "squares", "pairs")
-    G, C, inputs, outputs, states, squares, pairs = (sum(getattr(p, name) for p in parts) for name in names)
-    mean = states / (n * (P + 1))
-    outer, cross = np.outer(mean, mean), np.outer(mean, inputs)
-    G = G - cross - cross.T + n * P * outer
-    C = C - np.outer(outputs, mean) - cross + n * P * outer
-    squares, pairs = squares - n * (P + 1) * outer, pairs - n * (P + 1) ** 2 * outer
-    # A random order of P + 1 states: each is an input P times in P + 1, each pair follows once in P + 1.
-    blind = squares * P / (P + 1), (pairs - squares) / (P + 1)
-    return mean, train(G / (n * P), C / (n * P), schedule), train(*(m / (n * P) for m in blind), schedule)
+    return over(nothing), over(blind)
 
 
 def worth_flags(nothing: Gain, order: Gain) -> list[Flag]:
