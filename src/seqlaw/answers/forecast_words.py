@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from seqlaw.answers.words import Side, option, say
 from seqlaw.model.amount import amount, rounded
 from seqlaw.model.flags import Flag
-from seqlaw.sequences.forecast import Forecast
-from seqlaw.sequences.law import LEAST_TOKENS, LEVEL, Accuracy
+from seqlaw.sequences.forecast import SURE, Forecast
+from seqlaw.sequences.law import LEAST_TOKENS, LEVEL, Accuracy, bars
 from seqlaw.sequences.needed import Needed
 from seqlaw.sequences.worth import EQUAL
 
@@ -137,6 +137,11 @@ def more(found: Forecast) -> Iterator[str]:
                 f"At most about {amount(N * first.P)} tokens reach {goal}. Fewer were not measured, so "
                 "seqlaw cannot say which length needs the fewest."
             )
+        elif N < found.n // 2:
+            yield (
+                f"About {amount(N * first.P)} tokens reach {goal}, at P = {amount(first.P)} (intervals below). "
+                "To compare the lengths at so few tokens, ask for that number of tokens."
+            )
         elif not _told(found, first):
             yield (
                 f"About {amount(N * first.P)} tokens reach {goal} (intervals below). These data cannot "
@@ -152,8 +157,9 @@ def more(found: Forecast) -> Iterator[str]:
 def _told(found: Forecast, first: Needed) -> bool:
     """Whether with as many tokens every other length lies above the target by more than can be doubted."""
     goal, tokens = found.target_loss or 0.0, (first.N or 0) * first.P
-    bar = goal * (1 + (found.accuracy.difference if found.accuracy else 0.0))
-    return all(law.at(tokens / law.P) > bar for law in found.laws if law.forecast and law.P != first.P)
+    known = {law.P: law for law in found.laws if law.forecast}
+    apart = bars({P: law.chance_at(tokens / P) for P, law in known.items()}, SURE)
+    return all(law.at(tokens / P) - goal > apart[P, first.P] for P, law in known.items() if P != first.P)
 
 
 def data(found: Forecast) -> str:
@@ -183,7 +189,7 @@ def trust(good: Accuracy | None) -> str:
 
 
 def _signed(share: float) -> str:
-    return f"{100 * share:+.2g} %"
+    return f"{100 * share:+.{2 if abs(share) < 1 else 3}g} %"
 
 
 def starts(found: Forecast) -> str:

@@ -60,8 +60,9 @@ _LEAST_GROUPS = 4
 _LARGEST_STEP = 0.4  # γ‖Ĝ_P‖ at the length where that is largest: one step for all lengths
 _MOST_LENGTHS, _SUBSETS = 6, 16
 _WIDE, _WIDE_LENGTHS, _WIDE_SUBSETS = 512, 4, 8  # wider students cost a second each, and 8 MB a moment
+SURE = 0.975
+"""One-sided: with which a length must be better to be named."""
 _TESTED_HALVES = 4  # whose losses are kept by test group
-_SURE = 0.975  # one-sided, with which a length must win
 _FILLED = 0.95  # of the tokens must fill whole sequences, else lengths are not compared at equal tokens
 
 
@@ -268,16 +269,16 @@ def _forecast(
     losses |= _trained(pilot, moments, more, schedule, test, seed)[0]
     checked = overlap(laws, shares, losses)
     rows, chances = rows_at(laws, splits, losses)
-    apart = bars(chances, _SURE)
+    apart = bars(chances, SURE)
     top = min(rows, key=lambda row: row.loss, default=None)
     difference = max(apart[top.P, row.P] for row in rows) / top.loss if top else 0.0
     good = accuracy(laws, rows, checked, difference)
-    nothing, order = gains(pilot, eval_length, schedule, seed, _SURE)
+    nothing, order = gains(pilot, eval_length, schedule, seed, SURE)
     worth = worth_flags(nothing, order)
     gain, doubt = nothing.mean, nothing.error
     if top is not None:  # the pilot's gain, and what the row has less than the pilot
         gain += laws[-1].loss - top.loss
-        doubt = float(np.hypot(doubt, (chances[top.P] - laws[-1].chance).width(_SURE)))
+        doubt = float(np.hypot(doubt, (chances[top.P] - laws[-1].chance).width(SURE)))
     hopeless = top is None or gain <= doubt or any(one.code != "order-unclear" for one in worth)
     flags = [
         *worth,
