@@ -139,8 +139,8 @@ def more(found: Forecast) -> Iterator[str]:
             )
         elif N < found.n // 2:
             yield (
-                f"About {amount(N * first.P)} tokens reach {goal}, at P = {amount(first.P)} (intervals below). "
-                "To compare the lengths at so few tokens, ask for that number of tokens."
+                f"About {amount(N * first.P)} tokens reach {goal}, at P = {amount(first.P)} (intervals "
+                "below). To compare the lengths at so few tokens, ask for that number of tokens."
             )
         elif not _told(found, first):
             yield (
