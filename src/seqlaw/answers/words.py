@@ -166,8 +166,8 @@ _WORDS: dict[str, Callable[[Flag, Side], str]] = {
         f"the bias is too small to compute (below {f['floor']:g} of its start) and shown as 0"
     ),
     "cross-rest": lambda f, s: (
-        "only the sum of bias, variance and cross is accurate here: bias and variance are computed as if data "
-        "were plentiful, and cross is the remainder"
+        "only the sum of bias, variance and cross is accurate here: bias and variance are computed as if "
+        "data were plentiful, and cross is the remainder"
     ),
     "interpolation-peak": lambda f, s: (
         f"{f['tokens']:g} tokens for {f['M']:g} dimensions and saturated training: at this interpolation "
