@@ -249,7 +249,7 @@ def test_points_that_cannot_be_sampled_are_left_out_and_named():
     assert found.sampled.values == (8, 16)
     (left,) = found.refused
     assert left.where.places == (1e12,)
-    assert "not-sampled: left out of the sampled points: P with N = 256" in " ".join(str(found).split())
+    assert "warning: left out of the sampled points: P with N = 256" in " ".join(str(found).split())
     with pytest.raises(seqlaw.InputError, match="P with N = 256 and d = 64 would take"):
         seqlaw.curve(SETTING, "P", [1e12, 1e13], sampled=2)
     with pytest.raises(seqlaw.InputError, match="d must be finite for sampled points"):

@@ -117,6 +117,14 @@ def test_curve(fields, along):
         assert [row["eval_length"] for row in rows] == [row["P"] for row in rows]
 
 
+def test_the_default_width_fits_into_few_modes(fields):
+    """128 is not used along M, and was refused as more than d."""
+    found = fields("curve", "--along", "M", "--from", 6, "--to", 24, "-d", 96)
+    assert [found["rows"][k]["M"] for k in (0, -1)] == [6, 24]
+    assert fields("risk", "-d", 96)["inputs"]["setting"]["M"] == 24
+    assert fields("risk", "-d", "inf")["inputs"]["setting"]["M"] == 128
+
+
 def test_a_chosen_test_length_stays_along_p(fields):
     """Also where it equals the P that the setting happens to have."""
     options = ("curve", "--along", "P", "--from", 2, "--to", 64, "--points", 3, "-M", 16, "-d", 64, "-L", 500)
@@ -149,7 +157,7 @@ def test_flags_name_their_points():
     peak = [[flag("interpolation-peak", tokens=40, M=48, error=error)] for error in (0.21, 0.97, 0.4)]
     assert "may be off by 97 %" in said(peak, [10, 12, 14])[0]
     few = [[flag("frozen-filter", tokens=tokens)] for tokens in (9, 2)]
-    assert said(few, [10, 12])[0].startswith("frozen-filter: 2 effective tokens")
+    assert said(few, [10, 12])[0].startswith("frozen-filter: only 2 effective tokens")
 
 
 def test_an_error_is_never_shown_as_zero():
@@ -172,7 +180,7 @@ def test_the_slope_of_a_constant_is_zero(run):
 
 
 def test_points_that_round_to_the_same_size_are_counted(run):
-    words = "coincide: 12 points were asked for; rounded to whole numbers they are 7"
+    words = "note: 12 points were asked for; rounded to whole numbers they are 7 [coincide]"
     asked = ["curve", "--along", "P", "--from", "2", "--to", "8", "-d", "64", "-M", "8"]
     assert words in " ".join(run(*asked)[1].split())
     assert "coincide" not in run(*asked, "--points", "3")[1]
@@ -268,8 +276,10 @@ def test_a_plan_begins_with_the_answer(run, fields):
     text = run(*valley)[1]
     lines = text.replace("\n", " ")
     assert re.match(
-        r"Train M = 46\d on about 2,0\d0 sequences of 2,048 for 1\.1 million steps; any P from 3\d to "
-        r"5\.4 million is as good; the other 996 million tokens are no use at this compute\. Teacher",
+        r"Train M = 46\d on about 2,0\d0 sequences of length 2,048 for 1\.1 million steps\. Any P from 3\d "
+        r"to 5\.4 million is as good\. The remaining 996 million tokens are left unused: at this compute "
+        r"budget they would not lower the risk\. Reducible risk [\d.]+e-\d+ \(relative error about .+?\): "
+        r"approx \d+ %, bias \d+ %, variance \d+ %\. Teacher",
         lines,
     )
     assert "powers of K" not in text
@@ -459,10 +469,30 @@ PRINTED = "alpha=1.8 theta=1.25 r=0.35 rho=0.55 c_xi=0.03 c_0=0.3"
     ],
     ids=lambda command: command[0],
 )
-def test_the_first_line_says_which_teacher(run, command):
-    assert run(*command)[1].startswith(f"Teacher regime2 (the default): {PRINTED}\n")
-    assert run(*command, "--teacher", "regime1")[1].startswith("Teacher regime1: alpha=1.5 theta=2.5 r=0.2 ")
-    assert run(*command, "--rho", 0.5)[1].startswith(f"Teacher: {PRINTED.replace('0.55', '0.5')}\n")
+def test_the_page_says_which_teacher(run, command):
+    assert f"Teacher regime2 (the default): {PRINTED}\n" in run(*command)[1]
+    assert "Teacher regime1: alpha=1.5 theta=2.5 r=0.2 " in run(*command, "--teacher", "regime1")[1]
+    assert f"Teacher: {PRINTED.replace('0.55', '0.5')}\n" in run(*command, "--rho", 0.5)[1]
+
+
+def test_the_first_line_is_the_answer(run):
+    risk = run("risk", *SMALL)[1]
+    assert re.match(r"Reducible risk 0\.001\d+ \(relative error about 0\.\d+\): approx \d+ %, bias", risk)
+    split = " ".join(run("tradeoff", "--test", 4096)[1].split())
+    assert re.match(
+        r"Tested at length 4,096, more, shorter sequences win: P = 2 is best; P = 4,096 has 7\.7\d times its "
+        r"reducible risk\. Each tested at its own length, as in the paper, fewer, longer sequences win: P = "
+        r"2,048 to 4,096 is best; P = 2 has 8\.9\d times",
+        split,
+    )
+    assert "cross" not in split  # a page of sums says nothing of their parts
+
+
+def test_a_step_that_differs_along_a_curve_is_given_as_a_range(run):
+    split = " ".join(run("tradeoff", "--test", 64, "--gamma", 100, "--points", 3)[1].split())
+    assert "the step size is reduced to 2.33 to 11.5, the largest that the safeguard allows" in split
+    point = " ".join(run("risk", "-P", 2, "--gamma", 100)[1].split())
+    assert "the step size is reduced to 2.33, the largest" in point
 
 
 @pytest.mark.parametrize(
@@ -482,11 +512,11 @@ def test_a_tradeoff_knows_the_names_of_a_plan(fields):
     assert list(answer["best"]) == ["own", "128"]
 
 
-def test_the_first_line_counts_the_modes_of_arrays(run, tmp_path):
+def test_the_page_counts_the_modes_of_arrays(run, tmp_path):
     modes = seqlaw.PRESETS["regime2"].modes(64)
     np.savez(tmp_path / "mine.npz", a=modes.a, sigma_xi=modes.sigma_xi, sigma_0=modes.sigma_0)
     _, out, _ = run("risk", "-M", 16, "-L", 500, "--teacher", tmp_path / "mine.npz")
-    assert out.startswith("Teacher: 64 modes from mine.npz\n")
+    assert "\nTeacher: 64 modes from mine.npz\n" in out
 
 
 @pytest.mark.slow

@@ -462,7 +462,7 @@ def test_unreliable_data_get_no_confident_advice():
         (lambda X: states(D=256, N=6, P=8), "48 transitions are too few", "at least about 150 sequences"),
         (lambda X: X[:, :2], "too short", "at least 3 states"),
         (lambda X: np.random.default_rng(0).standard_normal((300, 20, 16)), "no state says", "order of time"),
-        (lambda X: random_walk(), "random walk", "differences"),
+        (lambda X: random_walk(), "hardly changes from state to state", "differences"),
     ],
 )
 def test_data_that_void_the_prediction_get_a_reason_and_a_cure_instead(X, make, why, cure):
@@ -473,6 +473,24 @@ def test_data_that_void_the_prediction_get_a_reason_and_a_cure_instead(X, make, 
     assert cure in advice.words[0]
     assert "%" not in advice.words[0]
     assert advice.tradeoff is None
+
+
+def persistent():
+    """One slow, stationary direction among quick ones, as in the states of a trained recurrent network."""
+    rng, a = np.random.default_rng(3), np.r_[0.99, np.full(11, 0.5)]
+    X = np.empty((400, 40, 12))
+    X[:, 0] = rng.standard_normal((400, 12))
+    for p in range(1, 40):
+        X[:, p] = a * X[:, p - 1] + np.sqrt(1 - a**2) * rng.standard_normal((400, 12))
+    return X * np.arange(1, 13) ** -0.8
+
+
+def test_a_slow_direction_is_not_called_a_random_walk_and_leads_to_forecast():
+    found = measure(persistent())
+    assert "unit-root" in {each.code for each in found.flags}
+    (advice,) = advise(found, tokens=1e6).words
+    assert "random walk" not in advice
+    assert "`forecast(X)` needs no theory of the data" in advice
 
 
 def long_sequences(N):
@@ -749,7 +767,7 @@ def test_a_saved_teacher_carries_the_flags(tmp_path):
 def test_no_teacher_is_saved_where_nothing_can_be_predicted(tmp_path, capsys):
     sequences, saved = tmp_path / "walk.npy", tmp_path / "teacher.toml"
     np.save(sequences, random_walk())
-    line = "--save-teacher saved nothing: it needs sequences to predict from: the states drift like a random"
+    line = "--save-teacher saved nothing: it needs sequences to predict from: one direction hardly changes"
     code, out, err = called(capsys, "measure", sequences, "--save-teacher", saved)
     assert (code, err.count("\n"), saved.exists()) == (2, 1, False)
     assert line in err
@@ -804,7 +822,8 @@ def test_a_measurement_shows_itself_as_the_command_does(X, make, tmp_path, capsy
     page, body = command_pages(capsys, tmp_path / "x.npy")
     found = measure(tmp_path / "x.npy")
     text = str(found)
-    tables, flags = text.split("\n! ")[0], text[len(text.split("\n! ")[0]) :]
+    tables = text.split("\nwarning: ")[0]
+    flags = text[len(tables) :]
     assert page.startswith(tables)
     assert page.rstrip("\n").endswith(flags)  # the advice stands between
     told = found.to_dict()
@@ -844,7 +863,7 @@ def test_advice_shows_itself(found, X, tmp_path, capsys):
     page, body = command_pages(capsys, tmp_path / "x.npy", "--tokens", 1e5, "--eval-length", 64)
     assert body["advice"] == list(advice.words)
     assert {one.code for one in advice.flagged()} <= {one["code"] for one in body["flag_records"]}
-    text = str(advice).split("\n! ")[0]  # the tradeoff's own flags follow
+    text = str(advice).split("\nwarning: ")[0]  # the tradeoff's own flags follow
     assert text in page
     told = advice.to_dict()
     assert told["words"] == list(advice.words)
@@ -875,7 +894,7 @@ def test_the_held_out_check_is_the_forecast(X, tmp_path, capsys):
     np.save(tmp_path / "x.npy", X[:40])
     page, body = command_pages(capsys, tmp_path / "x.npy", "--held-out")
     checked = forecast(tmp_path / "x.npy")
-    assert str(checked).partition("! ")[0] in page
+    assert str(checked).partition("warning: ")[0] in page
     told = checked.to_dict()
     assert body["held_out"] == {name: told[name] for name in body["held_out"]}
 

@@ -232,7 +232,7 @@ def test_a_floor_that_nothing_reaches_is_refused(limits, words):
 
 def test_the_note_says_that_the_floor_binds():
     answer = plan(TWO, Budget(compute=1e12, tokens=1e8, min_P=48), eval_length=512, confirm=False)
-    assert any("48, is the least that is allowed" in note for note in answer.notes)
+    assert any("48, is the shortest allowed" in note for note in answer.notes)
 
 
 SETTINGS_40 = [
@@ -594,11 +594,10 @@ def test_what_keeps_tokens_unused_is_not_guessed(ceiling):
     """With all compute spent a ceiling that is reached may bind (N) or not (P = 2 is best anyway)."""
     budget = Budget(compute=1e12, tokens=1e6, **ceiling)
     answer = plan("regime2", budget, eval_length=256)
-    assert re.search(r"the other 99\d,000 tokens are not used\.$", answer.sentence)
-    [note] = [note for note in answer.notes if "tokens are used" in note]
-    assert note.endswith(f"all compute is, and the ceiling on {next(iter(ceiling))[-1]} is reached.")
+    why = f"the compute is spent, and the ceiling on {next(iter(ceiling))[-1]} is reached"
+    assert re.search(rf"The remaining 99\d,000 tokens are left unused: {why}\.$", answer.sentence)
     free = plan("regime2", Budget(compute=1e12, tokens=1e6), eval_length=256)
-    assert "are no use at this compute" in free.sentence
+    assert "left unused: at this compute budget they would not lower the risk." in free.sentence
 
 
 def test_a_range_of_best_lengths_has_none_that_is_worse():
@@ -610,11 +609,11 @@ def test_a_range_of_best_lengths_has_none_that_is_worse():
         assert all(row.reducible <= 1.01 * least for row in curve if low <= row.P <= high)
         assert {low, high} <= set(answer.near(tested))
     uneven = tradeoff(student("regime1"), 3000, lengths=[100, 608, 1110, 1500], eval_lengths=[])
-    [sentence] = [line for line in str(uneven).splitlines() if line.startswith("tested at its own")]
     low, high = uneven.best["own"]
     others = [P for P in uneven.near("own") if not low <= P <= high]
     assert others
-    assert f"as good (within 1 %): {', '.join(f'{P:,}' for P in others)}" in sentence
+    also = f"(also {', '.join(f'{P:,}' for P in others)}, within 1 %)"
+    assert also in uneven.verdict_words("own")
 
 
 def test_a_curve_of_a_tradeoff_is_asked_for_by_its_test():
@@ -671,10 +670,8 @@ def test_tokens_that_fill_no_sequence_are_not_called_useless():
     """18 sequences of 16 in 300 tokens: with 304 the risk falls, so tokens limit, and 12 are rounding."""
     answer = plan(TWO, Budget(compute=1e10, tokens=300, min_P=16), eval_length=64, confirm=False)
     assert (answer.finite.best.N, answer.finite.best.P) == (18, 16)
-    [note] = [note for note in answer.notes if "tokens are used" in note]
-    assert (
-        note == "288 of 300 tokens are used: 18 whole sequences fill no more, but tokens do limit this plan."
-    )
+    assert "Whole sequences fill 288 of the 300 tokens." in answer.sentence
+    assert "unused" not in answer.sentence
     assert 0 < answer.finite.risk.diagnostics["error"] < 0.5
 
 
@@ -691,8 +688,8 @@ def test_a_ceiling_is_named_where_it_keeps_tokens_unused():
     """N stops at 200: with 400 and a narrower M the risk would be 18 % less at the same compute."""
     budget = Budget(compute=1e12, tokens=1e5, max_N=200, max_P=100, max_L=1000)
     answer = plan(TWO, budget, eval_length=64, confirm=False)
-    why = "all compute is, and the ceiling on N and L is reached."
-    assert f"400 of 100,000 tokens are used: {why}" in answer.notes
+    why = "the compute is spent, and the ceiling on N and L is reached."
+    assert f"The remaining 99,600 tokens are left unused: {why}" in answer.sentence
     assert any(note.startswith("More, shorter sequences win") for note in answer.notes)
 
 

@@ -337,7 +337,7 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert command("fit", out, "--x", "M", "--y", "approx", "--window", "3:20", "--offset") == 0
     printed = capsys.readouterr().out
     assert "offset" in printed
-    assert "! repeated: 54 rows at 3 values of M. If something else varies" in printed
+    assert "warning: 54 rows at 3 values of M. If something else varies" in printed
 
 
 @pytest.mark.parametrize(
@@ -421,7 +421,7 @@ def test_failed_tasks_are_told_and_set_the_exit_code(
     assert command("sweep", file, "--out", tmp_path / "out", "--jobs", 1) == 1
     printed = capsys.readouterr().out
     assert "36 done, 0 recorded before, 18 failed" in printed
-    assert "! failed: ValueError: no such width (18 tasks)" in printed
+    assert "warning: ValueError: no such width (18 tasks) [failed]" in printed
     failures = load(tmp_path / "out").failures
     assert set(failures["M"]) == {8}
     monkeypatch.setattr(ask, "risks", whole)

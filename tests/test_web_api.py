@@ -92,8 +92,11 @@ def test_the_spectrum_has_its_parts_and_its_marks(server):
 @pytest.mark.parametrize(
     ("broken", "says"),
     [
-        ({"teacher": TEACHER | {"alpha": 0.5}}, "Needs alpha > 1, got 0.5. "),
-        ({"teacher": TEACHER | {"theta": 0.8}}, "Needs theta > 1, got 0.8; needs theta >= alpha - 2r"),
+        ({"teacher": TEACHER | {"alpha": 0.5}}, "The theorem needs alpha > 1, got 0.5. "),
+        (
+            {"teacher": TEACHER | {"theta": 0.8}},
+            "The theorem needs theta > 1, got 0.8; the theorem needs theta >= alpha - 2r",
+        ),
         ({"d": 40}, "The theorem needs d >= C_amb M"),
     ],
 )

@@ -12,8 +12,8 @@ from seqlaw.answers.findings import what_would_help, why_void
 from seqlaw.answers.forecast import Forecast
 from seqlaw.answers.measurement import Measurement
 from seqlaw.answers.plan import Plan
-from seqlaw.answers.plan_words import finite_notes
-from seqlaw.answers.tradeoff import Tradeoff
+from seqlaw.answers.plan_words import finite_notes, unused
+from seqlaw.answers.tradeoff import WINS, Tradeoff
 from seqlaw.answers.words import Side, sentences
 from seqlaw.model.amount import amount
 from seqlaw.model.checks import positive
@@ -21,9 +21,9 @@ from seqlaw.model.flags import Flag
 from seqlaw.model.schedule import Schedule
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import Modes, Teacher, as_teacher
-from seqlaw.planning.tradeoff import OWN
+from seqlaw.planning.tradeoff import OWN, Verdict
 from seqlaw.sequences import advise as records
-from seqlaw.sequences.advise import WIDEST, Verdict
+from seqlaw.sequences.advise import WIDEST
 from seqlaw.sequences.findings import outside, void
 from seqlaw.sequences.measure import Measurement as Measured
 
@@ -37,11 +37,6 @@ _WHY = {
     "widest": f"the default where there are {4 * WIDEST} directions or more",
     "asked": "as asked",
 }
-_WINS = {
-    "shorter": "more, shorter sequences win",
-    "longer": "fewer, longer sequences win",
-    "middle": "a middle length wins",
-}
 _UNTIL = {"shorter": " down to P = {high}", "longer": " up to P = {low}", "middle": ""}
 """Where a range is best: a longer sequence need not be better within it."""
 
@@ -53,6 +48,7 @@ class Advice(Answer, records.Advice):
     tradeoff: Tradeoff | None
     plan: Plan | None
     command: ClassVar[str] = "advise"
+    unsaid = Tradeoff.unsaid
 
     @property
     def pictures(self) -> tuple[int, float, float]:  # type: ignore[override]  # those of the tradeoff
@@ -108,7 +104,7 @@ class Advice(Answer, records.Advice):
                 f"{where} both ends win over the middle at {budget}: P = {low} and P = {high} are {within}, "
                 f"P = {worst} has {ratio:.3g} times the reducible risk."
             )
-        wins, span, counts = _WINS[verdict.kind], f"P = {low}", f"N = {amount(tokens // verdict.low)}"
+        wins, span, counts = WINS[verdict.kind], f"P = {low}", f"N = {amount(tokens // verdict.low)}"
         if verdict.low < verdict.high:
             wins += _UNTIL[verdict.kind].format(low=low, high=high)
             span = f"P from {low} to {high}"
@@ -125,6 +121,7 @@ class Advice(Answer, records.Advice):
             f"M = {amount(best.M)}, trained on N = {amount(best.N)} sequences of length P = {amount(best.P)} "
             f"for L = {amount(best.L)} steps."
         )
+        yield from unused(plan)
         if best.M == student.d:
             yield (
                 f"M = {student.d} is every direction there is to learn from: a wider student may be better, "
@@ -174,15 +171,18 @@ class Advice(Answer, records.Advice):
 def _trust(found: Measured, side: Side) -> str:
     """How far a measurement carries."""
     stop, regime = void(found.flags), found.regime
+    ask = "`seqlaw forecast FILE`" if side == "cli" else "`forecast(X)`"
     if stop:
         help_ = what_would_help(stop, found.N)
-        return f"No advice is given: {why_void(stop)}. What would help: {help_}."
+        told = f"No advice is given: {why_void(stop)}. What would help: {help_}."
+        # These two break the theory, not the data: students can still be trained on them.
+        forecasts = {"unit-root", "same-start"} & {flag.code for flag in stop}
+        return f"{told} {ask} needs no theory of the data." if forecasts else told
     if found.reliable:
         if not regime.applies or regime.probability is None:
             return "The data do not tell the regime."
         return f"The data look like regime {regime.name} (probability {regime.probability:.2f})."
     causes = outside(found.flags)
-    ask = "`seqlaw forecast FILE`" if side == "cli" else "`forecast(X)`"
     if causes:
         codes = ", ".join(sorted({flag.code for flag in causes}))
         return (
@@ -244,6 +244,7 @@ class Advised(Answer):
     teacher_file: str | None = None
     law_file: str | None = None
     command: ClassVar[str] = "measure"
+    unsaid = Advice.unsaid
     pictures: ClassVar[tuple[int, float, float]] = Measurement.pictures
 
     def inputs(self) -> Mapping[str, Any]:

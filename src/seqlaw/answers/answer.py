@@ -33,6 +33,9 @@ class Answer(ABC):
     command: ClassVar[str]
     """Its name on the command line."""
 
+    unsaid: ClassVar[frozenset[str]] = frozenset()
+    """Codes of flags about what the page does not show; JSON has them."""
+
     @abstractmethod
     def inputs(self) -> Mapping[str, Any]:
         """What was asked."""
@@ -69,7 +72,11 @@ class Answer(ABC):
 
     def page(self, side: Side) -> str:
         """What the command prints."""
-        return as_text([*self.blocks(side), *map(Flagged, self.flagged())], side)
+        return as_text(self._read(side), side)
+
+    def _read(self, side: Side) -> list[Block]:
+        """What a person reads, with the flags that are about it."""
+        return [*self.blocks(side), *(Flagged(one) for one in self.flagged() if one.code not in self.unsaid)]
 
     def to_dict(self, side: Side = "python") -> dict[str, Any]:
         """The JSON document of the command; infinity is null with a flag."""
@@ -122,7 +129,7 @@ class Answer(ABC):
         return self.page("python").rstrip("\n")
 
     def _repr_html_(self) -> str:
-        return as_html([*self.blocks("python"), *map(Flagged, self.flagged())])
+        return as_html(self._read("python"))
 
 
 def _pyplot_axes(count: int, width: float, height: float) -> Any:

@@ -115,7 +115,7 @@ _CURES = {
     "same-start": "sequences that start from different states (leave out the first state of each)",
     "no-dynamics": "sequences in their order of time, whose states do depend on the last one",
     "weak-dynamics": "fewer features (the leading principal directions)",
-    "unit-root": "the differences of neighbouring states, or states without their trend",
+    "unit-root": "states without their slow direction or trend, such as differences of neighbours",
 }
 """What would help, other than more sequences."""
 
@@ -199,7 +199,8 @@ _VOID: dict[str, Callable[[Flag], str]] = {
     "no-dynamics": lambda f: "no state says anything of the next one",
     "weak-dynamics": lambda f: "the transition does not stand out of its noise",
     "unit-root": lambda f: (
-        "the states drift like a random walk (unit root), so a transition below 1 would be made up"
+        f"one direction hardly changes from state to state (transition {f['largest']:.3f}; the theory needs "
+        f"less than {UNIT_ROOT:g})"
     ),
 }
 
@@ -211,7 +212,10 @@ say(
         "same-start": lambda f, s: _same_start(f),
         "no-dynamics": lambda f, s: f"{_stands(f)}, time order {f['order_z']:.1f} standard errors)",
         "weak-dynamics": _weak,
-        "unit-root": lambda f, s: f"the largest transition is {f['largest']:.4f}; the theory needs rho < 1",
+        "unit-root": lambda f, s: (
+            f"the largest transition is {f['largest']:.4f}; from {UNIT_ROOT:g} on it cannot be told from 1, "
+            "and the theory needs rho < 1"
+        ),
         "non-commuting": lambda f, s: (
             f"transition and covariance do not share directions (asymmetry {f['asymmetry']:.2g}, "
             f"off-diagonal {f['off_diagonal']:.2g}, order {f['order']:.2f})"

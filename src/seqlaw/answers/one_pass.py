@@ -97,7 +97,7 @@ class OnePassPlan(Answer, planning.OnePassPlan):
                 for name, value in named.items()
             ]
             + [("L", f"{one.schedule.L:,}", "", ""), ("peak step", f"{one.schedule.gamma:.4g}", "", "")],
-            header=("size", "best", "1 % from", "to"),
+            header=("size", "best", "within 1 % from", "to"),
             title=f"Least risk with {amount(one.tokens)} of {amount(self.budget.tokens)} tokens "
             f"and {amount(self.compute)} of {amount(self.budget.compute)} compute = b·P·L·M²",
         )

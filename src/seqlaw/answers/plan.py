@@ -11,7 +11,7 @@ from seqlaw.answers.answer import Answer, fields_of
 from seqlaw.answers.blocks import Block, Note, Sentence, Table
 from seqlaw.answers.plan_rates import rate_fields, rate_notes, rate_tables
 from seqlaw.answers.plan_words import confirmed, finite_notes, range_words, unused
-from seqlaw.answers.risk import parameters
+from seqlaw.answers.risk import headline, parameters
 from seqlaw.answers.style import SERIES, share_range, tidy
 from seqlaw.answers.words import Side, describe_teacher, tested_words
 from seqlaw.model.amount import amount, rounded
@@ -26,7 +26,7 @@ from seqlaw.planning.budget import PAPER_COST, Allocation, Budget
 from seqlaw.planning.uncertain import DRAWS, check_draws
 from seqlaw.rungs.rows import with_sums
 from seqlaw.rungs.rung import Progress
-from seqlaw.rungs.terms import SUMS, TERMS
+from seqlaw.rungs.terms import TERMS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -73,17 +73,17 @@ class Plan(Answer, planning.Plan):
 
     @property
     def sentence(self) -> str:
-        """The answer in one sentence."""
+        """The answer in a sentence or two."""
         best, (low, high) = self.finite.best, self.finite.flat["P"]
         about = "" if amount(best.N) == rounded(best.N) else "about "
-        sequences = f"{about}{rounded(best.N)} sequence{'s' * (best.N > 1)} of {amount(best.P)}"
-        clauses = [f"Train M = {amount(best.M)} on {sequences} for {rounded(best.L)} steps"]
+        sequences = f"{about}{rounded(best.N)} sequence{'s' * (best.N > 1)} of length {amount(best.P)}"
+        said = [f"Train M = {amount(best.M)} on {sequences} for {rounded(best.L)} steps."]
         if high >= _WIDE * low:
             inside = [point for point in self.finite.by_length if low <= point.P <= high]
             rough = any(point.reducible > 1.015 * self.finite.least.reducible for point in inside)
-            where = " that whole sequences fill the tokens with" * rough
-            clauses.append(f"any P from {rounded(low)} to {rounded(high)}{where} is as good")
-        return "; ".join([*clauses, *unused(self)]) + "."
+            where = " at which whole sequences fill the tokens" * rough
+            said.append(f"Any P from {rounded(low)} to {rounded(high)}{where} is as good.")
+        return " ".join([*said, *unused(self)])
 
     def inputs(self) -> Mapping[str, Any]:
         return {
@@ -135,6 +135,7 @@ class Plan(Answer, planning.Plan):
         best, risk = self.finite.best, self.finite.risk
         unit, compute = (planning.FLOPS_PER_UNIT, "FLOPs") if self.flops else (1, "compute")
         yield Sentence(self.sentence)
+        yield Sentence(headline(risk, risk.accuracy.get("reducible", "")))
         yield Sentence(describe_teacher(self.teacher))
         why = " (the default: d never limits M)" if self.d_by_default else ""
         yield Sentence(
@@ -142,8 +143,8 @@ class Plan(Answer, planning.Plan):
         )
         yield Table(
             rows=[(s, f"{getattr(best, s):,}", *self._range(s, side)) for s in "MNPL"],
-            header=("size", "best", "1 % from", "to"),
-            title=f"Least risk with {amount(best.tokens)} of {amount(self.budget.tokens)} tokens "
+            header=("size", "best", "within 1 % from", "to"),
+            title=f"Least risk, with {amount(best.tokens)} of {amount(self.budget.tokens)} tokens "
             f"and {amount(best.compute * unit)} of {amount(self.budget.compute * unit)} {compute}"
             + ("" if self.budget.cost == PAPER_COST else f" = {self.budget.cost}"),
         )
@@ -155,13 +156,6 @@ class Plan(Answer, planning.Plan):
             ],
             header=("if P were", "risk over the best", "M", "N", "L"),
         )
-        rows = [(name, getattr(risk, name), risk.accuracy.get(name, "")) for name in (*TERMS, *SUMS)]
-        if self.confirmation is not None:
-            seen = self.confirmation.risk
-            error = seen.standard_error.get("reducible", math.nan)
-            sampled = f"± {error:.2g}, at d = {self.confirmation.d}"
-            rows.insert(-1, ("reducible, sampled", seen.reducible, sampled))
-        yield Table(rows=rows, header=("term", "value", "uncertainty"))
         if self.rates:
             yield from rate_tables(self)
             yield from map(Note, rate_notes(self))

@@ -102,7 +102,7 @@ class MixturePlan(Plan):
         yield Sentence(f"Regime {self.regime}, d = {amount(self.d)}{why}, tested {tested}")
         yield Table(
             rows=[(s, f"{getattr(best, s):,}", *self._range(s, side)) for s in "MNL"],
-            header=("size", "best", "1 % from", "to"),
+            header=("size", "best", "within 1 % from", "to"),
             title=f"Least risk of {self._named} with {amount(best.tokens)} of {amount(self.budget.tokens)} "
             f"tokens and {amount(best.compute * unit)} of {amount(self.budget.compute * unit)} {compute}"
             + ("" if self.budget.cost == PAPER_COST else f" = {self.budget.cost}"),

@@ -30,25 +30,22 @@ def range_words(ends: Iterable[float], limits: Iterable[str | None], side: Side)
 
 def unused(plan: planning.Plan) -> list[str]:
     """What of the budgets is left over, and why."""
-    best, budget = plan.finite.best, plan.budget
-    reached = _reached(plan)
-    spent = _spends(plan)
-    left, words = budget.tokens - best.tokens, []
-    full = _whole_sequences_fill(plan) or plan.finite.least.tokens > 0.99 * budget.tokens
-    if left > 0.01 * budget.tokens and not full:
-        tokens = f"the other {rounded(left)} tokens"
-        if spent and reached:  # which of the two keeps them unused is not known
-            words.append(f"{tokens} are not used")
-        elif spent:
-            words.append(f"{tokens} are no use at this compute")
-        elif reached:
-            words.append(f"the ceiling on {' and '.join(reached)} leaves {tokens} unused")
-        else:
-            words.append(f"{tokens} are no use")
+    best, budget, spent, words = plan.finite.best, plan.budget, _spends(plan), []
+    reached = " and ".join(_reached(plan))
+    ceiling = f"the ceiling on {reached} is reached" if reached else ""
+    left = budget.tokens - best.tokens
+    if left > 0.01 * budget.tokens:
+        if _whole_sequences_fill(plan):  # tokens limit the plan, though not all are used
+            words.append(f"Whole sequences fill {amount(best.tokens)} of the {amount(budget.tokens)} tokens.")
+        elif plan.finite.least.tokens <= 0.99 * budget.tokens:
+            why = ceiling or f"{'at this compute budget ' * spent}they would not lower the risk"
+            also = "the compute is spent, and " * bool(spent and reached)
+            words.append(f"The remaining {rounded(left)} tokens are left unused: {also}{why}.")
     if not spent:
         share = 1 - best.compute / budget.compute
-        left_over = "nearly all" if share > 0.995 else f"{100 * share:.0f} %"
-        words.append(f"{left_over} of the compute is left over")
+        left_over = "Nearly all" if share > 0.995 else f"{100 * share:.0f} %"
+        why = ceiling or "more would not lower the risk"
+        words.append(f"{left_over} of the compute is left over: {why}.")
     return words
 
 
@@ -77,39 +74,21 @@ def finite_notes(plan: planning.Plan) -> list[str]:
     notes = []
     if plan.eval_length is None:
         notes.append(
-            "Tested at the training length, as in the paper: allocations of different P take different "
-            "tests, so P is chosen partly for an easier one. Give a test length to compare them fairly."
+            "Every allocation is tested at its own training length, as in the paper, so P is chosen partly "
+            "for an easier test. Give a test length to compare lengths fairly."
         )
-    else:
-        notes.append(f"Tested at length {plan.eval_length}, whatever the training length.")
-    reached = _reached(plan)
-    limits = f"the ceiling on {' and '.join(reached)} is reached" if reached else "no use was found for more"
-    spent = _spends(plan)
-    if best.tokens < 0.99 * budget.tokens:
-        why = "more would take compute from width and steps"
-        if reached:
-            why = f"all compute is, and {limits}" if spent else limits
-        elif not spent:
-            why = limits
-        if _whole_sequences_fill(plan):
-            why = f"{best.N} whole sequences fill no more, but tokens do limit this plan"
-        notes.append(f"{amount(best.tokens)} of {amount(budget.tokens)} tokens are used: {why}.")
-    if not spent:
-        notes.append(f"{best.compute / budget.compute:.2g} of the compute is used: {limits}.")
     least = plan.finite.least
     if least.P != best.P:
-        why = "the shortest" if plan.eval_length is None else "the nearest to the test"
-        more = 100 * (best.reducible / least.reducible - 1)
+        why = "shortest" if plan.eval_length is None else "closest to the test length"
         notes.append(
-            f"The least risk of all is at P = {amount(least.P)}, N = {amount(least.N)}; of the lengths that "
-            f"cost less than 0.1 % more, {amount(best.P)} ({more:.2g} % more) is {why}."
+            f"Several lengths are within 0.1 % of the least risk (at P = {amount(least.P)}); the planner "
+            f"takes the {why}."
         )
     if len(plan.finite.by_length) > 1:  # else there was nothing to choose
         notes += _length_notes(plan.finite, budget)
-    step = f"{plan.schedule.gamma:.3g}"
     notes.append(
-        f"Full batch: every step, of {step} at the peak, sees all sequences. Once through fresh ones is "
-        "another plan (one pass)."
+        f"This plan uses full-batch training at a peak step size of {plan.schedule.gamma:.3g}: every step "
+        "sees all sequences. For a single pass over fresh data use `plan --one-pass`."
     )
     return notes
 
@@ -125,16 +104,13 @@ def _length_notes(finite: FinitePlan, budget: Budget) -> list[str]:
             if point.reducible > 1.05 * least
         ]
         outside = f" Outside it does: {', '.join(costs)}." if costs else ""
-        return [
-            f"Longer or more hardly matters from P = {amount(low)} to {amount(high)}: within 1 % of the "
-            f"best, but for the rounding of N to whole sequences.{outside}"
-        ]
+        return [f"Length hardly matters from P = {amount(low)} to {amount(high)}.{outside}"]
     if best.P <= budget.shortest:
-        least_that = "considered" if budget.min_P <= 2 else "allowed"
-        return [f"More, shorter sequences win: the best length, {best.P}, is the least that is {least_that}."]
+        shortest = "shortest considered" if budget.min_P <= 2 else "shortest allowed"
+        return [f"More, shorter sequences win: the best length, {best.P}, is the {shortest}."]
     if best.N == 1 < budget.max_N:
         all_of_them = " takes all the tokens" if best.tokens >= 0.99 * budget.tokens else ""
-        return [f"Longer wins outright: one sequence{all_of_them}."]
+        return [f"Longer wins: one sequence{all_of_them}."]
     return []
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from html import escape
 
 from seqlaw.answers.blocks import Block, Flagged, Note, Sentence, Table
-from seqlaw.answers.words import REMARKS, Side, sentence
+from seqlaw.answers.words import Side, warned
 from seqlaw.model.amount import amount
 
 WIDTH = 100
@@ -28,7 +28,7 @@ def _text(block: Block, side: Side) -> str:
         case Note(text):
             return folded(text, lead="- ")
         case Flagged(flag):
-            return folded(sentence(flag, side), lead="note " if flag.code in REMARKS else "! ")
+            return folded(warned(flag, side), hang=2)
         case Table():
             return _table(block)
 
@@ -38,13 +38,13 @@ def columns() -> int:
     return max(40, min(WIDTH, shutil.get_terminal_size((WIDTH, 24)).columns))
 
 
-def folded(text: str, *, lead: str = "") -> str:
-    """A sentence in lines; `lead` marks the first one, spaces the rest."""
+def folded(text: str, *, lead: str = "", hang: int = 0) -> str:
+    """A sentence in lines; `lead` marks the first one, spaces (or `hang` of them) the rest."""
     lines = textwrap.fill(
         text,
         columns(),
         initial_indent=lead,
-        subsequent_indent=" " * len(lead),
+        subsequent_indent=" " * (hang or len(lead)),
         break_long_words=False,
         break_on_hyphens=False,
     )
@@ -89,7 +89,7 @@ def _html(block: Block) -> str:
         case Sentence(text) | Note(text):
             return f"<p>{escape(text)}</p>"
         case Flagged(flag):
-            return f"<p><small>{escape(sentence(flag, 'python'))}</small></p>"
+            return f"<p><small>{escape(warned(flag, 'python'))}</small></p>"
         case Table():
             head = "".join(f"<th>{escape(name)}</th>" for name in block.header)
             rows = "".join(

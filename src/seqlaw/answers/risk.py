@@ -41,6 +41,7 @@ class Risk(Answer, terms.Risk):
         return batch | fields
 
     def blocks(self, side: Side) -> Iterable[Block]:
+        yield Sentence(headline(self, self.uncertainty("reducible")))
         yield Sentence(describe_teacher(self.setting.teacher))
         yield Table(
             rows=[(name, getattr(self, name), self.uncertainty(name)) for name in (*TERMS, *SUMS)],
@@ -73,6 +74,15 @@ class Risk(Answer, terms.Risk):
     def point(self) -> dict[str, Any]:
         """The sizes and terms, as `--json` has them along a curve."""
         return columns(self.setting) | with_sums({name: getattr(self, name) for name in TERMS})
+
+
+def headline(risk: terms.Risk, error: str) -> str:
+    """The reducible risk with its error, what it consists of, and the total, in one line."""
+    parts = {name: getattr(risk, name) / risk.reducible if risk.reducible else 0.0 for name in TERMS[1:]}
+    shares = ", ".join(f"{name} {100 * share:.0f}\u00a0%" for name, share in parts.items() if abs(share) >= 0.005)
+    known = f" ({error})" if error else ""
+    made_of = f": {shares}" if shares else ""
+    return f"Reducible risk {amount(risk.reducible, 4)}{known}{made_of}."
 
 
 DEARER = f"{100 * (WASTED - 1):.0f} % above their best"

@@ -39,6 +39,15 @@ _COLUMNS = (
 )
 
 
+WINS = {
+    "shorter": "more, shorter sequences win",
+    "longer": "fewer, longer sequences win",
+    "middle": "a middle length wins",
+    "ends": "both ends win over the middle",
+}
+"""The kind of a verdict in words."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Tradeoff(Answer, splits.Tradeoff):
     """The curves, and for each test length the range of P around the best that lies within 1 % of it."""
@@ -47,6 +56,7 @@ class Tradeoff(Answer, splits.Tradeoff):
     tune: bool = False
     """Whether each row has its best step."""
     command: ClassVar[str] = "tradeoff"
+    unsaid = frozenset({"cross-rest"})
 
     @property
     def pictures(self) -> tuple[int, float, float]:  # type: ignore[override]  # one panel a test
@@ -88,6 +98,7 @@ class Tradeoff(Answer, splits.Tradeoff):
 
         if self.mixture is not None:
             yield Sentence(self.sentence)
+        yield from (Sentence(self.verdict_words(name)) for name in sorted(self.best, key=OWN.__eq__))
         yield Sentence(describe_teacher(setting.teacher))
         yield Table(
             rows=[
@@ -108,11 +119,24 @@ class Tradeoff(Answer, splits.Tradeoff):
             f"{'at' if self.compute is None else 'with at most'} {amount(self.tokens)} tokens, "
             f"M={amount(setting.M)}, d={amount(setting.d or 0)}, {self._training()}",
         )
-        for name, (low, high) in self.best.items():
-            where = "its own length" if name == OWN else f"length {amount(int(name))}"
-            found = f"tested at {where}: best P {amount(low)}{'' if low == high else f' to {amount(high)}'}"
-            beyond = [amount(P) for P in self.near(name) if not low <= P <= high]
-            yield Sentence(found + (f"; as good (within 1 %): {', '.join(beyond)}" if beyond else ""))
+
+    def verdict_words(self, tested: str) -> str:
+        """Which length is best at one test, and what the worst costs."""
+        found, (low, high) = self.verdict(tested), self.best[tested]
+        where = (
+            f"Tested at length {amount(int(tested))}"
+            if tested != OWN
+            else "Each tested at its own length, as in the paper"
+        )
+        if found.kind == "single":
+            return f"{where}: only P = {amount(found.best)} was computed."
+        if found.kind == "level":
+            return f"{where}, length hardly matters: risks differ by {100 * (found.ratio - 1):.2g} % at most."
+        best = f"P = {amount(low)}" + (f" to {amount(high)}" if high > low else "")
+        beyond = [amount(P) for P in self.near(tested) if not low <= P <= high]
+        also = f" (also {', '.join(beyond)}, within 1 %)" if beyond else ""
+        wins = f"{where}, {WINS[found.kind]}: {best} is best{also}"
+        return f"{wins}; P = {amount(found.worst)} has {found.ratio:.3g} times its reducible risk."
 
     @property
     def sentence(self) -> str:
@@ -132,7 +156,7 @@ class Tradeoff(Answer, splits.Tradeoff):
     def _training(self) -> str:
         """How the students were trained."""
         if self.setting.batch is None:
-            return f"{amount(self.setting.schedule.L)} steps"
+            return f"{amount(self.setting.schedule.L)} steps of size {self.setting.schedule.gamma:g}"
         return f"one pass, {amount(self.setting.batch)} a step" + ", the best step at each" * self.tune
 
     def student(self, row: splits.Split) -> Setting:

@@ -38,6 +38,12 @@ def words_alone(flag: Flag, side: Side) -> str:
     return _WORDS[flag.code](flag, side)
 
 
+def warned(flag: Flag, side: Side) -> str:
+    """A flag as a line of text: `warning: words [code]`, or `note: …` where nothing is wrong."""
+    lead = "note" if flag.code in REMARKS else "warning"
+    return f"{lead}: {words_alone(flag, side)}{_places(flag.where)} [{flag.code}]"
+
+
 def sentences(flags: Iterable[Flag], side: Side) -> list[str]:
     return [sentence(flag, side) for flag in flags]
 
@@ -80,16 +86,23 @@ def _broken(flag: Flag, side: Side) -> str:
     }
     if numbers.get("of") not in needs:
         return _numbers(flag)
-    return "needs " + needs[numbers["of"]].format(**numbers)
+    return "the theorem needs " + needs[numbers["of"]].format(**numbers)
 
 
 def _safeguard(flag: Flag, side: Side) -> str:
     numbers = dict(flag.numbers)
     if "rows" in numbers:
-        return f"active on {numbers['clipped']:.0f} of {numbers['rows']} data sets"
-    norm = "1/(2||G||), of the data's mean norm"
-    to = f"{numbers['gamma']:.3g} = {norm}" if "gamma" in numbers else norm
-    return f"active, gamma scaled down to {to}"
+        return f"the step size was reduced in {numbers['clipped']:.0f} of {numbers['rows']} data sets"
+    ends = [f"{x:.3g}" for x in numbers.get("span", [numbers["gamma"]] if "gamma" in numbers else [])]
+    to = " to ".join(dict.fromkeys(ends))
+    return (
+        f"the step size is reduced to {to + ', ' * bool(to)}the largest that the safeguard allows, 1/(2||G||)"
+    )
+
+
+def _rung(name: str, side: Side) -> str:
+    """How to ask a rung."""
+    return f"--rung {name}" if side == "cli" else f'rung="{name}"'
 
 
 def _saturated(flag: Flag, side: Side) -> str:
@@ -106,8 +119,8 @@ def _saturated(flag: Flag, side: Side) -> str:
     digits = 3 if flag["saturation"] >= 1.005 else 7  # not "1 > 1"
     trained = f"{flag['saturation']:.{digits}g}"
     return (
-        f"so much training, sum(gamma) * kappa(0) = {trained} > 1, that the smallest "
-        f"eigenvalues rule the bias and sketches scatter about this value{check}"
+        f"training is saturated, sum(gamma) * kappa(0) = {trained} > 1: the smallest eigenvalues rule "
+        f"the bias, and single sketches scatter about this value{check}"
     )
 
 
@@ -145,33 +158,35 @@ _WORDS: dict[str, Callable[[Flag, Side], str]] = {
     "ambient": lambda f, s: (
         f"the theorem needs d >= C_amb M with a large C_amb; d = {f['d']:g} is below 2M = {2 * f['M']}"
     ),
-    "cross": lambda f, s: "not known where the filter is frozen, reported as 0",
+    "cross": lambda f, s: "cross is not computed for this way of training, and shown as 0",
     "safeguard": _safeguard,
     "untrained": lambda f, s: f"sum(gamma) * ||G|| = {f['trained']:.2g}, the variance is not resolved",
     "saturated": _saturated,
-    "bias": lambda f, s: f"below {f['floor']:g} of the source energy, reported as 0",
+    "bias": lambda f, s: (
+        f"the bias is too small to compute (below {f['floor']:g} of its start) and shown as 0"
+    ),
     "cross-rest": lambda f, s: (
-        "bias and variance are those of a filter frozen at G and cross is the rest; only their sum is the "
-        "law's at this amount of data"
+        "only the sum of bias, variance and cross is accurate here: bias and variance are computed as if "
+        "data were plentiful, and cross is the remainder"
     ),
     "interpolation-peak": lambda f, s: (
-        f"{f['tokens']:g} tokens for {f['M']:g} dimensions and saturated training: at the interpolation peak "
-        f"the law may be off by {100 * f['error']:.0f} % (check with the sampled rung)"
+        f"{f['tokens']:g} tokens for {f['M']:g} dimensions and saturated training: at this interpolation "
+        f"peak the risk may be off by {100 * f['error']:.0f} % (check with {_rung('sampled', s)})"
     ),
     "frozen-filter": lambda f, s: (
-        f"{f['tokens']:.3g} effective tokens per learned dimension, below {FEWEST_TOKENS:g}, and the law at "
-        "any amount of data does not reach here (phases, too long a memory, or large steps or momentum in "
-        "a short schedule): this may understate the risk by 20 % to many times (check with the sampled rung)"
+        f"only {f['tokens']:.3g} effective tokens per learned dimension (below {FEWEST_TOKENS:g}), where the "
+        "finite-sample correction is not available (phases, very long memory, or large steps or momentum in "
+        f"a short schedule): the risk may be 20 % to many times larger (check with {_rung('sampled', s)})"
     ),
     "not-sampled": lambda f, s: f"left out of the sampled points: {f['of']} {f['rule']}",
     "tokens-left-over": lambda f, s: (
-        f"whole sequences use as few as {amount(f['used'])} of the {amount(f['tokens'])} tokens: these "
+        f"whole sequences use as few as {amount(f['used'])} of the {amount(f['tokens'])} tokens, so these "
         "lengths are not compared at equal tokens"
     ),
     "coincide": lambda f, s: (
         f"{f['points']} points were asked for; rounded to whole numbers they are {f['values']}"
     ),
-    "standard-error": lambda f, s: "a single row has none; take more sketches or repetitions",
+    "standard-error": lambda f, s: "a single row has no standard error; take more sketches or repetitions",
     "infinite": lambda f, s: f"{f['field']} is infinite, given as null",
     "undefined": lambda f, s: f"{f['field']} is undefined, given as null",
     "repeated": _repeated,

@@ -130,7 +130,7 @@ def _report(summary: Summary, out: str) -> None:
     if summary.failed:
         reasons = load(out).failures["error"].value_counts()
         print_flags(flag("failed", reason=reason, tasks=count) for reason, count in reasons.items())
-        print_text("! failed tasks are not run again unless you say --retry-failed")
+        print_text("warning: failed tasks are not run again unless you say --retry-failed")
 
 
 def others(found: dict[str, int]) -> list[Flag]:

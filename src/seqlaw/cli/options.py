@@ -91,7 +91,7 @@ Width = Annotated[
     typer.Option(
         "--width",
         "-M",
-        help="Width M of the student.  [default: 128, of arrays at most a quarter of the modes]",
+        help="Width M of the student.  [default: 128, at most a quarter of the modes]",
         metavar="INT",
     ),
 ]
@@ -128,11 +128,12 @@ def modes_or_default(modes: str | None, teacher: Teacher | Modes) -> float | Non
     return size("d", modes, infinite=True)
 
 
-def width_or_default(width: str | None, teacher: Teacher | Modes) -> int:
-    """M as it was given; else 128, or for arrays a quarter of their modes if that is less."""
+def width_or_default(width: str | None, teacher: Teacher | Modes, d: float | None) -> int:
+    """M as it was given; else 128, or a quarter of the modes if that is less."""
     if width is not None:
         return int(size("M", width))
-    return min(128, max(1, teacher.d // 4)) if isinstance(teacher, Modes) else 128
+    modes = teacher.d if isinstance(teacher, Modes) else d or MODES
+    return int(min(128, max(1, modes / 4)))
 
 
 def jobs_or_all(jobs: int | None) -> int:
@@ -329,13 +330,13 @@ class SettingOptions(SizeOptions, BatchOptions, ScheduleOptions, TeacherOptions)
         if self.tune and one_pass["batch"] is None:
             raise InputError("gamma", "can be best in one pass only (give --batch)", self.gamma)
         default = "4096" if one_pass["batch"] is None else None
-        given = self.trajectories or default
+        given, d = self.trajectories or default, modes_or_default(self.modes, teacher)
         return Setting(
             teacher=teacher,
-            M=width_or_default(self.width, teacher),
+            M=width_or_default(self.width, teacher, d),
             N=None if given is None else int(size("N", given)),
             P=self.build_length(),
-            d=modes_or_default(self.modes, teacher),
+            d=d,
             schedule=self.build_schedule(),
             eval_length=None if self.eval_length is None else int(size("eval_length", self.eval_length)),
             **one_pass,

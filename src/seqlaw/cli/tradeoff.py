@@ -91,12 +91,13 @@ def tradeoff(
         raise InputError(
             "tokens", "set the steps with --batch: leave out -L/--steps and -R/--horizon", tokens
         )
+    d = modes_or_default(options.modes, teacher)
     setting = Setting(
         teacher=teacher,
-        M=width_or_default(options.width, teacher),
+        M=width_or_default(options.width, teacher, d),
         N=1 if one_pass["batch"] is None else None,
         P=2,
-        d=modes_or_default(options.modes, teacher),
+        d=d,
         schedule=options.build_schedule(),
         **one_pass,
     )

@@ -57,14 +57,25 @@ _BADNESS: dict[str, Callable[[Flag], float]] = {
 """How bad a flag is, by its code: of many points the worst one's are said, of other codes the first's."""
 
 
+_SPANS = {"safeguard": "gamma"}
+"""Numbers that each point has its own of: of many points the range is kept, as `span`."""
+
+
 def merge_flags(lists: Sequence[Iterable[Flag]], axis: str, values: Sequence[float]) -> tuple[Flag, ...]:
     """The flags of many points, one a kind: the worst of each, and at which values of the axis."""
     worst: dict[tuple[Any, ...], Flag] = {}
+    spans: dict[tuple[Any, ...], list[Any]] = {}
     places: dict[tuple[Any, ...], list[float]] = {}
     for value, flags in zip(values, lists, strict=True):
         for kind, one in {one.kind: one for one in flags}.items():
             worst[kind] = max(worst.get(kind, one), one, key=_BADNESS.get(one.code, _alike))
             places.setdefault(kind, []).append(value)
+            spans.setdefault(kind, []).append(dict(one.numbers).get(_SPANS.get(one.code, "")))
+    for kind, found in spans.items():
+        if None not in found:
+            worst[kind] = replace(
+                worst[kind], numbers=(*worst[kind].numbers, ("span", (min(found), max(found))))
+            )
     return tuple(
         one
         if len(places[kind]) == len(values)

@@ -66,6 +66,26 @@ class Held:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """Which split of the tokens wins at one test length."""
+
+    tested: str
+    """"own", or the common test length."""
+    kind: str
+    """"single" (one split only), "level" (no difference worth having), "shorter", "longer" (the best range
+    reaches the shortest, the longest), "middle", or "ends" (both ends win over the middle)."""
+    best: int
+    worst: int
+    """The lengths P of least and of largest risk."""
+    ratio: float
+    """Of the largest reducible risk to the least."""
+    low: int
+    high: int
+    """The range of P around the best whose risk is the least one, as far as the rung can tell; of "ends" the
+    two ends."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Tradeoff:
     """The curves, and for each test length the range of P around the best that lies within 1 % of it."""
 
@@ -91,6 +111,29 @@ class Tradeoff:
     def near(self, tested: str, margin: float = 0.01) -> list[int]:
         """The lengths within a share of the best at one test, in order."""
         return _near(self.curve(tested), margin)
+
+    def verdict(self, tested: str, margin: float = 0.01) -> Verdict:
+        """Which lengths win at one test, where risks less than `margin` apart count as one."""
+        curve = self.curve(tested)
+        best, worst = (choose(curve, key=lambda row: row.reducible) for choose in (min, max))
+        ratio = worst.reducible / best.reducible if best.reducible > 0 else 1.0
+        ends = min(row.P for row in curve), max(row.P for row in curve)
+        low, high = around(curve, margin)
+        if set(ends) <= set(self.near(tested, margin)):
+            low, high = ends
+        kind = "level" if ratio <= 1 + margin else _KINDS[low == ends[0], high == ends[1]]
+        if len(curve) == 1:
+            kind = "single"
+        return Verdict(tested=tested, kind=kind, best=best.P, worst=worst.P, ratio=ratio, low=low, high=high)
+
+
+_KINDS = {
+    (True, True): "ends",
+    (True, False): "shorter",
+    (False, True): "longer",
+    (False, False): "middle",
+}
+"""Of a best range, by whether it reaches the shortest and the longest length."""
 
 
 def split_lengths(

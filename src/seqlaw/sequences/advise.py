@@ -11,32 +11,12 @@ from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import MODES, Modes, Teacher
 from seqlaw.planning.budget import Budget
 from seqlaw.planning.plan import Plan, plan
-from seqlaw.planning.tradeoff import OWN, Tradeoff, around, tradeoff
+from seqlaw.planning.tradeoff import OWN, Tradeoff, Verdict, tradeoff
 from seqlaw.sequences.findings import outside, void
 from seqlaw.sequences.measure import Measurement
 
 WIDEST = 128
 """A wider student changes the accuracy, not the verdict."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Verdict:
-    """Which split of the tokens wins at one test length."""
-
-    tested: str
-    """"own", or the common test length."""
-    kind: str
-    """"single" (one split only), "level" (no difference worth having), "shorter", "longer" (the best range
-    reaches the shortest, the longest), "middle", or "ends" (both ends win over the middle)."""
-    best: int
-    worst: int
-    """The lengths P of least and of largest risk."""
-    ratio: float
-    """Of the largest reducible risk to the least."""
-    low: int
-    high: int
-    """The range of P around the best whose risk is the least one, as far as the rung can tell; of "ends" the
-    two ends."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -122,29 +102,9 @@ def advise(asked: Advice, M: int | None, schedule: Schedule | str, d: int | None
         chosen=chosen,
         tradeoff=curves,
         plan=planned,
-        verdicts=tuple(_verdict(curves, name, _margin(student)) for name in curves.best),
+        verdicts=tuple(curves.verdict(name, _margin(student)) for name in curves.best),
     )
 
 
 def _margin(student: Setting) -> float:
     return max(0.02, 1 / student.M)
-
-
-def _verdict(curves: Tradeoff, tested: str, margin: float) -> Verdict:
-    curve = curves.curve(tested)
-    best, worst = (choose(curve, key=lambda row: row.reducible) for choose in (min, max))
-    ratio = worst.reducible / best.reducible if best.reducible > 0 else 1.0
-    shortest, longest = min(row.P for row in curve), max(row.P for row in curve)
-    low, high = around(curve, margin)
-    if {shortest, longest} <= set(curves.near(tested, margin)):
-        low, high = shortest, longest
-    kinds = {
-        (True, True): "ends",
-        (True, False): "shorter",
-        (False, True): "longer",
-        (False, False): "middle",
-    }
-    kind = "level" if ratio <= 1 + margin else kinds[low == shortest, high == longest]
-    if len(curve) == 1:
-        kind = "single"
-    return Verdict(tested=tested, kind=kind, best=best.P, worst=worst.P, ratio=ratio, low=low, high=high)
