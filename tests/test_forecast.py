@@ -509,7 +509,7 @@ def test_a_clock_among_the_features_is_flagged_and_can_be_left_out():
     answer = forecast(frame, sequence="trial")
     (said,) = (one for one in answer.flags if one.code == "clock")
     assert (said["columns"], said["of"], answer.D) == (("second", "late"), 10, 10)
-    assert "clock: of 10 features these rise as clocks and counters do" in " ".join(str(answer).split())
+    assert "warning: of 10 features these rise as clocks and counters do" in " ".join(str(answer).split())
     left = forecast(frame, sequence="trial", leave_out=["second", "late"])
     named = forecast(frame, sequence="trial", time="second", leave_out="late")
     plain = forecast(STATES[:60, :6])
@@ -549,7 +549,7 @@ def test_missing_values_are_refused_or_left_out():
         forecast(X)
     answer = forecast(X, drop_missing=True)
     assert answer.n + answer.tested == 58
-    assert "dropped: 2 of 60 sequences" in str(answer)
+    assert "warning: 2 of 60 sequences" in str(answer)
 
 
 def test_missing_stretches_are_left_out_before_windows_are_cut():
@@ -572,7 +572,7 @@ def test_missing_stretches_are_left_out_before_windows_are_cut():
     ):
         sequences(S, window=100, drop_missing=True)
     answer = forecast(S, window=10, drop_missing=True)
-    assert "missing: 10 of 1,000 states have missing values" in " ".join(str(answer).split())
+    assert "warning: 10 of 1,000 states have missing values" in " ".join(str(answer).split())
 
 
 # --- fewer states than features ------------------------------------------------------------------------
@@ -738,7 +738,7 @@ def test_constant_features_are_named():
     X[:, :, 2] = 7.0
     for how in ({}, {"standardise": True}):
         answer = forecast(X, **how)
-        assert "constant: 1 of 8 features do not vary" in str(answer)
+        assert "warning: 1 of 8 features do not vary" in str(answer)
         assert np.isfinite([row.loss for row in answer.rows]).all()
 
 
@@ -792,7 +792,7 @@ def test_steps_of_time_longer_than_most_are_flagged():
         assert (said["steps"], said["of"]) == (1, len(frame) - 60 - 2)
         assert said["largest"] == pytest.approx(3, rel=0.1)
     words = " ".join(str(forecast(frame.drop(index=where), **COLUMNS)).split())
-    assert "gaps: 1 of" in words
+    assert "warning: 1 of" in words
 
 
 @pytest.mark.parametrize("states", [3, 9])
