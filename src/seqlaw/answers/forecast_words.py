@@ -200,10 +200,10 @@ def starts(found: Forecast) -> str:
             "No difference was found between the first states and the later ones (so it is in windows cut "
             "anywhere). A longer sequence then shows no new kind of state."
         )
-    parts = [f"their mean by up to {start.shift:.2g} standard deviations"] * start.differ[0]
-    parts += [f"their variance is {start.ratio:.2f} times as large"] * start.differ[1]
+    parts = [f"their means by up to {start.shift:.2g} standard deviations"] * start.differ[0]
+    parts += [f"their variance by a factor of {start.ratio:.2f}"] * start.differ[1]
     return (
-        f"The first states differ from the later ones ({', '.join(parts)}): a longer sequence shows the "
+        f"The first states differ from the later ones ({' and '.join(parts)}): a longer sequence shows the "
         "student other states."
     )
 
