@@ -86,7 +86,7 @@ def test_gains_are_those_of_students_trained_without_the_fold(given):
     X, label = STATES[:12, :4] + 3.0, np.arange(12) // 2
     pilot = replace(pilot_of(X, label, test=4), given=given)
     schedule = WSD(gamma=0.4 / np.linalg.norm(naive_moments(X - X.mean((0, 1)), 3)[0] / 36, 2), L=30)
-    mine = gains(pilot, 3, schedule, 0, 0.975)
+    mine = gains(pilot, 3, 3, schedule, 0, 0.975)
     order = generator(0, "forecast", "folds").permutation(6)
     folds = [np.isin(label, [0, 1])] if given else [(order % 5)[label] == f for f in range(5)]
     slow = {name: np.zeros(6) for name in ("student", "blind", "nothing")}

@@ -62,7 +62,7 @@ _MOST_LENGTHS, _SUBSETS = 6, 16
 _WIDE, _WIDE_LENGTHS, _WIDE_SUBSETS = 512, 4, 8  # wider students cost a second each, and 8 MB a moment
 SURE = 0.975
 """One-sided: with which a length must be better to be named."""
-_TESTED_HALVES = 4  # whose losses are kept by test group
+_TESTED_HALVES, _WIDE_TESTED_HALVES = 4, 2  # whose losses are kept by test group
 _FILLED = 0.95  # of the tokens must fill whole sequences, else lengths are not compared at equal tokens
 
 
@@ -273,7 +273,7 @@ def _forecast(
     top = min(rows, key=lambda row: row.loss, default=None)
     difference = max(apart[top.P, row.P] for row in rows) / top.loss if top else 0.0
     good = accuracy(laws, rows, checked, difference)
-    nothing, order = gains(pilot, eval_length, schedule, seed, SURE)
+    nothing, order = gains(pilot, lengths[-1], eval_length, schedule, seed, SURE)
     worth = worth_flags(nothing, order)
     gain, doubt = nothing.mean, nothing.error
     if top is not None:  # the pilot's gain, and what the row has less than the pilot
@@ -338,7 +338,8 @@ def _trained(
     With some of the students of `keep` sequences, by length. Of two subsets the second takes the blocks from
     the other end: two halves are complementary.
     """
-    count = _WIDE_SUBSETS if pilot.view.M > _WIDE else _SUBSETS
+    wide = pilot.view.M > _WIDE
+    count, tested = (_WIDE_SUBSETS, _WIDE_TESTED_HALVES) if wide else (_SUBSETS, _TESTED_HALVES)
     orders: list[Index] = []
     for r in range(count // 2):
         order = generator(seed, "forecast", "subset", r).permutation(len(moments.blocks))
@@ -349,7 +350,7 @@ def _trained(
         rng = generator(seed, "forecast", "part", N, r)
         G, C = subset(pilot, moments, moments.lengths.index(P), N, orders[r], rng)
         B = train(G, C, schedule)
-        return test.loss(B), B if N == keep and r < _TESTED_HALVES else None
+        return test.loss(B), B if N == keep and r < tested else None
 
     tasks = [(P, N, r) for P, N in asked for r in range(count)]
     found, kept = [], {P: list[Array]() for P in moments.lengths}

@@ -88,9 +88,11 @@ class _Sums:
         return mean, student, train(blind_G / count, blind_C / count, schedule)
 
 
-def gains(pilot: Pilot, eval_length: int, schedule: Schedule, seed: int, level: float) -> tuple[Gain, Gain]:
+def gains(
+    pilot: Pilot, P: int, eval_length: int, schedule: Schedule, seed: int, level: float
+) -> tuple[Gain, Gain]:
     """Over predicting nothing, and over the student that does not know the order of time."""
-    groups, P = pilot.data.groups, pilot.longest
+    groups = pilot.data.groups
     rows = np.concatenate([pilot.rows, pilot.test])
     rows = rows[np.argsort(groups[rows], kind="stable")]
     if pilot.given:
