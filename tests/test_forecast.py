@@ -134,6 +134,16 @@ def test_a_subset_is_blocks_and_a_part_of_one(N):
     assert np.count_nonzero((per_group > 0) & (per_group < 3)) <= 1  # whole groups, but for the last
 
 
+def test_halves_from_the_two_ends_of_an_order_are_complementary():
+    """Their moments add up to those of the whole pilot: what is linear in the data cancels in the mean."""
+    pilot = pilot_of(STATES[:32, :6])
+    moments = block_moments(pilot, (5,), seed=0)
+    order, rng = np.random.default_rng(0).permutation(32), np.random.default_rng(1)
+    halves = [subset(pilot, moments, 0, 16, each, rng) for each in (order, order[::-1])]
+    for k, whole in enumerate(naive_moments(STATES[:32], 5)):
+        assert (halves[0][k] + halves[1][k]) * 16 * 5 == pytest.approx(whole, rel=ROUNDING, abs=ROUNDING)
+
+
 def test_the_students_filter_is_gradient_descent():
     G, C = (part / (40 * 5) for part in naive_moments(STATES[:40], 5))
     schedule = WSD(gamma=0.4 / np.linalg.norm(G, 2), L=60)
