@@ -29,7 +29,7 @@ COMMANDS = [
 ]
 NARROW = {
     "measure states.npy --tokens 1e6 --eval-length 512 --save-teacher t.toml": [6, 10],
-    "forecast states.npy --target-loss 0.2": [4, 4, 7],
+    "forecast states.npy --target-loss 0.2": [4, 4, 4],
     "measure noise.npy --tokens 1e4": [6, 8],
     "sweep grid.toml --out results --jobs 1": [],
     "export results --to rows.csv": [],

@@ -9,6 +9,8 @@ import pytest
 from seqlaw import PRESETS, forecast
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
+from coverage_forecast import FAR, KINDS, campaign, covered
 from forecast_lorenz96 import lorenz96
 from judging import measured_loss
 
@@ -49,14 +51,9 @@ DATA = {
 
 @pytest.mark.parametrize("steps", [500, 5000])
 @pytest.mark.parametrize("name", DATA)
-def test_within_two_per_cent_from_twenty_tokens_on(name, steps):
-    """At every (N, P) of the overlap, and beyond the pilot on fresh sequences with the same test."""
+def test_within_two_per_cent_beyond_the_pilot(name, steps):
+    """On fresh sequences with the same test."""
     X = DATA[name]()
-    answer = forecast(X, steps=steps)
-    seen = [one for one in answer.overlap if one.tokens >= 20]
-    assert len(seen) >= 12
-    for one in seen:
-        assert one.ratio == pytest.approx(1, abs=0.02), one
     third = len(X) // 3
     pilot, rest, test = X[:third], X[third : 2 * third + 100], X[2 * third + 100 :]
     small, mean = forecast(pilot, test=test, steps=steps), pilot.mean(axis=(0, 1))
@@ -71,9 +68,28 @@ def test_within_two_per_cent_from_twenty_tokens_on(name, steps):
     assert compared >= 3
 
 
-def test_accuracy_covers_and_a_length_that_is_named_is_best():
-    """40 teachers: forecast over truth lies in the 90 % interval; named lengths are those of least truth."""
-    covered, named, right = [], 0, 0
+@pytest.mark.parametrize("tested", [0, 1000])
+def test_intervals_cover_on_four_kinds_of_data(tested):
+    """A tenth of benchmarks/coverage_forecast.py, whose table is in docs/forecast.md; seeds of its own.
+
+    Of 40 intervals of 90 % fewer than 32 hold the truth once in a hundred times.
+    """
+    right, named = dict.fromkeys(FAR, 0), []
+    for kind in KINDS:
+        found, said = campaign(kind, 10, 500, tested)
+        for far in FAR:
+            assert sum(covered(found[far])) >= 6, (kind, far)
+            right[far] += sum(covered(found[far]))
+        named += said
+    print(right, named)
+    assert all(count >= 32 for count in right.values())
+    assert len(named) >= 8
+    assert sum(mine != best for mine, best in named) <= len(named) / 20
+
+
+def test_the_interval_covers_and_a_length_that_is_named_is_best():
+    """40 teachers: the truth lies in the 90 % interval; named lengths are those of least truth."""
+    held, named, right = [], 0, 0
     for case in range(40):
         rng = np.random.default_rng(1000 + case)
         D, N, P = (int(rng.integers(low, high)) for low, high in ((10, 33), (150, 700), (8, 33)))
@@ -90,14 +106,13 @@ def test_accuracy_covers_and_a_length_that_is_named_is_best():
             answer = forecast(X, steps=steps, seed=case, tokens=int(0.8 * N) * P // share)
             if share == 1 and answer.rows:
                 row = min(answer.rows, key=lambda row: row.loss)
-                ratio = row.loss / truth(answer, row, 4)
-                covered.append(answer.accuracy.low <= ratio <= answer.accuracy.high)
+                held.append(row.low <= truth(answer, row, 4) <= row.high)
             elif answer.best.P:
                 losses = {row.P: truth(answer, row, 12) for row in answer.rows}
                 named += 1
                 right += min(losses, key=losses.get) == answer.best.P
-    print(f"{sum(covered)} of {len(covered)} covered; {named} lengths named, {right} of them right")
-    assert len(covered) >= 38
-    assert np.mean(covered) >= 0.85
+    print(f"{sum(held)} of {len(held)} covered; {named} lengths named, {right} of them right")
+    assert len(held) >= 38
+    assert np.mean(held) >= 0.85
     assert named >= 8
     assert right >= 0.95 * named

@@ -742,7 +742,10 @@ GOOD = "--loss loss --term params --term tokens --bootstraps 20"
         (f"runs.csv {GOOD} --where loss<0", "no row has loss<0"),
         (f"runs.csv {GOOD} --level 2", "--level must lie in (0, 1), got 2"),
         (f"runs.csv {GOOD} --predict nothing.csv", "--predict must exist, got nothing.csv"),
-        (f"runs.csv {GOOD} --groups tested", "--groups must name at least five groups"),
+        (
+            f"runs.csv {GOOD} --groups tested",
+            "--groups must name a column with at least five different groups, got tested with",
+        ),
         (f"nothing.csv {GOOD}", "FILE must exist, got nothing.csv"),
         (f"runs.csv {GOOD} --form product", "--form must be one of sum, power-mean, got product"),
         (

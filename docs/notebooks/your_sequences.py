@@ -21,8 +21,8 @@ found = forecast(states, tokens=2000)
 print(found)
 
 # %% [markdown]
-# The first line is the verdict. Measured rows were trained on your data, forecast rows lie beyond; the
-# second table is the forecast where it can be checked.
+# The first line is the verdict. Measured rows were trained on your data, and forecast rows lie beyond; each
+# has its 90 % interval. The second table has the limit that more sequences of a length come down to.
 
 # %%
 axes = found.plot()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ from seqlaw.answers.words import Side
 from seqlaw.model.amount import amount
 from seqlaw.model.checks import checked
 from seqlaw.sequences import forecast as records
-from seqlaw.sequences.law import LEAST_TOKENS, Law, Overlap, Row
+from seqlaw.sequences.law import Law, Row
 from seqlaw.sequences.needed import Needed
 
 if TYPE_CHECKING:
@@ -54,6 +55,8 @@ class Forecast(Answer, records.Forecast):
                 {
                     "P": law.P,
                     "limit": law.limit if law.forecast else None,
+                    "low": law.interval(math.inf)[0] if law.forecast else None,
+                    "high": law.interval(math.inf)[1] if law.forecast else None,
                     "variance": law.variance,
                     "learned": law.learned,
                     "forecast": law.forecast,
@@ -71,43 +74,53 @@ class Forecast(Answer, records.Forecast):
             "L": self.schedule.L,
             "gamma": self.schedule.gamma,
             "eval_length": self.eval_length,
-            "start": {"ratio": self.start_ratio, "alike": self.start_alike},
+            "gain": {"mean": self.gain, "error": self.doubt},
+            "start": {
+                "ratio": self.start.ratio,
+                "shift": self.start.shift,
+                "alike": not any(self.start.differ),
+            },
         }
 
     def blocks(self, side: Side) -> Iterable[Block]:
         yield from map(Sentence, (*self.advice, data(self)))
         if self.rows:
-            limits = {law.P: law.limit if law.forecast else "-" for law in self.laws}
             yield Table(
                 rows=[
-                    (*_cells(row, row.loss), row.kind, self._behind(row), limits[row.P]) for row in self.rows
+                    (amount(row.P), amount(row.N), row.loss, row.low, row.high, row.kind, self._behind(row))
+                    for row in self.rows
                 ],
-                header=("P", "N", "loss", "se", "kind", "over the best", "no N beats"),
-                title=f"Held-out loss at length {amount(self.eval_length)} at {amount(self.tokens)} tokens "
-                f"(test sequences: ± {self.test_se:.2g}, common to all rows; over the best: ± what cannot be "
-                "told)",
+                header=("P", "N", "loss", "low", "high", "kind", "above the best"),
+                title=f"Held-out loss at length {amount(self.eval_length)} with {amount(self.tokens)} "
+                "tokens, and its 90 % interval (what the test sequences add to it is common to all rows)",
             )
         if self.needed:
             yield Table(
                 rows=[self._need(each) for each in self.needed],
                 header=("P", "N", "from", "to", "tokens"),
-                title=f"Sequences that reach a loss of {self.target_loss:.5g}",
+                title=f"Sequences that reach a loss of {self.target_loss:.5g}, and where the ends of the "
+                "interval do",
             )
         yield Sentence(trust(self.accuracy))
         if self.accuracy is not None:
-            checked = [one for one in self.overlap if one.forecast is not None]
+            quarter = {one.P: one for one in self.overlap if one.N == self.n // 4}
             yield Table(
                 rows=[
-                    (*_cells(one, one.measured), one.forecast, f"{one.ratio:.4f}", f"{one.tokens:.0f}")
-                    for one in checked
+                    (
+                        amount(law.P),
+                        law.limit,
+                        *law.interval(math.inf),
+                        f"{quarter[law.P].ratio:.4f}" if law.P in quarter else "-",
+                    )
+                    for law in self.laws
+                    if law.forecast
                 ],
-                header=("P", "N", "measured", "se", "forecast", "ratio", "tokens a dimension"),
-                title="se: of the subsets alone, since both share the pilot; above, of the pilot too",
+                header=("P", "no N beats", "low", "high", "forecast/measured"),
             )
         yield Sentence(starts(self))
 
     def _over(self, row: Row) -> dict[str, float]:
-        """How far a row lies above the best, and how far it must to be told from it; both relative."""
+        """How far a row lies above the best, and how far it must to be distinguished; both relative."""
         least = min(row.loss for row in self.rows)
         return {"over": row.loss / least - 1, "apart": self.apart[row.P] / least}
 
@@ -116,10 +129,10 @@ class Forecast(Answer, records.Forecast):
         return "-" if over["over"] == 0 else f"{100 * over['over']:.2f} ± {100 * over['apart']:.2f} %"
 
     def _need(self, each: Needed) -> tuple[str, ...]:
-        """A row; "at most" and "<" where fewer may do, "never" where the limit may lie above the target."""
+        """A row; "at most" and "≤" where fewer may do, "never" where the limit may lie above the target."""
         N, low, high = ("never" if x is None else amount(x) for x in (each.N, each.low, each.high))
-        if each.low is not None and each.low < each.trusted:
-            low = f"< {amount(each.trusted)}"
+        if each.low == each.trusted:
+            low = f"≤ {low}"
         tokens = "-" if each.N is None else amount(each.N * each.P)
         return amount(each.P), f"at most {N}" if each.at_most else N, low, high, tokens
 
@@ -131,10 +144,14 @@ class Forecast(Answer, records.Forecast):
         return [asdict(row) | self._over(row) | common | steps for row in self.rows]
 
     def draw(self, axes: Sequence[Axes]) -> None:
-        """Loss against P at equal tokens; loss against N, with what no N can beat."""
+        """Loss against P at equal tokens; loss against N, with its interval and what no N can beat."""
         self._draw_lengths(axes[0])
         self._draw_counts(axes[1])
-        for place in axes:
+        if not self.rows:
+            axes[0].clear()
+            axes[0].set_axis_off()
+            axes[0].text(0.5, 0.5, f"nothing can be said\nat {amount(self.tokens)} tokens", ha="center")
+        for place in axes[0 if self.rows else 1 :]:
             self._draw_nothing(place)
             few_ticks(place)
             place.legend(frameon=False, fontsize="small")
@@ -155,12 +172,16 @@ class Forecast(Answer, records.Forecast):
         if law:
             place.plot(*zip(*law, strict=True), "--", color=SERIES[1], linewidth=1.2)
         for k, kind in enumerate(("measured", "forecast")):
-            rows = [(row.P, row.loss, row.se) for row in self.rows if row.kind == kind]
+            rows = [
+                (row.P, row.loss, row.loss - row.low, row.high - row.loss)
+                for row in self.rows
+                if row.kind == kind
+            ]
             style: dict[str, Any] = {"color": SERIES[k], "marker": MARKERS[k], "markersize": 4}
             if rows:
-                P, loss, errors = (list(column) for column in zip(*rows, strict=True))
+                P, loss, *errors = (list(column) for column in zip(*rows, strict=True))
                 style |= {"linestyle": ":" if kind == "measured" else "none", "linewidth": 0.8}
-                place.errorbar(P, loss, errors, capsize=2, label=f"{kind}, ± s.e.", **style)
+                place.errorbar(P, loss, errors, capsize=2, label=f"{kind}, 90 % interval", **style)
         tidy(
             place, "length P of the training sequences", "held-out loss", f"{amount(self.tokens)} tokens each"
         )
@@ -169,10 +190,11 @@ class Forecast(Answer, records.Forecast):
         place.set_xticks([], minor=True)
 
     def _reaches(self, law: Law) -> bool:
-        return law.forecast and law.tokens(self.tokens / law.P) >= LEAST_TOKENS
+        return law.forecast and self.tokens / law.P >= law.n // 8
 
     def _draw_counts(self, place: Axes) -> None:
         """The length of least loss, and one more."""
+        band = "" if self.accuracy is None else "; band: 90 % interval"
         for k, law in enumerate(self._shown()):
             seen = [(one.N, one.measured, one.se) for one in self.overlap if one.P == law.P]
             style: dict[str, Any] = {"color": SERIES[k], "marker": MARKERS[k], "markersize": 4}
@@ -181,12 +203,15 @@ class Forecast(Answer, records.Forecast):
             label = f"{name}, measured"
             place.errorbar(N, loss, errors, capsize=2, linestyle="none", label=label, **style)
             if law.forecast:
-                start = max(law.n / 8, LEAST_TOKENS * law.learned / law.P)
-                line = np.geomspace(start, max(30 * law.n, 2 * start), 60)
+                line = np.geomspace(max(1, law.n // 2), 30 * law.n, 60)
                 losses = [law.at(each) for each in line]
+                low, high = np.array([law.interval(each) for each in line]).T
                 place.plot(line, losses, "--", color=SERIES[k], linewidth=1.2, label=f"{name}, forecast")
+                place.fill_between(line, low, high, color=SERIES[k], alpha=0.12, linewidth=0)
                 place.axhline(law.limit, color=SERIES[k], linewidth=0.8, label=f"{name}, no N beats")
-        tidy(place, "number N of training sequences", "", f"tested at length {amount(self.eval_length)}")
+        tidy(
+            place, "number N of training sequences", "", f"tested at length {amount(self.eval_length)}{band}"
+        )
         if self.accuracy is None:  # three numbers of one decade
             counts = sorted({one.N for one in self.overlap})
             place.set_xticks(counts, [amount(N) for N in counts])
@@ -197,10 +222,6 @@ class Forecast(Answer, records.Forecast):
         first = min(self.rows, key=lambda row: row.loss).P if self.rows else self.laws[0].P
         known = [law.P for law in self.laws if law.forecast] or [self.laws[0].P]
         return [laws[P] for P in dict.fromkeys((first, known[-1] if known[-1] != first else known[0]))]
-
-
-def _cells(row: Row | Overlap, loss: float) -> tuple[str, str, float, str]:
-    return amount(row.P), amount(row.N), loss, f"± {row.se:.2g}"
 
 
 @checked

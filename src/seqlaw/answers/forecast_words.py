@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 
 from seqlaw.answers.words import Side, option, say
 from seqlaw.model.amount import amount, rounded
 from seqlaw.model.flags import Flag
-from seqlaw.sequences.forecast import LEVEL, Forecast
-from seqlaw.sequences.law import LEAST_TOKENS, Accuracy
+from seqlaw.sequences.forecast import SURE, Forecast
+from seqlaw.sequences.law import LEAST_TOKENS, LEVEL, Accuracy, bars
 from seqlaw.sequences.needed import Needed
+from seqlaw.sequences.worth import EQUAL
 
+_NONE = "No length is advised."
 _SEES = {
     "all": "sees all {D} features",
     "pca": "sees the first {M} principal directions of {D} features",
@@ -22,46 +25,66 @@ def _percent(share: float) -> str:
     return f"{100 * share:.2g} %"
 
 
-def _span(lengths: Sequence[int]) -> str:
-    """P = 8, or P = 8, 16 and 31."""
+def _names(lengths: Sequence[int]) -> str:
+    """8, or 8, 16 and 31."""
     names = [amount(P) for P in lengths]
-    return f"P = {', '.join(names[:-1])}{' and ' if len(names) > 1 else ''}{names[-1]}"
+    return f"{', '.join(names[:-1])}{' and ' if len(names) > 1 else ''}{names[-1]}"
+
+
+def _span(lengths: Sequence[int]) -> str:
+    return f"P = {_names(lengths)}"
 
 
 def verdict(found: Forecast) -> str:
-    """Which length wins at these tokens, if the data can tell."""
+    """Which length is best at these tokens, if the data can tell."""
     at, nothing = f"At {amount(found.tokens)} tokens", f"predicting nothing: {found.null_loss:.5g}"
     if not found.rows:
         return (
-            f"{at} nothing can be said: no length is within reach of a subset or of a forecast ({nothing})."
+            f"{at} nothing can be said: these sequences are too many to draw from the pilot, and the pilot "
+            f"is too small to forecast ({nothing})."
         )
     top = min(found.rows, key=lambda row: row.loss)
-    if top.loss - found.null_loss > found.doubt:
+    if found.gain < -found.doubt:
         return (
-            f"{at} every student is worse than predicting nothing, whose loss is {found.null_loss:.5g}: the "
-            f"best, P = {amount(top.P)}, has {top.loss:.5g} (± {found.doubt:.2g} on the difference). No "
-            "length is advised."
+            f"{at} every student does worse than predicting nothing, whose loss is {found.null_loss:.5g}: "
+            f"the best, P = {amount(top.P)}, has {top.loss:.5g}. {_NONE}"
         )
-    if found.null_loss - top.loss <= found.doubt:
+    if found.gain <= found.doubt:
+        most = max(0.0, (found.gain + found.doubt) / found.null_loss)
+        if most <= EQUAL:
+            return (
+                f"{at} no student does better than predicting nothing, whose loss is "
+                f"{found.null_loss:.5g}: the gain is at most {_percent(most)}. {_NONE}"
+            )
         return (
-            f"{at} no student can be told from predicting nothing, whose loss is {found.null_loss:.5g}: the "
-            f"best, P = {amount(top.P)}, has {top.loss:.5g} (± {found.doubt:.2g} on the difference). No "
-            "length is advised."
+            f"{at} these data cannot distinguish the best student (P = {amount(top.P)}, loss {top.loss:.5g}) "
+            f"from predicting nothing (loss {found.null_loss:.5g}): the gain is {found.gain:.2g} ± "
+            f"{found.doubt:.2g}. {_NONE}"
         )
     loss = f"{top.loss:.5g} ({nothing})"
-    if any(flag.code == "no-order" for flag in found.flags):
+    codes = {flag.code for flag in found.flags}
+    if "nothing-unclear" in codes or "no-better-than-nothing" in codes:
         return (
-            f"{at} the least held-out loss is {loss}, but a student that does not know the order of time "
-            "does as well. No length is advised."
+            f"{at} the lowest held-out loss is {loss}, but with all of the pilot these data cannot "
+            f"distinguish the student from predicting nothing. {_NONE}"
         )
+    if "no-order" in codes:
+        return (
+            f"{at} the lowest held-out loss is {loss}, but a student that does not know the order of time "
+            f"does as well. {_NONE}"
+        )
+    ends = f"90 % interval {top.low:.4g} to {top.high:.4g}"
     if len(found.rows) == 1:
-        return f"{at} only P = {amount(top.P)} can be told: held-out loss {loss}, {top.kind}."
+        return (
+            f"{at} only P = {amount(top.P)} can be assessed: held-out loss {top.loss:.5g}, {ends}, "
+            f"{top.kind} ({nothing})."
+        )
     others = [row for row in found.rows if row.P not in found.best.tied]
     if not others:
         worst = max(found.rows, key=lambda row: row.loss)
         return (
-            f"{at} no length wins: {_span([row.P for row in found.rows])} have losses from {loss} to "
-            f"{worst.loss:.5g}, less apart than these data can tell. No length is advised."
+            f"{at} these data cannot distinguish the lengths {_names(found.best.tied)}: their held-out "
+            f"losses are {top.loss:.5g} to {worst.loss:.5g} ({nothing}). {_NONE}"
         )
     near = min(others, key=lambda row: row.loss)
     by = f"{_percent(near.loss / top.loss - 1)} (± {_percent(found.apart[near.P] / top.loss)})"
@@ -69,16 +92,16 @@ def verdict(found: Forecast) -> str:
     worse += f", P = {amount(near.P)} by {by}" if len(others) > 1 else f" by {by}"
     if found.best.P is None:
         return (
-            f"{at} {_span(found.best.tied)} are level, at a held-out loss of {loss}; {worse}. Those that are "
-            "level cannot be told apart with these data."
+            f"{at} lengths {_names(found.best.tied)} are equally good, at a held-out loss of {loss}; these "
+            f"data cannot distinguish them. {worse}."
         )
-    ends = {
-        found.rows[0].P: "more, shorter sequences win",
-        found.rows[-1].P: "fewer, longer sequences win",
+    kind = {
+        found.rows[0].P: "more, shorter sequences are best",
+        found.rows[-1].P: "fewer, longer sequences are best",
     }
     return (
-        f"{at} {ends.get(top.P, 'a middle length wins')}: P = {amount(top.P)} (N = {amount(top.N)}) has a "
-        f"held-out loss of {loss}, {top.kind}; {worse}."
+        f"{at} {kind.get(top.P, 'a middle length is best')}: P = {amount(top.P)} (N = {amount(top.N)}) has a "
+        f"held-out loss of {loss}, {top.kind}, {ends}. {worse}."
     )
 
 
@@ -87,8 +110,8 @@ def more(found: Forecast) -> Iterator[str]:
     for each in found.crossings:
         yield (
             f"From about {rounded(each.tokens)} tokens on (between {rounded(each.low)} and "
-            f"{rounded(each.high)}), P = {amount(each.P)} would win over P = {amount(each.over)}: that is "
-            f"N = {rounded(each.N)} sequences."
+            f"{rounded(each.high)}), P = {amount(each.P)} would be better than P = {amount(each.over)}: "
+            f"that is N = {rounded(each.N)} sequences."
         )
     if found.target_loss is None:
         return
@@ -97,34 +120,46 @@ def more(found: Forecast) -> Iterator[str]:
     if found.target_loss >= found.null_loss:
         yield f"Predicting nothing reaches {goal}."
     elif not found.needed:
-        yield f"How many sequences reach {goal} cannot be told: nothing is forecast from so few tokens."
+        yield f"seqlaw cannot say how many sequences reach {goal}: the pilot is too small to forecast."
     elif not reach:
-        yield f"No number of sequences reaches {goal} at this schedule, at any length that is forecast."
+        if all(each.low is None for each in found.needed):
+            yield f"No number of sequences reaches {goal} with these steps, at any length that is forecast."
+        else:
+            yield (
+                f"Probably no number of sequences reaches {goal} with these steps; the intervals of "
+                f"{_span([each.P for each in found.needed if each.low is not None])} do not exclude it."
+            )
     else:
         first = min(reach, key=lambda each: (each.N or 0) * each.P)
         N = first.N or 0
         if any(each.at_most for each in reach):
             yield (
-                f"At most about {amount(N * first.P)} tokens reach {goal}. Which length needs the fewest "
-                "cannot be told: nothing is forecast from so few."
+                f"At most about {amount(N * first.P)} tokens reach {goal}. Fewer were not measured, so "
+                "seqlaw cannot say which length needs the fewest."
+            )
+        elif N < found.n // 2:
+            yield (
+                f"About {amount(N * first.P)} tokens reach {goal}, at P = {amount(first.P)} (intervals "
+                "below). To compare the lengths at so few tokens, ask for that number of tokens."
             )
         elif not _told(found, first):
             yield (
-                f"About {amount(N * first.P)} tokens reach {goal} (the table below says how surely); which "
-                "length needs the fewest cannot be told."
+                f"About {amount(N * first.P)} tokens reach {goal} (intervals below). These data cannot "
+                "distinguish which length needs the fewest."
             )
         else:
             yield (
-                f"Fewest tokens reach {goal} at P = {amount(first.P)}: about {amount(N * first.P)}, "
-                f"N = {amount(N)} (the table below says how surely)."
+                f"Length P = {amount(first.P)} reaches {goal} with the fewest tokens: about "
+                f"{amount(N * first.P)}, N = {amount(N)} (intervals below)."
             )
 
 
 def _told(found: Forecast, first: Needed) -> bool:
     """Whether with as many tokens every other length lies above the target by more than can be doubted."""
     goal, tokens = found.target_loss or 0.0, (first.N or 0) * first.P
-    bar = goal * (1 + (found.accuracy.difference if found.accuracy else 0.0))
-    return all(law.at(tokens / law.P) > bar for law in found.laws if law.forecast and law.P != first.P)
+    known = {law.P: law for law in found.laws if law.forecast}
+    apart = bars({P: law.chance_at(tokens / P) for P, law in known.items()}, SURE)
+    return all(law.at(tokens / P) - goal > apart[P, first.P] for P, law in known.items() if P != first.P)
 
 
 def data(found: Forecast) -> str:
@@ -132,8 +167,8 @@ def data(found: Forecast) -> str:
     sees = _SEES[found.student].format(D=amount(found.D), M=amount(found.M))
     groups = f" in {amount(found.groups)} groups" if found.groups < found.n else ""
     return (
-        f"A pilot of {amount(found.n)} sequences of length {amount(found.laws[-1].P)}{groups}, "
-        f"{amount(found.tested)} more held out; the student {sees} and trains for "
+        f"The pilot has {amount(found.n)} sequences of length {amount(found.laws[-1].P)}{groups}; "
+        f"{amount(found.tested)} more are held out as the test. The student {sees} and trains for "
         f"{amount(found.schedule.L)} steps."
     )
 
@@ -142,50 +177,74 @@ def trust(good: Accuracy | None) -> str:
     """How good forecasts are here."""
     if good is None:
         return (
-            f"Nothing is forecast: the pilot has fewer than {LEAST_TOKENS:g} tokens per learned dimension at "
-            "every length."
+            f"Nothing is forecast: a forecast needs {LEAST_TOKENS:g} tokens per learned dimension, and at "
+            "every length the pilot has fewer or its loss still falls steeply."
         )
     return (
-        f"Forecast over truth lies between {100 * (good.low - 1):+.2g} and {100 * (good.high - 1):+.2g} % "
-        f"({100 * LEVEL:.0f} %, the test's chance included). On random subsets of the pilot:"
+        f"With probability {100 * LEVEL:.0f} % a forecast is between {_signed(good.low - 1)} and "
+        f"{_signed(good.high - 1)} off the truth. No N beats the limit below: it is what more sequences of "
+        "that length come down to. The last column is the forecast over what was measured at a quarter of "
+        "the pilot."
     )
+
+
+def _signed(share: float) -> str:
+    return f"{100 * share:+.{2 if abs(share) < 1 else 3}g} %"
 
 
 def starts(found: Forecast) -> str:
     """Whether a longer sequence shows other states."""
-    if found.start_alike:
+    start = found.start
+    if not any(start.differ):
         return (
-            "The first states are like the later ones, as in windows cut anywhere: the length changes how "
-            "alike tokens are, not what is seen."
+            "No difference was found between the first states and the later ones (so it is in windows cut "
+            "anywhere). A longer sequence then shows no new kind of state."
         )
+    parts = [f"their means by up to {start.shift:.2g} standard deviations"] * start.differ[0]
+    parts += [f"their variance by a factor of {start.ratio:.2f}"] * start.differ[1]
     return (
-        f"The first states differ from the later ones (variance in all: {found.start_ratio:.2f} times "
-        "theirs): a longer sequence shows the student other states."
+        f"The first states differ from the later ones ({' and '.join(parts)}): a longer sequence shows the "
+        "student other states."
     )
 
 
 def _few_tokens(flag: Flag, side: Side) -> str:
+    has = math.floor(10 * flag["tokens"]) / 10  # below the rule, as printed
     return (
-        f"nothing is forecast at {_span(flag['lengths'])}: the {amount(flag['n'])} sequences of the pilot "
-        f"have as few as {flag['tokens']:.2g} tokens per learned dimension there, and it takes "
-        f"{LEAST_TOKENS:g} (about {rounded(flag['sequences'])} sequences for all)"
+        f"nothing is forecast at {_span(flag['lengths'])}: a forecast needs {LEAST_TOKENS:g} tokens per "
+        f"learned dimension, and the {amount(flag['n'])} sequences of the pilot have {has:g} at the "
+        f"length with the fewest. About {rounded(flag['sequences'])} sequences would do for all lengths"
     )
 
 
 _WORDS: dict[str, Callable[[Flag, Side], str]] = {
     "too-few-tokens": _few_tokens,
+    "steep": lambda f, s: (
+        f"nothing is forecast at {_span(f['lengths'])}: there half of the pilot has a loss "
+        f"{f['ratio']:.2g} times that of the whole, which is too steep to extrapolate. More sequences help"
+    ),
     "no-better-than-nothing": lambda f, s: (
-        f"the student of the whole pilot has a loss of {f['loss']:.5g}, predicting nothing {f['null']:.5g}: "
-        f"no gain beyond chance (± {f['error']:.2g})"
+        "the student of the longest sequences does no better than predicting nothing (losses "
+        f"{f['loss']:.5g} and {f['other']:.5g}, cross-validated; the gain is at most {_percent(f['most'])})"
+    ),
+    "nothing-unclear": lambda f, s: (
+        "these data cannot distinguish the student of the longest sequences from predicting nothing (losses "
+        f"{f['loss']:.5g} and {f['other']:.5g}, cross-validated, difference ± {f['error']:.2g}). More "
+        "sequences or groups would tell"
     ),
     "no-order": lambda f, s: (
-        f"a student that does not know the order of time does as well ({f['blind']:.5g} against "
-        f"{f['loss']:.5g}, ± {f['error']:.2g}): what is learned is what a sequence has in common, not its "
-        "next state. Is time shuffled?"
+        f"a student that does not know the order of time does as well (losses {f['other']:.5g} and "
+        f"{f['loss']:.5g}, cross-validated; the order gains at most {_percent(f['most'])}). It learns what "
+        "the states of a sequence have in common, not the next state. Is time shuffled?"
+    ),
+    "order-unclear": lambda f, s: (
+        "these data cannot distinguish the student from one that does not know the order of time (losses "
+        f"{f['loss']:.5g} and {f['other']:.5g}, cross-validated, difference ± {f['error']:.2g}). More "
+        "sequences or groups would tell"
     ),
     "few-groups": lambda f, s: (
-        f"the {amount(f['sequences'])} sequences of the pilot come from {f['groups']} groups only: what "
-        "holds for new groups is known as well as so few can tell"
+        f"the {amount(f['sequences'])} sequences of the pilot come from only {f['groups']} groups. Intervals "
+        "for new groups rest on so few"
     ),
     "blocks": lambda f, s: (
         f"one recording was cut into windows of {amount(f['states'])} states; {f['blocks']} blocks of "
@@ -203,8 +262,8 @@ _WORDS: dict[str, Callable[[Flag, Side], str]] = {
         "sequences there, or fill them"
     ),
     "unfilled": lambda f, s: (
-        f"left out: {_span(f['lengths'])}; of {amount(f['tokens'])} tokens whole sequences use over 5 % "
-        "fewer there than at another length"
+        f"{_span(f['lengths'])} left out: {amount(f['tokens'])} tokens do not divide into whole sequences "
+        "of that length without losing over 5 % of them"
     ),
     "shorter": lambda f, s: (
         f"{amount(f['sequences'])} of {amount(f['of'])} sequences are shorter than {amount(f['P'])} and left "
@@ -213,9 +272,14 @@ _WORDS: dict[str, Callable[[Flag, Side], str]] = {
     "dropped": lambda f, s: (
         f"{amount(f['sequences'])} of {amount(f['of'])} sequences have missing values and are left out"
     ),
+    "missing": lambda f, s: (
+        f"{amount(f['states'])} of {amount(f['of'])} states have missing values and are left out; windows "
+        "are cut from the stretches between them"
+    ),
     "constant": lambda f, s: f"{amount(f['features'])} of {amount(f['of'])} features do not vary",
     "inaccurate": lambda f, s: (
-        f"a forecast may be off by {100 * (f['low'] - 1):+.2g} to {100 * (f['high'] - 1):+.2g} % here"
+        f"forecasts are rough here: {_signed(f['low'] - 1)} to {_signed(f['high'] - 1)} off the truth. More "
+        "test sequences or groups, or a larger pilot, would narrow this"
     ),
 }
 say(_WORDS)

@@ -94,7 +94,7 @@ def _safeguard(flag: Flag, side: Side) -> str:
     if "rows" in numbers:
         return f"the step size was reduced in {numbers['clipped']:.0f} of {numbers['rows']} data sets"
     if (share := numbers.get("share", 1.0)) < 0.995:
-        return f"the safeguard reduces the step size to 1/(2||G||) in about {100 * share:.2g} % of the data sets"
+        return f"the safeguard reduces the step size to 1/(2||G||) in about {100 * share:.2g} % of data sets"
     ends = [f"{x:.3g}" for x in numbers.get("span", [numbers["gamma"]] if "gamma" in numbers else [])]
     to = " to ".join(dict.fromkeys(ends))
     return (

@@ -71,7 +71,8 @@ def read_runs(frame: Any, loss: str, columns: Sequence[str], groups: str | None 
         _require(frame, groups, "groups")
         names, numbered = np.unique(np.asarray(frame[groups]).astype(str), return_inverse=True)
         if names.size < 5:
-            raise InputError("groups", f"must name at least five groups, {groups} has", int(names.size))
+            rule = "must name a column with at least five different groups"
+            raise InputError("groups", rule, f"{groups} with {names.size}")
     index = np.asarray(getattr(frame, "index", np.arange(y.size)))  # of a selection: rows of the whole table
     rows = index if index.dtype.kind in "iu" else np.arange(y.size)
     return Runs(loss=y, columns=found, groups=numbered, rows=rows)

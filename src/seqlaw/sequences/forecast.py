@@ -1,23 +1,19 @@
 """Longer or more, on the user's own sequences: measured where the pilot reaches, forecast beyond.
 
-With the data's own moments the held-out loss of the student of N sequences of length P is
-    L(N, P) = L_∞/(1 - V_P/(N L_∞)),   V_P = ½ tr[g(Ĝ_P) Θ_P g(Ĝ_P) Ĝ_test]/P²,
-where Θ_P is the second moment of the sequences' scores and L_∞ follows from the student of the whole pilot
-of n sequences, L(n, P) = L_test(B_P). To first order this is L_∞ + V_P/N; the rest is the noise that a
-student of few sequences adds to its own residuals (as in generalised cross-validation). It assumes
-independent sequences (or groups), and neither a linear teacher nor a Gaussian one. How well it does on
-these data is measured: up to n/2 the same loss is that of students trained on random subsets.
+The held-out loss of the student of N sequences of length P is
+    L(N, P) = L_n + V_P (1/N - 1/n)
+with L_n that of the whole pilot of n sequences and V_P from students of random halves (`sequences.law`). It
+assumes independent sequences (or groups), and neither a linear teacher nor a Gaussian one. Up to n/2 the
+loss is measured by students of random subsets.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import stdtrit
 
 from seqlaw.model.checks import Array, InputError, positive, whole
 from seqlaw.model.flags import Flag, flag
@@ -25,7 +21,6 @@ from seqlaw.model.randomness import generator
 from seqlaw.model.schedule import WSD, Schedule
 from seqlaw.model.threads import cores, in_order, one_thread
 from seqlaw.sequences.law import (
-    LEAST_TOKENS,
     Accuracy,
     Best,
     Law,
@@ -34,7 +29,7 @@ from seqlaw.sequences.law import (
     accuracy,
     bars,
     best,
-    default_tokens,
+    make_law,
     overlap,
     rows_at,
 )
@@ -44,18 +39,18 @@ from seqlaw.sequences.pilot import (
     Moments,
     Pilot,
     Progress,
+    Start,
     Student,
     block_moments,
     held_out_moments,
     look,
     losses_by_group,
-    mean_error,
-    scores,
     subset,
     train,
 )
-from seqlaw.sequences.reading import equal_lengths, join, sequences, split
-from seqlaw.sequences.warnings import pilot_flags, worth_of
+from seqlaw.sequences.reading import Index, Sequences, equal_lengths, join, sequences, split
+from seqlaw.sequences.warnings import pilot_flags
+from seqlaw.sequences.worth import gains, worth_flags
 
 STUDENTS = ("all", "pca", "sketch")
 LEAST_SEQUENCES = 8
@@ -65,11 +60,10 @@ _LEAST_GROUPS = 4
 _LARGEST_STEP = 0.4  # γ‖Ĝ_P‖ at the length where that is largest: one step for all lengths
 _MOST_LENGTHS, _SUBSETS = 6, 16
 _WIDE, _WIDE_LENGTHS, _WIDE_SUBSETS = 512, 4, 8  # wider students cost a second each, and 8 MB a moment
-_SURE = 0.975  # one-sided, with which a length must win
-LEVEL = 0.9
-"""Of the accuracy's interval."""
+SURE = 0.975
+"""One-sided: with which a length must be better to be named."""
+_TESTED_HALVES, _WIDE_TESTED_HALVES = 4, 2  # whose losses are kept by test group
 _FILLED = 0.95  # of the tokens must fill whole sequences, else lengths are not compared at equal tokens
-_ALIKE = 4.0  # standard errors between the first state and the others
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -82,7 +76,7 @@ class Forecast:
     accuracy: Accuracy | None
     best: Best
     apart: Mapping[int, float]
-    """By length P: what its loss must be above the least one for the two to be told apart."""
+    """By length P: what its loss must be above the least one for the two to be distinguished."""
     overlap: tuple[Overlap, ...]
     laws: tuple[Law, ...]
     crossings: tuple[Crossing, ...]
@@ -102,11 +96,11 @@ class Forecast:
     schedule: Schedule
     test_se: float
     """Standard error of a loss over the test sequences, common to all rows."""
+    gain: float
+    """By how much the best row's loss is below that of predicting nothing, by cross-validation."""
     doubt: float
-    """What the best row's loss must be below that of predicting nothing to be told from it."""
-    start_ratio: float
-    start_alike: bool
-    """Whether the first state is like the later ones."""
+    """The ± of that, 95 %."""
+    start: Start
     seed: int
     flags: tuple[Flag, ...]
 
@@ -165,16 +159,35 @@ def forecast(
     if test is None:
         rows, held = split(data, SHARE, generator(seed, "forecast", "split").permutation(count))
     else:
-        given = sequences(test, groups=groups if isinstance(groups, str) else None, **how)
-        data, rows, held = join(data, given, longest)
+        data, rows, held = join(data, _given(test, groups, how), longest)
     with one_thread():
-        view, constant = look(data, rows, longest, standardise=standardise, student=student, M=M, seed=seed)
-        tick = _Tick(progress, total=4 * rows.size + 2 * held.size)
-        pilot = Pilot(data=data, rows=rows, test=held, longest=longest, view=view, tick=tick)
+        view, constant = look(
+            data, rows, held, longest, standardise=standardise, student=student, M=M, seed=seed
+        )
+        tick = _Tick(progress, total=5 * rows.size + 4 * held.size)
+        pilot = Pilot(
+            data=data,
+            rows=rows,
+            test=held,
+            given=test is not None,
+            longest=longest,
+            view=view,
+            M=M,
+            tick=tick,
+        )
         chosen = _lengths(lengths, longest, _WIDE_LENGTHS if M > _WIDE else _MOST_LENGTHS)
         return _forecast(
             pilot, chosen, eval_length or longest, steps, wanted, target, student, seed, constant=constant
         )
+
+
+def _given(test: Any, groups: Any, how: Mapping[str, Any]) -> Sequences:
+    """The test sequences; what is wrong with them is not said of the others."""
+    try:
+        return sequences(test, groups=groups if isinstance(groups, str) else None, **how)
+    except InputError as error:
+        field = "test" if error.field in ("X", "file") else error.field
+        raise InputError(field, error.rule, error.value) from None
 
 
 class _Tick:
@@ -219,51 +232,56 @@ def _forecast(
     *,
     constant: int,
 ) -> Forecast:
-    n, longest = pilot.n, pilot.longest
+    n = pilot.n
     moments = block_moments(pilot, lengths, seed)
-    sums = [(moments.G[:, k].sum(axis=0), moments.C[:, k].sum(axis=0)) for k in range(len(lengths))]
-    means = [(G / (n * P), C / (n * P)) for (G, C), P in zip(sums, lengths, strict=True)]
+    means = [
+        (moments.G[:, k].sum(axis=0) / (n * P), moments.C[:, k].sum(axis=0) / (n * P))
+        for k, P in enumerate(lengths)
+    ]
     norm = max(float(np.linalg.norm(G, 2)) for G, _ in means)
     schedule = WSD(gamma=_LARGEST_STEP / norm, L=steps)
     students = [Student.of(G, C, P, schedule) for (G, C), P in zip(means, lengths, strict=True)]
-    blind = train(moments.blind[0] / (n * lengths[-1]), moments.blind[1] / (n * lengths[-1]), schedule)
     test = held_out_moments(pilot, eval_length)
-    nothing = np.zeros_like(blind)
-    by_group, count = losses_by_group(pilot, eval_length, [s.B for s in students] + [blind, nothing])
-    found = scores(pilot, students)
-    laws = tuple(
-        Law(
-            P=s.P,
-            n=n,
-            loss=test.loss(s.B),
-            variance=float(np.sum((s.g @ theta @ s.g) * test.G) / (2 * s.P**2)),
-            learned=s.learned,
-            forecast=n * s.P >= LEAST_TOKENS * s.learned,
-        )
-        for s, theta in zip(students, found.theta, strict=True)
+    shares = [N for N in (n // 8, n // 4, n // 2) if N]
+    losses, halves = _trained(
+        pilot, moments, [(P, N) for P in lengths for N in shares], schedule, test, seed, keep=n // 2
     )
-    tokens = default_tokens(laws) if tokens is None else tokens
+    by_group, count = losses_by_group(
+        pilot, eval_length, [s.B for s in students] + [B for P in lengths for B in halves[P]]
+    )
+    of_halves = by_group[len(lengths) :].reshape(len(lengths), -1, count.size).mean(axis=1)
+    laws = tuple(
+        make_law(
+            P=student.P,
+            n=n,
+            loss=test.loss(student.B),
+            learned=student.learned,
+            losses=losses,
+            test=by_group[k],
+            count=count,
+            halves=of_halves[k],
+            blocks=len(moments.blocks),
+        )
+        for k, student in enumerate(students)
+    )
+    tokens = _default_tokens(laws) if tokens is None else tokens
     used = {P: tokens // P * P for P in lengths}
     splits = {P: used[P] // P for P in lengths if used[P] >= _FILLED * max(used.values()) > 0}
-    shares = [N for N in (n // 8, n // 4, n // 2) if N]
-    asked = [(P, N) for P in lengths for N in shares] + [(P, N) for P, N in splits.items() if N <= n // 2]
-    losses = _trained(pilot, moments, list(dict.fromkeys(asked)), schedule, test, seed)
+    more = [(P, N) for P, N in splits.items() if N <= n // 2 and (P, N) not in losses]
+    losses |= _trained(pilot, moments, more, schedule, test, seed)[0]
     checked = overlap(laws, shares, losses)
-    rows, chance = rows_at(laws, splits, losses)
-    freedom = min(count.size, len(moments.blocks)) - 1
-    sure, likely = (float(stdtrit(freedom, level)) for level in (_SURE, (1 + LEVEL) / 2))
-    apart = bars(rows, checked, chance, dict(zip(lengths, by_group, strict=False)), count, sure)
-    leader = int(np.argmin([law.loss for law in laws]))
-    test_se = mean_error(by_group[leader], count)
-    gain_se = mean_error(by_group[-1] - by_group[leader], count)
-    blind_se = mean_error(by_group[-2] - by_group[leader], count)
+    rows, chances = rows_at(laws, splits, losses)
+    apart = bars(chances, SURE)
     top = min(rows, key=lambda row: row.loss, default=None)
     difference = max(apart[top.P, row.P] for row in rows) / top.loss if top else 0.0
-    good = accuracy(laws, checked, losses, test_se=test_se, likely=likely, difference=difference)
-    null_loss = test.loss(nothing)
-    worth = worth_of(laws[leader].loss, null_loss, sure * gain_se, test.loss(blind), sure * blind_se)
-    doubt = sure * math.hypot(gain_se, top.se) if top else 0.0
-    hopeless = bool(worth) or top is None or null_loss - top.loss <= doubt
+    good = accuracy(laws, rows, checked, difference)
+    nothing, order = gains(pilot, lengths[-1], eval_length, schedule, seed, SURE)
+    worth = worth_flags(nothing, order)
+    gain, doubt = nothing.mean, nothing.error
+    if top is not None:  # the pilot's gain, and what the row has less than the pilot
+        gain += laws[-1].loss - top.loss
+        doubt = float(np.hypot(doubt, (chances[top.P] - laws[-1].chance).width(SURE)))
+    hopeless = top is None or gain <= doubt or any(one.code != "order-unclear" for one in worth)
     flags = [
         *worth,
         *pilot.data.flags,
@@ -273,31 +291,38 @@ def _forecast(
         flags.append(flag("unfilled", lengths=unfilled, tokens=tokens))
     return Forecast(
         rows=tuple(rows),
-        null_loss=null_loss,
+        null_loss=test.energy / 2,
         accuracy=good,
         best=Best(P=None, kind=None, tied=tuple(row.P for row in rows)) if hopeless else best(rows, apart),
         apart={row.P: apart[top.P, row.P] for row in rows} if top else {},
         overlap=checked,
         laws=laws,
         crossings=crossings(laws, top.P if top else None, tokens, apart),
-        needed=() if target is None else needed(laws, target, good),
+        needed=() if target is None else needed(laws, target),
         target_loss=target,
         tokens=tokens,
         n=n,
         groups=int(np.unique(pilot.data.groups[pilot.rows]).size),
         tested=int(pilot.test.size),
         D=pilot.data.D,
-        M=pilot.view.M,
+        M=pilot.M,
         student=kind,
         eval_length=eval_length,
         schedule=schedule,
-        test_se=test_se,
+        test_se=min(laws, key=lambda law: law.loss).chance.tested,
+        gain=gain,
         doubt=doubt,
-        start_ratio=found.start_ratio,
-        start_alike=longest < 2 or found.start_z < _ALIKE,
+        start=moments.start,
         seed=seed,
         flags=tuple(flags),
     )
+
+
+def _default_tokens(laws: Sequence[Law]) -> int:
+    """Those of the pilot, if two lengths can be forecast there; else what half of it has at the shortest."""
+    if sum(law.forecast for law in laws) > 1 or (len(laws) == 1 and laws[0].forecast):
+        return laws[0].n * laws[-1].P
+    return max(1, laws[0].n // 2) * laws[0].P
 
 
 def _trained(
@@ -307,20 +332,33 @@ def _trained(
     schedule: Schedule,
     test: HeldOut,
     seed: int,
-) -> dict[tuple[int, int], Array]:
-    """The held-out losses of students of random subsets, the same blocks at every length."""
-    count = _WIDE_SUBSETS if pilot.view.M > _WIDE else _SUBSETS
-    orders = [generator(seed, "forecast", "subset", r).permutation(len(moments.blocks)) for r in range(count)]
+    *,
+    keep: int = 0,
+) -> tuple[dict[tuple[int, int], Array], dict[int, list[Array]]]:
+    """The held-out losses of students of random subsets, the same blocks at every length.
 
-    def loss(task: tuple[int, int, int]) -> float:
+    With some of the students of `keep` sequences, by length. Of two subsets the second takes the blocks from
+    the other end: two halves are complementary.
+    """
+    wide = pilot.view.M > _WIDE
+    count, tested = (_WIDE_SUBSETS, _WIDE_TESTED_HALVES) if wide else (_SUBSETS, _TESTED_HALVES)
+    orders: list[Index] = []
+    for r in range(count // 2):
+        order = generator(seed, "forecast", "subset", r).permutation(len(moments.blocks))
+        orders += [order, order[::-1]]
+
+    def result(task: tuple[int, int, int]) -> tuple[float, Array | None]:
         P, N, r = task
         rng = generator(seed, "forecast", "part", N, r)
         G, C = subset(pilot, moments, moments.lengths.index(P), N, orders[r], rng)
-        return test.loss(train(G, C, schedule))
+        B = train(G, C, schedule)
+        return test.loss(B), B if N == keep and r < tested else None
 
     tasks = [(P, N, r) for P, N in asked for r in range(count)]
-    found = []
-    for each in in_order(loss, tasks, cores()):
-        found.append(each)
+    found, kept = [], {P: list[Array]() for P in moments.lengths}
+    for task, (loss, B) in zip(tasks, in_order(result, tasks, cores()), strict=True):
+        found.append(loss)
+        if B is not None:
+            kept[task[0]].append(B)
         pilot.tick(2 * pilot.n / len(tasks))
-    return dict(zip(asked, np.reshape(found, (len(asked), count)), strict=True))
+    return dict(zip(asked, np.reshape(found, (len(asked), count)), strict=True)), kept

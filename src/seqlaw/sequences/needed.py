@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from seqlaw.sequences.law import LEAST_TOKENS, Accuracy, Bars, Law
+from seqlaw.sequences.law import Bars, Law
+
+_HALVINGS = 60  # of an interval of 1/N, by which a loss is found in it to rounding
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,57 +36,54 @@ class Needed:
     N: int | None
     low: int | None
     high: int | None
-    """As far as the limit is known; `high` None: perhaps none does; `low` 1 where the law is not trusted."""
+    """Where the ends of the 90 % interval reach it; None: never."""
     at_most: bool
     """Whether fewer may do."""
     trusted: int
-    """The least number of sequences that the law is trusted with."""
+    """The least number of sequences that was measured: an eighth of the pilot."""
 
 
 def crossings(laws: Sequence[Law], top: int | None, tokens: int, apart: Bars) -> tuple[Crossing, ...]:
-    """L = L_∞/(1 - vP/T) at T tokens, v the law's noise: a length of lower L_∞ wins from some T on."""
+    """L = L_∞ + VP/T at T tokens: a length of lower L_∞ wins from some T on."""
     known = {law.P: law for law in laws if law.forecast}
     found = []
     for P, law in known.items():
         if top not in known or (P, top) not in apart:
             continue
         now, bar = known[top], apart[P, top]
-        gap, cost = now.limit - law.limit, now.limit * law.noise * P - law.limit * now.noise * top
+        gap, cost = now.limit - law.limit, law.variance * P - now.variance * top
         if gap > bar and cost / gap > tokens:
             T, low, high = (cost / each for each in (gap, gap + bar, gap - bar))
             found.append(Crossing(P=P, over=top, N=T / P, tokens=T, low=low, high=high))
     return tuple(found)
 
 
-def needed(laws: Sequence[Law], target: float, accuracy: Accuracy | None) -> tuple[Needed, ...]:
-    """L_∞/(1 - v/N) = target, with L_∞ off by as much as forecasts are."""
+def needed(laws: Sequence[Law], target: float) -> tuple[Needed, ...]:
+    """The N at which the loss, and the ends of its interval, come down to the target."""
     found = []
     for law in laws:
-        if not law.forecast or accuracy is None:
+        if not law.forecast:
             continue
-        floor = _upwards(LEAST_TOKENS * law.learned / law.P)
+        least = max(1, law.n // 8)
         N, low, high = (
-            _sequences(law.noise, 1 - law.limit / ratio / target)
-            for ratio in (1.0, accuracy.high, accuracy.low)
+            _sequences(loss, target, least)
+            for loss in (law.at, lambda N, law=law: law.interval(N)[0], lambda N, law=law: law.interval(N)[1])
         )
-        at_most = N is not None and N < floor
-        few = low is not None and low < floor
-        ends = [None if x is None else max(x, floor) for x in (N, high)]
-        found.append(
-            Needed(
-                P=law.P,
-                N=ends[0],
-                low=1 if few else low,
-                high=ends[1],
-                at_most=at_most,
-                trusted=floor,
-            )
-        )
+        found.append(Needed(P=law.P, N=N, low=low, high=high, at_most=law.at(least) <= target, trusted=least))
     return tuple(found)
 
 
-def _sequences(noise: float, room: float) -> int | None:
-    return _upwards(noise / room) if room > 1e-9 else None
+def _sequences(loss: Callable[[float], float], target: float, least: int) -> int | None:
+    """The smallest N from `least` on with this loss, upwards to three digits; None where no N has it."""
+    if loss(least) <= target:
+        return least
+    if loss(math.inf) >= target:
+        return None
+    above, below = 1 / least, 0.0  # 1/N
+    for _ in range(_HALVINGS):
+        middle = (above + below) / 2
+        above, below = (middle, below) if loss(1 / middle) > target else (above, middle)
+    return _upwards(1 / below) if below else None
 
 
 def _upwards(count: float) -> int:

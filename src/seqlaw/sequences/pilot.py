@@ -2,7 +2,8 @@
 
 Moments of the first P transitions are prefix sums, kept by block of whole groups of sequences: a subset is
 some blocks and a part of another. A student is a filter of its moments (`model.descent.Spectrum`), never a
-loop over steps.
+loop over steps. If all states together are fewer than the features, the features are replaced by
+coordinates in the span of the states: no loss changes.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import stdtrit
 
 from seqlaw.model.checks import Array, InputError
 from seqlaw.model.descent import Spectrum
@@ -23,8 +25,9 @@ from seqlaw.sequences.reading import Index, Sequences
 
 Progress = Callable[[int, int], None]
 _MEMORY = 3 * 2**28  # bytes for the moments of all blocks
+_UNLIKE = 1e-3  # probability that first states like the others are called different
 _MOST_BLOCKS, _LEAST_BLOCKS = 64, 8
-_RANK = 1e-10  # of the largest eigenvalue: what is less does not vary
+_RANK = 1e-12  # of the largest singular value: directions with less do not vary
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -52,8 +55,12 @@ class Pilot:
     data: Sequences
     rows: Index
     test: Index
+    given: bool
+    """Whether the user gave the test sequences."""
     longest: int
     view: View
+    M: int
+    """Features that the student takes; the view may have fewer coordinates."""
     tick: Callable[[float], None]
     """Told of the work that is done, in sequences read."""
 
@@ -69,12 +76,22 @@ class Pilot:
 
 
 def look(
-    data: Sequences, rows: Index, longest: int, *, standardise: bool, student: str, M: int, seed: int
+    data: Sequences,
+    rows: Index,
+    test: Index,
+    longest: int,
+    *,
+    standardise: bool,
+    student: str,
+    M: int,
+    seed: int,
 ) -> tuple[View, int]:
     """Centred with the pilot's mean, and as many features as the student takes; how many are constant."""
+    pca = student == "pca"
+    few = (rows.size + test.size) * (longest + 1) < (data.D if pca else M)  # states than features
     total, square, count = np.zeros(data.D), np.zeros(data.D), 0
     shift: Array | None = None
-    outer = np.zeros((data.D, data.D)) if student == "pca" else None
+    outer = np.zeros((data.D, data.D)) if pca and not few else None
     for _, x in data.chunks(rows, longest + 1):
         x = x.reshape(-1, data.D)
         shift = x.mean(axis=0) if shift is None else shift
@@ -97,7 +114,18 @@ def look(
     elif outer is not None:
         covariance = (outer / count - np.outer(mean, mean)) / np.outer(scale, scale)
         S = Spectrum.of(covariance).U[:, ::-1][:, :M].T
-    return View(mean=mean + shift, scale=scale, S=S), int(constant.sum())
+    view = View(mean=mean + shift, scale=scale, S=S)
+    if few:
+        span = _span(data, view, rows if pca else np.concatenate([rows, test]), longest)
+        view = View(mean=view.mean, scale=scale, S=span[:M] if S is None else span @ S)
+    return view, int(constant.sum())
+
+
+def _span(data: Sequences, view: View, rows: Index, longest: int) -> Array:
+    """An orthonormal basis of these states as the student sees them: their principal directions, by row."""
+    states = np.concatenate([view(x).reshape(-1, view.M) for _, x in data.chunks(rows, longest + 1)])
+    _, sizes, directions = np.linalg.svd(states, full_matrices=False)
+    return np.asarray(directions[sizes > _RANK * sizes[0]])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -109,8 +137,19 @@ class Moments:
     """Rows of each block: whole groups."""
     G: Array
     C: Array
-    blind: tuple[Array, Array]
-    """G and C at the longest length that a random order of each sequence has on average."""
+    start: Start
+
+
+@dataclass(frozen=True, kw_only=True)
+class Start:
+    """How the first states differ from the later ones."""
+
+    ratio: float
+    """Variance of the first states over that of the later inputs, features added up."""
+    shift: float
+    """Mean of the first states less that of the later inputs: the largest, in standard deviations."""
+    differ: tuple[bool, bool]
+    """Whether the means do along some feature, and the mean squares, beyond the chance of all features."""
 
 
 def segments(x: Array, lengths: Sequence[int]) -> Iterator[tuple[int, Array, Array]]:
@@ -137,21 +176,36 @@ def block_moments(pilot: Pilot, lengths: tuple[int, ...], seed: int) -> Moments:
     block_of[generator(seed, "forecast", "blocks").permutation(names)] = np.arange(names.size) % K
     label = block_of[pilot.data.groups]
     G, C = np.zeros((K, len(lengths), M, M)), np.zeros((K, len(lengths), M, M))
-    square, pairs = np.zeros((M, M)), np.zeros((M, M))
+    # By group: first state less the mean input, its square less the mean square; and the mean square itself.
+    shift = np.zeros((3, block_of.size, M))
     for part, x in pilot.chunks(pilot.rows, lengths[-1]):
         for b in np.unique(label[part]):
             for k, g, c in segments(x[label[part] == b], lengths):
                 G[b, k] += g
                 C[b, k] += c
-        sums, flat = x.sum(axis=1), x.reshape(-1, M)
-        square += flat.T @ flat
-        pairs += sums.T @ sums
+        power = np.mean(x[:, :-1] ** 2, axis=1)
+        for kind, values in enumerate((x[:, 0] - x[:, :-1].mean(axis=1), x[:, 0] ** 2 - power, power)):
+            np.add.at(shift[kind], pilot.data.groups[part], values)
     np.cumsum(G, axis=1, out=G)
     np.cumsum(C, axis=1, out=C)
-    # A random order of P + 1 states: each is an input P times in P + 1, each pair follows once in P + 1.
-    blind = square * lengths[-1] / (lengths[-1] + 1), (pairs - square) / (lengths[-1] + 1)
     rows = tuple(pilot.rows[label[pilot.rows] == b] for b in range(K))
-    return Moments(lengths=lengths, blocks=rows, G=G, C=C, blind=blind)
+    start = _start(shift[:, names], pilot.n, lengths[-1])
+    return Moments(lengths=lengths, blocks=rows, G=G, C=C, start=start)
+
+
+def _start(shift: Array, n: int, P: int) -> Start:
+    """From sums by group, 3 × groups × M; what differs from all P inputs differs P/(P - 1) from the rest."""
+    differs, total = shift[:2], shift[2].sum(axis=0)
+    K, M = shift.shape[1:]
+    error = differs.std(axis=1, ddof=1) * np.sqrt(K)
+    z = np.abs(differs.sum(axis=1)) / np.where(error > 0, error, np.inf)
+    bound = float(stdtrit(K - 1, 1 - _UNLIKE / (4 * M)))
+    # q of all P inputs, the first among them, is q(P - 1)/(P - q) of the others.
+    q = 1 + float(differs[1].sum()) / float(total.sum())
+    ratio = q * (P - 1) / (P - q) if P > q else math.inf
+    means = np.abs(differs[0].sum(axis=0)) / np.sqrt(np.where(total > 0, total, np.inf) * n)
+    largest = float(means.max()) * P / max(P - 1, 1)
+    return Start(ratio=ratio, shift=largest, differ=(bool(z[0].max() > bound), bool(z[1].max() > bound)))
 
 
 def subset(pilot: Pilot, moments: Moments, k: int, N: int, order: Index, rng: Any) -> tuple[Array, Array]:
@@ -186,10 +240,6 @@ class Student:
 
     P: int
     B: Array
-    best: Array
-    """B* = Ĉ Ĝ^+."""
-    g: Array
-    """g(Ĝ), M × M."""
     learned: float
     """Σ (1 - ψ(μ)): the learned dimensions."""
 
@@ -197,15 +247,7 @@ class Student:
     def of(cls, G: Array, C: Array, P: int, schedule: Schedule) -> Student:
         s = Spectrum.of(G)
         response = schedule.response(s.mu)
-        varies = s.mu > _RANK * s.mu[-1]
-        inverse = np.where(varies, 1 / np.where(varies, s.mu, 1.0), 0.0)
-        return cls(
-            P=P,
-            B=((C @ s.U) * response) @ s.U.T,
-            best=((C @ s.U) * inverse) @ s.U.T,
-            g=(s.U * response) @ s.U.T,
-            learned=float(np.sum(s.mu * response)),
-        )
+        return cls(P=P, B=((C @ s.U) * response) @ s.U.T, learned=float(np.sum(s.mu * response)))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -250,67 +292,3 @@ def mean_error(sums: Array, count: Array) -> float:
     K = count.size
     rest = sums - count * (sums.sum() / count.sum())
     return float(np.sqrt(K / (K - 1) * np.sum(rest**2)) / count.sum())
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Scores:
-    """Second moments of the scores at every length, and how the first state differs from the later ones."""
-
-    theta: Array
-    """(1/n) Σ_g T_gᵀT_g, lengths × M × M, with T_g = Σ (y - B* u) uᵀ over the sequences of a group."""
-    start_ratio: float
-    """Variance of the first states over that of the later inputs, features added up."""
-    start_z: float
-    """The largest difference along a feature, in standard errors over groups."""
-
-
-def scores(pilot: Pilot, students: Sequence[Student]) -> Scores:
-    """One more pass over the pilot, in the order of its groups."""
-    M, lengths, grouped = pilot.view.M, [student.P for student in students], pilot.data.grouped
-    theta, T = np.zeros((len(students), M, M)), np.zeros((len(students), M, M))
-    label, current = pilot.data.groups, -1
-    shift = np.zeros((int(label.max()) + 1, M))  # first² less the mean square, by group
-    energy = 0.0
-    for part, x in pilot.chunks(pilot.rows, lengths[-1]):
-        inputs = np.mean(x[:, :-1] ** 2, axis=1)
-        energy += float(inputs.sum())
-        np.add.at(shift, label[part], x[:, 0] ** 2 - inputs)
-        if not grouped:
-            for k, student in enumerate(students):
-                theta[k] += _score_squares(x[:, : student.P + 1], student.best)
-            continue
-        for rows in np.split(np.arange(part.size), np.flatnonzero(np.diff(label[part])) + 1):
-            if label[part[rows[0]]] != current:
-                theta += T.transpose(0, 2, 1) @ T
-                T[:], current = 0.0, label[part[rows[0]]]
-            for k, student in enumerate(students):
-                u, miss = _misses(x[rows, : student.P + 1], student.best)
-                T[k] += miss.reshape(-1, M).T @ u.reshape(-1, M)
-    theta += T.transpose(0, 2, 1) @ T
-    shift = shift[np.unique(label[pilot.rows])]
-    error = shift.std(axis=0, ddof=1) * np.sqrt(len(shift))
-    z = np.abs(shift.sum(axis=0)) / np.where(error > 0, error, np.inf)
-    # q of all P inputs, the first among them, is q(P - 1)/(P - q) of the others.
-    all_inputs, P = 1 + float(shift.sum()) / energy, lengths[-1]
-    later = P - all_inputs
-    ratio = all_inputs * (P - 1) / later if later > 0 else math.inf
-    return Scores(theta=theta / pilot.n, start_ratio=ratio, start_z=float(z.max()))
-
-
-def _misses(x: Array, B: Array) -> tuple[Array, Array]:
-    u = x[:, :-1]
-    return u, x[:, 1:] - u @ B.T
-
-
-def _score_squares(x: Array, B: Array) -> Array:
-    """Σ_i T_iᵀT_i, T_i = Σ_p (y - B u) uᵀ, by whichever of its two forms is cheaper."""
-    u, miss = _misses(x, B)
-    P, M = u.shape[1:]
-    if P < M:  # Uᵀ (E Eᵀ) U
-        inner = (miss @ miss.transpose(0, 2, 1)) @ u
-        return np.asarray(u.reshape(-1, M).T @ inner.reshape(-1, M))
-    step, total = max(1, 2**22 // (M * M)), np.zeros((M, M))
-    for k in range(0, len(u), step):
-        T = (miss[k : k + step].transpose(0, 2, 1) @ u[k : k + step]).reshape(-1, M)
-        total += T.T @ T
-    return total

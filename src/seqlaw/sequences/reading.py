@@ -41,6 +41,8 @@ class Sequences:
     """Whether some group has two sequences."""
     D: int
     flags: tuple[Flag, ...] = ()
+    own: int | None = None
+    """Sequences before those that the user gave for the test, if there are such."""
 
     @property
     def N(self) -> int:
@@ -81,7 +83,8 @@ class Sequences:
             if not usable(x).all():
                 row = int(part[np.flatnonzero(~usable(x).all(axis=(1, 2)))[0]])
                 rule = f"{FINITE} (--drop-missing, drop_missing=True, leaves such sequences out)"
-                raise InputError("X", rule, f"NaN, infinity or more in sequence {row}")
+                field, row = ("X", row) if self.own is None or row < self.own else ("test", row - self.own)
+                raise InputError(field, rule, f"NaN, infinity or more in sequence {row}")
             yield part, x
 
 
@@ -114,9 +117,12 @@ def sequences(
         recordings = _recordings(X, window)
     if labels is not None:
         labels = _labels(labels, len(recordings))
-    found = _cut(recordings, None if window is None else whole("window", window, least=2), labels)
-    found = replace(found, flags=(*clocks, *found.flags))
-    return _complete(found) if drop_missing else found
+    if window is None:
+        found = _whole(recordings, labels)
+        found = _complete(found) if drop_missing else found
+    else:
+        found = _cut(recordings, whole("window", window, least=2), labels, drop_missing)
+    return replace(found, flags=(*clocks, *found.flags))
 
 
 def _recordings(X: Any, window: int | None) -> Any:
@@ -161,53 +167,77 @@ def _labels(labels: Any, count: int) -> Index:
     return np.asarray(np.unique(values, return_inverse=True)[1], dtype=np.int64)
 
 
-def _cut(recordings: Any, window: int | None, labels: Index | None) -> Sequences:
-    """Whole recordings, or windows of them one after another.
+def _sizes(recordings: Any) -> tuple[int, Index]:
+    """The number of features, and the states of each recording."""
+    shape = getattr(recordings, "shape", None)
+    if shape is not None:
+        return int(shape[2]), np.full(shape[0], shape[1], dtype=np.int64)
+    return int(recordings[0].shape[1]), np.array([len(one) for one in recordings], dtype=np.int64)
+
+
+def _whole(recordings: Any, labels: Index | None) -> Sequences:
+    D, sizes = _sizes(recordings)
+    owner = np.arange(sizes.size)
+    found = Sequences(
+        recordings=recordings,
+        owner=owner,
+        starts=np.zeros_like(sizes),
+        lengths=sizes,
+        groups=owner if labels is None else labels,
+        grouped=False,
+        D=D,
+    )
+    return found.kept(sizes > 1)
+
+
+def _cut(recordings: Any, window: int, labels: Index | None, drop_missing: bool) -> Sequences:
+    """Windows of recordings one after another, or of the stretches in which no value is missing.
 
     Windows have their recording as the group, unless they have labels. Those of a single recording are
     grouped in blocks, with one window left out between two blocks.
     """
-    shape = getattr(recordings, "shape", None)
-    if shape is not None:
-        D, sizes = int(shape[2]), np.full(shape[0], shape[1], dtype=np.int64)
-    else:
-        D, sizes = int(recordings[0].shape[1]), np.array([len(one) for one in recordings], dtype=np.int64)
-    if window is None:
-        owner, starts, lengths = np.arange(sizes.size), np.zeros_like(sizes), sizes
-        groups = owner if labels is None else labels
-        found = Sequences(
-            recordings=recordings,
-            owner=owner,
-            starts=starts,
-            lengths=lengths,
-            groups=groups,
-            grouped=False,
-            D=D,
-        )
-        return found.kept(lengths > 1)
-    if window > sizes.max():
-        raise InputError("window", f"must be at most the longest recording, {sizes.max()} states", window)
-    counts = sizes // window
-    owner = np.repeat(np.arange(sizes.size), counts)
-    starts = np.concatenate([np.arange(count) for count in counts]) * window
-    groups, keep, flags = owner, np.ones(owner.size, dtype=bool), tuple[Flag, ...]()
+    D, sizes = _sizes(recordings)
+    runs, first, states = np.arange(sizes.size), np.zeros_like(sizes), sizes
+    flags, longest = tuple[Flag, ...](), "recording"
+    if drop_missing:
+        runs, first, states = _stretches(recordings, sizes.size)
+        if lost := int(sizes.sum() - states.sum()):
+            flags, longest = (flag("missing", states=lost, of=int(sizes.sum())),), "stretch without gaps"
+    if window > states.max(initial=0):
+        rule = f"must be at most the longest {longest}, {states.max(initial=0)} states"
+        raise InputError("window", rule, window)
+    counts = states // window
+    owner = np.repeat(runs, counts)
+    place = np.concatenate([np.arange(count) for count in counts])
+    groups, keep = owner, np.ones(owner.size, dtype=bool)
     if labels is not None:
         groups = labels[owner]
     elif sizes.size == 1:
         block = max(_LEAST_WINDOWS, -(-owner.size // _BLOCKS) - 1)
-        groups, place = np.divmod(np.arange(owner.size), block + 1)
-        keep = place < block
-        flags = (flag("blocks", blocks=int(groups[keep].max()) + 1, windows=block, states=window),)
+        groups, inside = np.divmod(np.arange(owner.size), block + 1)
+        keep = inside < block
+        flags += (flag("blocks", blocks=int(groups[keep].max()) + 1, windows=block, states=window),)
     found = Sequences(
         recordings=recordings,
         owner=owner,
-        starts=starts,
+        starts=np.repeat(first, counts) + place * window,
         lengths=np.full(owner.size, window, dtype=np.int64),
         groups=groups,
         grouped=True,
         D=D,
     )
     return found.kept(keep, *flags)
+
+
+def _stretches(recordings: Any, count: int) -> tuple[Index, Index, Index]:
+    """Runs of states in which no value is missing: their recording, first state and size."""
+    found = []
+    for k in range(count):
+        good = usable(np.asarray(recordings[k], dtype=np.float64)).all(axis=1)
+        edges = np.flatnonzero(np.diff(good, prepend=False, append=False))
+        found += [(k, start, stop - start) for start, stop in edges.reshape(-1, 2).tolist()]
+    owner, first, states = np.array(found, dtype=np.int64).reshape(-1, 3).T
+    return owner, first, states
 
 
 def _complete(found: Sequences) -> Sequences:
@@ -272,6 +302,7 @@ def join(pilot: Sequences, test: Sequences, longest: int) -> tuple[Sequences, In
         grouped=pilot.grouped,
         D=pilot.D,
         flags=pilot.flags,
+        own=pilot.N,
     )
     order = np.argsort(both.groups, kind="stable")
     return both, order[order < pilot.N], order[order >= pilot.N]

@@ -1,4 +1,4 @@
-"""What a forecast must warn of: a student that knows nothing, and a pilot too thin for what is asked."""
+"""What a forecast must warn of in its pilot: too little of it for what is asked."""
 
 from __future__ import annotations
 
@@ -14,15 +14,6 @@ FEW_GROUPS = 20
 _OFF = 0.05  # an accuracy worse than this is flagged
 
 
-def worth_of(loss: float, null: float, error: float, blind: float, blind_error: float) -> list[Flag]:
-    """Whether the pilot's best student knows anything, and anything of the order of time."""
-    if null - loss <= error:
-        return [flag("no-better-than-nothing", loss=loss, null=null, error=error)]
-    if blind - loss <= blind_error:
-        return [flag("no-order", loss=loss, blind=blind, error=blind_error)]
-    return []
-
-
 def pilot_flags(
     pilot: Pilot,
     laws: Sequence[Law],
@@ -33,7 +24,11 @@ def pilot_flags(
     flags = []
     shown = {row.P for row in rows}
     missing = [law for law in laws if law.P not in shown]
-    thin = [law for law in missing if not law.forecast]
+    thin = [law for law in missing if law.tokens(law.n) < LEAST_TOKENS]
+    steep = [law for law in missing if law not in thin and law.steep]
+    if steep:
+        ratio = max(law.seen[law.n // 2] / law.loss for law in steep)
+        flags.append(flag("steep", lengths=tuple(law.P for law in steep), ratio=ratio))
     if thin:
         least = max(LEAST_TOKENS * law.learned / law.P for law in thin)
         flags.append(
