@@ -490,7 +490,8 @@ def contents(folder: Path) -> Contents:
         for row in look.records():
             number, key, version, seed, task, rows, error, seconds, finished, machine, function, _ = row
             try:
-                asked, found = json.loads(task), None if rows is None else json.loads(rows)
+                asked = json.loads(task.decode())  # of bytes it would guess the encoding
+                found = None if rows is None else json.loads(rows.decode())
             except ValueError:
                 asked = found = 0
             if not _is_task(asked) or not (found is None or _is_rows(found)):
