@@ -136,7 +136,7 @@ def matrix(field: str, value: ArrayLike, shape: tuple[int, int]) -> Array:
     """A finite real matrix of the given shape."""
     try:
         array: Any = np.asarray(value, dtype=np.float64) if is_host(value) else value
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(field, "must be a real matrix", type(value).__name__) from None
     if tuple(array.shape) != shape:
         raise InputError(field, f"must have shape {shape}", tuple(array.shape))
