@@ -79,9 +79,7 @@ class Risk(Answer, terms.Risk):
 def headline(risk: terms.Risk, error: str) -> str:
     """The reducible risk with its error, what it consists of, and the total, in one line."""
     parts = {name: getattr(risk, name) / risk.reducible if risk.reducible else 0.0 for name in TERMS[1:]}
-    shares = ", ".join(
-        f"{name} {100 * share:.0f}\u00a0%" for name, share in parts.items() if abs(share) >= 0.005
-    )
+    shares = ", ".join(f"{name} {100 * share:.0f}\u00a0%" for name, share in parts.items() if abs(share) >= 0.005)
     known = f" ({error})" if error else ""
     made_of = f": {shares}" if shares else ""
     return f"Reducible risk {amount(risk.reducible, 4)}{known}{made_of}."
