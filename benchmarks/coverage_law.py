@@ -1,6 +1,7 @@
 """Tables from known laws: how often intervals cover, a length is found, and one is invented.
 
-python benchmarks/coverage_law.py 100          (about six minutes on one core; fewer tables, less)
+python benchmarks/coverage_law.py 100            (about six minutes on one core; fewer tables, less)
+python benchmarks/coverage_law.py 100 beyond     (predictions alone: about ten minutes)
 """
 
 from __future__ import annotations
@@ -9,9 +10,11 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from run_tables import THREE, run_table
+from run_tables import THREE, beyond_table, run_table
+from seqlaw.runs.ask import fit_law
 from seqlaw.runs.compare import compare
 from seqlaw.runs.form import make_form
 from seqlaw.runs.law import LEVEL, bootstrap, estimate, fit_form
@@ -46,8 +49,63 @@ def found_length(seeds, *, length, noise, rows=None):
     return np.mean(said)
 
 
+BEYOND = [
+    ("sum", "sum"),
+    ("power-mean", "power-mean"),
+    ("power-mean", "sum"),
+    ("break", "sum"),
+    ("break", "power-mean"),
+]
+"""The law of the tables, and the form that is fitted to them: the first two rows are of the fitted form."""
+
+
+def predicted(seeds, *, law, form, bootstraps=200):
+    """For each table the shares of runs covered and mean widths: inside and ten times dearer.
+
+    Columns: covered inside, its width; covered beyond, its width; covered beyond without the widening;
+    whether the pattern flag is raised; 1 if the rollout prefers a power mean, -1 a sum, 0 neither.
+    """
+    found = []
+    for seed in seeds:
+        table, inside, dear = beyond_table(seed, law)
+        how = {"loss": "loss", "terms": TERMS[:2], "form": form, "bootstraps": bootstraps}
+        one = fit_law(table, predict=pd.concat([inside, dear]), **how)
+        low, high = (np.array([getattr(p.loss, end) for p in one.predictions]) for end in ("low", "high"))
+        row = []
+        for new, here in ((inside, slice(len(inside))), (dear, slice(len(inside), None))):
+            row.append(np.mean((low[here] <= new.loss) & (new.loss <= high[here])))
+            row.append(np.mean((high[here] - low[here]) / new.loss))
+        drawn = one.fitted.log_loss({name: dear[name] for name in TERMS[:2]}, one.draws)
+        rest = one.fitted.rest(one.runs)
+        drawn = np.exp(drawn + np.random.default_rng(seed).choice(rest, drawn.shape))
+        low, high = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
+        choice = {"power-mean": 1, "sum": -1}.get(one.forms.better or "", 0)
+        pattern = any(flag.code == "pattern" for flag in one.flags)
+        found.append([*row, np.mean((low <= dear.loss) & (dear.loss <= high)), pattern, choice])
+    return np.array(found)
+
+
+def beyond(count) -> None:
+    """Predictions of runs in the range of the table and ten times dearer than its dearest."""
+    print("law of the tables, form fitted: cover inside (width), ten times dearer (width), the same without")
+    print("widening; residual pattern said; power mean and sum said to predict better")
+    for law, form in BEYOND:
+        found = predicted(range(count), law=law, form=form)
+        near, near_width, far, far_width, narrow, pattern = found[:, :6].mean(axis=0)
+        said = [np.mean(found[:, 6] == sign) for sign in (1, -1)]
+        error = found[:, 2].std() / np.sqrt(count)
+        print(
+            f"{law:10s} {form:10s} {near:.1%} ({near_width:.3f})  {far:.1%} ± {error:.1%} ({far_width:.3f})"
+            f"  {narrow:.1%}  {pattern:.0%}  {said[0]:.0%} {said[1]:.0%}",
+            flush=True,
+        )
+
+
 def main() -> None:
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 100
+    beyond(count)
+    if sys.argv[2:] == ["beyond"]:
+        return
     plain = covered(range(count // 2), length=0.0)
     longer = covered(range(count // 2, count), length=0.2)
     for j, name in enumerate(TERMS):

@@ -38,6 +38,8 @@ def moody(task: dict[str, Any], seed: int) -> list[dict[str, Any]]:
         raise ValueError("a bad\nmood")
     if mood == "exit":
         raise SystemExit(3)
+    if mood == "stuck":
+        return stuck(task, seed)
     if mood == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
     return walk(task, seed)

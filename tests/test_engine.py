@@ -22,11 +22,13 @@ import pytest
 
 from conftest import python_path
 from lab_tasks import moody, walk
-from seqlaw.lab.engine import GROUP_SECONDS, GROUPS_A_THREAD
+from seqlaw.lab.engine import GROUP_SECONDS, GROUPS_A_THREAD, joined_cluster
 from seqlaw.lab.errors import EngineError, StoreError
+from seqlaw.lab.progress import drawn_bar
 from seqlaw.lab.run import run
 from seqlaw.lab.software import software
-from seqlaw.lab.store import FILE, read, standing
+from seqlaw.lab.store import FILE, contents, read
+from seqlaw.model.checks import InputError
 
 ROOT = Path(__file__).parent.parent
 PATHS = os.pathsep.join(map(str, (ROOT / "src", ROOT / "tests")))
@@ -187,8 +189,102 @@ def test_the_users_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_scheduler_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(EngineError, match=r"the scheduler file .* is not there"):
         run(walk, [{"i": 1}], folder=tmp_path, scheduler=str(tmp_path / "none.json"))
-    with pytest.raises(EngineError, match="cannot reach a scheduler at not an address"):
-        run(walk, [{"i": 1}], folder=tmp_path, scheduler="not an address")
+    reason = r"cannot reach a scheduler at 127\.0\.0\.1:1"
+    with pytest.raises(EngineError, match=reason), joined_cluster("127.0.0.1:1", timeout=1):
+        pass
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "not an address",
+        "",
+        "tcp://",
+        "tcp://[",
+        "localhost",
+        "tcp://host:99999",
+        "http://a:1",
+        "a:b:c",
+        "tcp://a:-1",
+    ],
+)
+def test_a_malformed_scheduler_is_refused_at_once(tmp_path: Path, address: str) -> None:
+    start = time.monotonic()
+    with pytest.raises(InputError, match="scheduler must be an address like tcp://host:8786, or a scheduler"):
+        run(walk, [{"i": 1}], folder=tmp_path / "out", scheduler=address)
+    assert time.monotonic() - start < 1
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[3]", '{"address": 3}', '{"address": "tcp://["}', "\xff"])
+def test_a_scheduler_file_that_is_none_is_refused_at_once(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "scheduler.json"
+    file.write_text(text, encoding="latin-1")
+    with pytest.raises(InputError, match="scheduler must be an address"):
+        run(walk, [{"i": 1}], folder=tmp_path / "out", scheduler=str(file))
+
+
+def test_the_command_says_so_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "grid.toml").write_text("[sizes]\nM = 4\nN = 9\nP = 4\nd = 16\n")
+    line = ("-m", "seqlaw", "sweep", str(tmp_path / "grid.toml"), "--out", str(tmp_path / "out"))
+    with started(*line, "--engine", "dask", "--scheduler", "tcp://[") as (process, _):
+        _, errors = process.communicate(timeout=30)
+    assert (process.returncode, errors.count("\n")) == (2, 1)
+    assert errors.startswith("seqlaw: --scheduler must be an address like tcp://host:8786")
+
+
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_a_task_that_hangs_is_ended_and_recorded_as_failed(tmp_path: Path, jobs: int) -> None:
+    """Also one that holds the interpreter lock; its worker goes on with the others."""
+    hang = [{"i": 100, "sleep": 60}, {"i": 101, "mood": "stuck", "log": str(tmp_path / "stuck")}]
+    tasks = [{"i": i} for i in range(4)] + hang + [{"i": 5, "mood": "kill"}, {"i": 6}]
+    summary = run(moody, tasks, folder=tmp_path, seed=5, jobs=jobs, timeout=1.5)
+    assert (summary.done, summary.failed) == (5, 3)
+    found = {record.task["i"]: record for record in read(tmp_path)}
+    assert [found[i].error for i in (100, 101)] == ["Timeout: it took longer than 1.5 s"] * 2
+    assert found[5].error.startswith("WorkerDied: the process of this task ended")
+    assert 1.5 <= found[100].seconds < 10
+    run(moody, [{"i": i} for i in (0, 1, 2, 3, 6)], folder=tmp_path / "plain", seed=5)
+    plain = rows(tmp_path / "plain")
+    assert {key: value for key, value in rows(tmp_path).items() if value[3] is None} == plain
+
+
+@pytest.mark.slow
+def test_a_function_of_a_script_can_have_a_timeout(tmp_path: Path) -> None:
+    code = (
+        "import time; from seqlaw.lab.run import run\n"
+        "def f(task, seed):\n    time.sleep(task['s'])\n    return [{'y': task['s']}]\n"
+        "if __name__ == '__main__':\n"
+        f"    print(run(f, [{{'s': 0}}, {{'s': 60}}], folder={str(tmp_path / 'out')!r}, timeout=1).failed)\n"
+    )
+    (tmp_path / "script.py").write_text(code)
+    with started(str(tmp_path / "script.py")) as (process, mark):
+        out, errors = process.communicate(timeout=60)
+        assert (out, errors) == ("1\n", "")
+        assert gone(mark)
+
+
+def test_the_child_of_a_killed_driver_ends_with_it(tmp_path: Path) -> None:
+    driver = DRIVER.replace("jobs=int(jobs)", "jobs=int(jobs), timeout=600")
+    log = tmp_path / "log"
+    with started("-c", driver, str(tmp_path), "stuck", "1", json.dumps([{"log": str(log)}])) as (one, mark):
+        until(log.exists)
+        one.kill()
+        one.wait()
+        assert gone(mark, 3)
+
+
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_the_longest_running_task_is_named(
+    tmp_path: Path, jobs: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("seqlaw.lab.progress.EVERY", 0.5)
+    tasks = [{"i": 1, "sleep": 0.01, "same": 3}, {"i": 2, "sleep": 6.5, "same": 3}]
+    with drawn_bar(plain=True) as bar:
+        run(walk, tasks, folder=tmp_path, jobs=jobs, progress=bar.progress, watch=bar.watch)
+    said = [line for line in capsys.readouterr().err.splitlines() if "longest running" in line]
+    assert said
+    assert all("longest running: i=2 sleep=6.5, for " in line for line in said)
 
 
 def executions(log: Path) -> Counter[int]:
@@ -345,6 +441,6 @@ def test_an_interruption_without_news_is_no_progress(tmp_path: Path) -> None:
 def test_a_second_driver_is_refused(tmp_path: Path) -> None:
     tasks = json.dumps([{"i": 0, "sleep": 60}])
     with started("-c", DRIVER, str(tmp_path), "walk", "1", tasks) as (driver, _):
-        until(lambda: (tmp_path / FILE).exists() and standing(tmp_path) is not None)
+        until(lambda: (tmp_path / FILE).exists() and contents(tmp_path).standing is not None)
         with pytest.raises(StoreError, match=rf"is in use by process {driver.pid} on"):
             run(walk, [{"i": 0}], folder=tmp_path)

@@ -68,8 +68,26 @@ def test_whole_numbers_stay_whole():
         ("N*'a'", "may hold"),
         ("N" + "*1" * 600, "at most 1000 characters"),
         ("(" * 400 + "N" + ")" * 400, "must be a formula"),
+        ("N*" + "9" * 400, "must hold numbers of at most 1e+100".replace("+", r"\+")),
+        ("N*1e101", "must hold numbers of at most 1e"),
+        ("-" * 990 + "N", "must have at most 200 operations inside one another"),
+        ("N" + "*1" * 210, "must have at most 200 operations inside one another"),
+        ("N*" + "*".join(["9" * 100] * 5), "must be finite"),
     ],
+    ids=lambda text: text[:40],
 )
 def test_anything_else_is_refused(text, words):
     with pytest.raises(InputError, match=words.replace("(", r"\(")):
         Formula(text, NAMES, "N")
+
+
+def test_a_long_sum_is_a_formula():
+    assert Formula("N" + " + 1" * 190, NAMES, "N")(M=1, N=5, P=1, L=1) == 195
+    assert Formula("N*" + "9" * 90, NAMES, "N")(M=1, N=2, P=1, L=1) == 2 * (10**90 - 1)
+
+
+def test_what_is_too_large_is_refused_when_it_is_asked_for():
+    formula = Formula("N*" + "*".join(["9" * 100] * 3), NAMES, "N")
+    assert formula(M=1, N=2, P=1, L=1) == 2 * (10**100 - 1) ** 3
+    with pytest.raises(InputError, match="must be finite at every size"):
+        formula(M=1, N=10**9, P=1, L=1)

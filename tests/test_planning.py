@@ -55,6 +55,16 @@ def test_the_program_returns_the_corollary_where_it_is_valid(alpha, gap, r):
     assert checked >= 2 or t.theta + 6 * t.r > 6  # trap two holds at every τ
 
 
+@pytest.mark.parametrize("t", [ONE, TWO, teacher(2.7, 2.2, 0.3)])
+def test_the_phases_of_the_corollary_meet_at_its_critical_tau(t):
+    critical = corollary(t, 0.5).tau_crit
+    below, above = (corollary(t, critical + step) for step in (-1e-9, 1e-9))
+    assert (below.phase, above.phase) == ("token-limited", "token-rich")
+    for name in ("M", "N", "P", "R", "risk"):
+        wanted = pytest.approx(getattr(above.exponents, name), abs=1e-8)
+        assert getattr(below.exponents, name) == wanted
+
+
 def test_the_program_is_never_beaten_by_random_exponents():
     """Any feasible point of `free` has a risk exponent no better than the program's."""
     rng = np.random.default_rng(0)

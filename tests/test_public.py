@@ -244,9 +244,12 @@ _SETTING = seqlaw.Setting(teacher="regime2", M=8, N=50, P=4, d=64, schedule="wsd
         (lambda: seqlaw.curve(_SETTING, "N", 5), "values must be a list of numbers, got 5"),
         (lambda: seqlaw.curve(_SETTING, "N", "123"), "values must be a list of numbers, got '123'"),
         (lambda: seqlaw.fit_law({"loss": [1]}, loss="loss"), "file must be a DataFrame, or a .parquet or"),
-        (lambda: seqlaw.ladder(_SETTING, 1e6, candidates="2,8"), "candidates must be a list of lengths"),
+        (
+            lambda: seqlaw.ladder(_SETTING, 1e6, candidates="2,8"),
+            "candidates must be a list of whole numbers",
+        ),
         (lambda: seqlaw.trajectories("regime1", 3, 3), "modes must be Modes"),
-        (lambda: seqlaw.sweep({}, "out", progress=3), "progress must be True, False or a function"),
+        (lambda: seqlaw.sweep({}, "out", progress=3), "progress must be True or False or a function"),
         (
             lambda: Setting(teacher="regime2", schedule="seqlaw:Explicit", **SIZES),
             "Setting.schedule must name a",

@@ -49,8 +49,9 @@ def test_exponents_are_the_slopes_of_the_values():
             ("bias", "R", dataclasses.replace(base, schedule=WSD.from_horizon(5100.0, 0.1))),
             ("variance", "R", dataclasses.replace(base, schedule=WSD.from_horizon(5100.0, 0.1))),
             ("variance", "N", dataclasses.replace(base, N=66000)),
+            *((name, "P", dataclasses.replace(base, P=P + 1)) for name in ("approx", "bias", "variance")),
         ]:
-            x = {"M": 520 / 512, "R": 5100 / 5000, "N": 66000 / 65536}[size]
+            x = {"M": 520 / 512, "R": 5100 / 5000, "N": 66000 / 65536, "P": (P + 1) / P}[size]
             slope = math.log(rates(change).values[name] / answer.values[name]) / math.log(x)
             assert slope == pytest.approx(answer.exponents[name][size], abs=1e-6)
 

@@ -13,6 +13,7 @@ from seqlaw.model import Moments, Momentum, descend, gaussian_sketch, sketched_p
 from seqlaw.rungs.equivalent import equivalent_risks
 from seqlaw.rungs.exact import exact_rows
 from seqlaw.rungs.moments import sample_moments
+from seqlaw.rungs.rows import summarise
 from seqlaw.rungs.sampled import (
     covariance_event,
     sampled_risk,
@@ -166,6 +167,25 @@ def test_standard_errors_are_hierarchical():
     assert any(flag.code == "standard-error" for flag in single.flags)
     assert risk.rung == "sampled"
     assert risk.diagnostics["clipped"] == 0
+
+
+@pytest.mark.parametrize("count", [2, 3, 8])
+def test_intervals_of_few_sketches_are_student_s(count):
+    """90 % of 4000 means of normal numbers lie inside, within four standard deviations of chance.
+
+    With the normal law's 1.645 standard errors it is 65, 76 and 86 %.
+    """
+    rng, inside = np.random.default_rng(count), 0
+    one = setting(N=20)
+    for _ in range(4000):
+        rows = [
+            {"sketch": k, **dict.fromkeys(("irreducible", "approx", "bias", "cross"), 0.0)}
+            | dict.fromkeys(("variance", "reducible", "total"), float(value))
+            for k, value in enumerate(1 + rng.standard_normal(count))
+        ]
+        low, high = summarise("sampled", one, rows).intervals["variance"]
+        inside += low <= 1 <= high
+    assert inside / 4000 == pytest.approx(0.9, abs=0.02)
 
 
 def test_clipping_rate_is_measured():

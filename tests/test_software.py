@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import os
 import shutil
@@ -19,7 +20,6 @@ from seqlaw.lab import software as lab_software
 from seqlaw.lab.errors import StoreError
 from seqlaw.lab.run import run
 from seqlaw.lab.software import fingerprint, named_modules, software
-from seqlaw.lab.store import FILE
 from seqlaw.sweeping.run import load, sweep
 from seqlaw.sweeping.task import risk_rows
 
@@ -278,8 +278,11 @@ def test_a_name_of_the_script_itself_is_refused() -> None:
     ],
 )
 def test_words_are_no_part_of_the_fingerprint(text: str, same: bool) -> None:
-    plain = lab_software._without_words(b"def f(x):\n    return 2 * x\n")
-    assert (lab_software._without_words(text.encode()) == plain) == same
+    plain, other = (
+        lab_software._without_words(one.encode(), ast.parse(one))
+        for one in ("def f(x):\n    return 2 * x\n", text)
+    )
+    assert (other == plain) == same
 
 
 def test_code_edited_after_it_was_loaded_records_nothing(
@@ -299,22 +302,81 @@ def test_code_edited_after_it_was_loaded_records_nothing(
     del lab_software._read[file]
 
 
-def test_a_folder_of_release_0_1_is_read_with_its_name(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_touched_code_is_the_same_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What counts is the content, and not the time: an archive or a wrong clock may say any."""
+    monkeypatch.syspath_prepend(tmp_path)
+    file = tmp_path / "touched_tasks.py"
+    file.write_text("def f(task, seed):\n    return [{'y': 1.0}]\n")
+    import touched_tasks
+
+    for when in (0, 10**9, 2**31):
+        os.utime(file, (when, when))
+        assert run(touched_tasks.f, [{"x": when}], folder=tmp_path / "out").done == 1
+
+
+def test_sources_newer_than_the_clock_are_no_edit(tmp_path: Path, copy: Path) -> None:
+    for file in (copy / "seqlaw").rglob("*.py"):
+        os.utime(file, (4e9, 4e9))
+    (tmp_path / "grid.toml").write_text(GRID.format(schedule="L = 500"))
+    made = call(copy, "sweep", "grid.toml", "--out", "out", "--jobs", 1, cwd=tmp_path)
+    assert "2 done" in made.stdout, made.stderr
+
+
+FUNCTIONS = [("K = 1.0", "K = 2.0"), ("return K", "return K + 1"), ("self.a", "2 * self.a")]
+MORE = [("k=3", "k=4"), ("[1, 2]", "[1, 3]")]  # of which only the compiled file tells
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "other"),
+    [*((*one, False) for one in FUNCTIONS + MORE), *((*one, True) for one in FUNCTIONS)],
+)
+def test_an_edit_between_import_and_first_sweep_is_seen_by_content(
+    tmp_path: Path, old: str, new: str, other: bool
 ) -> None:
-    shutil.copy(ROOT / "tests" / "data" / "results-0.1.sqlite", tmp_path / FILE)
-    with pytest.raises(SystemExit) as stop:
-        main(["export", str(tmp_path), "--to", str(tmp_path / "rows.csv")])
-    assert stop.value.code == 2
-    assert capsys.readouterr().err.startswith(
-        "seqlaw: no rows of this code: 8 tasks of 0.1.0 are left out; --software 0.1.0 takes those"
+    """Whatever the time says; functions and plain numbers also if another Python compiled it meanwhile."""
+    (tmp_path / "mine_8.py").write_text(
+        "import functools\nK = 1.0\nLIST = sorted([1, 2])\nclass A:\n    a = 1\n    @property\n"
+        "    def b(self):\n        return self.a\n@functools.lru_cache\ndef g(k=3):\n    return K\n"
+        "def f(task, seed):\n    return [{'y': g() + LIST[1] + A().b}]\n"
     )
-    with pytest.raises(SystemExit) as stop:
-        main(["export", str(tmp_path), "--to", str(tmp_path / "rows.csv"), "--software", "0.1.0"])
-    assert stop.value.code == 0
-    assert len(load(tmp_path, software="0.1.0").frame) == 8
-    with pytest.raises(StoreError, match=r"; software='0\.1\.0' takes those, software='all' takes all"):
-        seqlaw.export(tmp_path, tmp_path / "rows.csv")
+    code = (
+        "import os, sys, subprocess, mine_8; from pathlib import Path; from seqlaw.lab.run import run\n"
+        "file = Path(mine_8.__file__); was = file.stat()\n"
+        f"file.write_text(file.read_text().replace({old!r}, {new!r}))\n"
+        f"{other} and subprocess.run([sys.executable, '-c', 'import mine_8'], check=True)\n"
+        "os.utime(file, ns=(was.st_atime_ns, was.st_mtime_ns))\n"
+        "run(mine_8.f, [{'x': 1}], folder=sys.argv[1])"
+    )
+    environment = {**os.environ, "PYTHONPATH": python_path(ROOT / "src", tmp_path)}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    line = [sys.executable, "-c", code, str(tmp_path / "out")]
+    made = subprocess.run(line, env=environment, capture_output=True, text=True)
+    assert "mine_8.py has changed since it was loaded here: start Python again" in made.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_a_sweep_depends_on_is_part_of_its_software(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "data.json").write_text("1")
+    file = tmp_path / "grid.toml"
+    file.write_text('depends = ["data.json"]\n' + GRID.format(schedule="L = 500"))
+    out = tmp_path / "out"
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")  # found beside the sweep's file
+    assert sweep(file, out).done == 2
+    assert (sweep(file, out).skipped, len(load(out).frame)) == (2, 2)
+    (tmp_path / "data.json").write_text("2")
+    assert load(out).frame.empty
+    assert sum(load(out).others.values()) == 2
+    assert sweep(file, out, jobs=2).done == 2  # a worker of a cluster does not see the file
+    (tmp_path / "data.json").write_text("1")
+    assert (sweep(file, out).skipped, len(load(out).frame)) == (2, 2)
+    (tmp_path / "data.json").unlink()
+    with pytest.raises(StoreError, match=r"data\.json, not found from here; software="):
+        load(out).require_rows()
+    with pytest.raises(seqlaw.InputError, match="depends must name files that are there"):
+        sweep(file, out)
 
 
 def test_ranges_of_a_teachers_numbers(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
+import random
 import signal
 import sqlite3
 import stat
@@ -19,7 +19,7 @@ import pytest
 from conftest import python_path
 from seqlaw.lab.database import FILE, file_system, inspect, journal_for
 from seqlaw.lab.errors import StoreError
-from seqlaw.lab.store import Outcome, Standing, Store, read, standing
+from seqlaw.lab.store import Outcome, Standing, Store, contents, read
 
 ROOT = Path(__file__).parent.parent
 
@@ -81,7 +81,7 @@ def test_rows_of_other_software_are_kept_and_marked(tmp_path: Path) -> None:
 
 def test_the_last_plan_says_how_much_is_done(tmp_path: Path) -> None:
     def expect(software: str, tasks: int, finished: int, failed: int, resume: str) -> None:
-        assert standing(tmp_path) == Standing(
+        assert contents(tmp_path).standing == Standing(
             version=software, function="mine:f", tasks=tasks, finished=finished, failed=failed, resume=resume
         )
 
@@ -98,25 +98,6 @@ def test_the_last_plan_says_how_much_is_done(tmp_path: Path) -> None:
         expect("1.1", 2, 0, 0, "")
         store.record([outcome(2, software="1.1+mymodule.5d4e")])
     expect("1.1", 2, 1, 0, "")
-
-
-def test_a_store_of_release_0_1_is_read_as_it_is_and_brought_up_to_date_by_a_driver(tmp_path: Path) -> None:
-    """The file was written by commit 8dbc279: `exact` on M = 4, 8 and P = 4, 16 in both regimes."""
-    shutil.copy(ROOT / "tests" / "data" / "results-0.1.sqlite", tmp_path / FILE)
-    before = (tmp_path / FILE).read_bytes()
-    records = list(read(tmp_path))
-    assert [(record.version, record.function) for record in records] == [("0.1.0", "")] * 8
-    resume = "seqlaw sweep grid.toml --out results"
-    assert standing(tmp_path) == Standing(
-        version="0.1.0", function="", tasks=8, finished=8, failed=0, resume=resume
-    )
-    assert (tmp_path / FILE).read_bytes() == before
-    planned = {records[0].key: "0.1.0", records[1].key: "0.2.0"}
-    with Store(tmp_path, seed=0, software="0.2.0", planned=planned) as store:
-        assert store.known() == ({records[0].key}, set())
-        assert store.others() == {}  # both names are in the plan
-    assert list(read(tmp_path)) == records
-    Store(tmp_path, seed=0, software="0.2.0").close()  # up to date already
 
 
 def test_a_second_driver_is_refused_and_told_by_whom(tmp_path: Path) -> None:
@@ -160,28 +141,40 @@ def other_schema(path: Path) -> None:
         database.execute("PRAGMA user_version = 99")
 
 
-def truncated(path: Path) -> None:
-    filled(path)
-    os.truncate(path, path.stat().st_size - 1000)
-
-
 def truncated_header(path: Path) -> None:
     filled(path)
     os.truncate(path, 60)
 
 
-def truncated_with_log(path: Path) -> None:
-    """A killed driver's log is there, and the file itself is cut."""
+def earlier_schema(path: Path) -> None:
     filled(path)
-    store = opened(path.parent)
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("PRAGMA user_version = 3")
+
+
+def log_of_a_killed_driver(folder: Path) -> bytes:
+    """A store whose driver was killed, as far as its files go: closed here, with its log kept aside."""
+    store = opened(folder)
     store.record([outcome(1000)])
-    log = path.with_name(FILE + "-wal")
+    log = folder / (FILE + "-wal")
     saved = log.read_bytes()
     store.close()
-    with closing(sqlite3.connect(path)) as database:
-        database.execute("PRAGMA journal_mode = WAL")
-    log.write_bytes(saved)
-    os.truncate(path, path.stat().st_size // 8192 * 4096)
+    return saved
+
+
+def foreign_log(path: Path) -> None:
+    """An old log beside a new file: SQLite would apply it."""
+    (path.parent / "old").mkdir()
+    saved = log_of_a_killed_driver(path.parent / "old")
+    filled(path)
+    path.with_name(FILE + "-wal").write_bytes(saved)
+
+
+def stale_log(path: Path) -> None:
+    """A log of this very store beside a file of a later day."""
+    saved = log_of_a_killed_driver(path.parent)
+    filled(path)
+    path.with_name(FILE + "-wal").write_bytes(saved)
 
 
 def filled(path: Path) -> None:
@@ -194,10 +187,11 @@ def filled(path: Path) -> None:
     [
         (foreign, "is a database of another program"),
         (not_sqlite, "is no result file"),
-        (other_schema, "has schema version 99; this software knows 2 to 3"),
-        (truncated, r"is truncated: \d+ of \d+ bytes are left"),
-        (truncated_header, "is truncated: 60 bytes are left"),
-        (truncated_with_log, "damaged"),
+        (other_schema, "has schema version 99; this software reads 4 only"),
+        (earlier_schema, "has schema version 3; .* export it with the version that wrote it, or take a new"),
+        (truncated_header, "is truncated: 60 bytes are left; move it away"),
+        (foreign_log, "-wal is the log of another file than results.sqlite: move it away"),
+        (stale_log, "-wal is the log of another file than results.sqlite: move it away"),
     ],
 )
 def test_a_file_that_is_not_a_sound_store_is_refused_and_left_alone(
@@ -212,6 +206,115 @@ def test_a_file_that_is_not_a_sound_store_is_refused_and_left_alone(
         assert "\n" not in str(caught.value)
         assert str(path) in str(caught.value)
         assert path.read_bytes() == before
+
+
+def test_the_log_of_a_killed_driver_is_taken_up(tmp_path: Path) -> None:
+    filled(tmp_path / FILE)
+    before = (tmp_path / FILE).read_bytes()
+    saved = log_of_a_killed_driver(tmp_path)
+    (tmp_path / FILE).write_bytes(before)  # as it was: nothing of the log had reached it
+    with closing(sqlite3.connect(tmp_path / FILE)) as database:
+        database.execute("PRAGMA journal_mode = WAL")
+    (tmp_path / (FILE + "-wal")).write_bytes(saved)
+    assert [record.task["i"] for record in read(tmp_path)] == [*range(100), 1000]
+    opened(tmp_path).close()
+    assert len(list(read(tmp_path))) == 101
+
+
+def damaged(path: Path, spoil: str, *values: object) -> None:
+    with closing(sqlite3.connect(path)) as database:
+        database.execute(spoil, values)
+        database.commit()
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        "UPDATE results SET rows = replace(rows, '0.', '1.') WHERE id = 3",
+        "UPDATE results SET key = 'f' || substr(key, 2) WHERE id = 3",
+        "UPDATE results SET version = '1.1' WHERE id = 3",
+        "UPDATE results SET seed = 4 WHERE id = 3",
+        "UPDATE results SET seconds = 0.25 WHERE id = 3",
+        "UPDATE results SET task = CAST(x'7bff' AS TEXT) WHERE id = 3",
+        "DELETE FROM results WHERE id = 3",
+    ],
+)
+def test_a_damaged_record_is_named_left_out_and_computed_again(tmp_path: Path, spoil: str) -> None:
+    with Store(tmp_path, seed=3, software="1.0", planned=plan(*range(5))) as store:
+        store.record([outcome(i) for i in range(5)])
+    whole = list(read(tmp_path))
+    damaged(tmp_path / FILE, spoil)
+    spoilt = (tmp_path / FILE).read_bytes()
+    found = contents(tmp_path)
+    assert found.records == [record for record in whole if record.task["i"] != 2]
+    named = "1 missing" if spoil.startswith("DELETE") else r"left out: 1 damaged \(number 3\)"
+    words = rf"results\.sqlite is damaged: 4 records can be read, {named}; run the same command"
+    with pytest.raises(StoreError, match=words):
+        list(read(tmp_path))
+    with Store(tmp_path, seed=3, software="1.0", planned=plan(*range(5))) as store:
+        assert store.known() == (set(plan(0, 1, 3, 4)), set())
+        assert store.saved.endswith("the damaged file is kept as results.sqlite.damaged-1")
+        store.record([outcome(2)])
+    assert (tmp_path / "results.sqlite.damaged-1").read_bytes() == spoilt
+    again = sorted(read(tmp_path), key=lambda record: record.task["i"])
+    assert [(one.key, one.rows) for one in again] == [(one.key, one.rows) for one in whole]
+
+
+@pytest.mark.parametrize("rows", ["3", '{"a":1}', "[3]", "[[]]", "nonsense", '"text"'])
+def test_json_of_the_wrong_shape_is_one_line(tmp_path: Path, rows: str) -> None:
+    """With a right checksum, too: whoever wrote it."""
+    from dataclasses import replace
+
+    with opened(tmp_path) as store:
+        store.record([replace(outcome(1), rows=rows), outcome(2)])
+    with pytest.raises(StoreError, match=r"1 records can be read, left out: 1 damaged \(number 1\)"):
+        list(read(tmp_path))
+
+
+def test_a_cut_file_gives_what_is_left(tmp_path: Path) -> None:
+    filled(tmp_path / FILE)
+    os.truncate(tmp_path / FILE, (tmp_path / FILE).stat().st_size - 20000)
+    found = contents(tmp_path)
+    assert 50 < len(found.records) < 100
+    assert f"{len(found.records)} records can be read" in found.damage.words
+    assert "the file is cut" in found.damage.words
+    with opened(tmp_path) as store:
+        assert f"{len(found.records)} records can be read" in store.saved
+    assert list(read(tmp_path)) == found.records
+
+
+def test_no_flipped_bit_is_silent(tmp_path: Path) -> None:
+    """Each is harmless, or named: benchmarks/attack.py flips more."""
+    filled(tmp_path / FILE)
+    file = tmp_path / FILE
+    sound, whole = file.read_bytes(), list(read(tmp_path))
+    dice, named, refused = random.Random(7), 0, 0
+    places = [dice.randrange(8 * len(sound)) for _ in range(150)]
+    places += [8 * byte + dice.randrange(8) for byte in range(16, 72)]  # the header
+    for place in places:
+        changed = bytearray(sound)
+        changed[place // 8] ^= 1 << place % 8
+        file.write_bytes(changed)
+        try:
+            found = contents(tmp_path)
+        except StoreError as error:
+            named += "\n" not in str(error)
+            refused += 1
+            continue
+        assert all(record in whole for record in found.records)
+        named += bool(found.damage)
+        assert found.damage or found.records == whole, f"silent: bit {place}"
+    assert refused < 50 < named < len(places)
+
+
+def test_a_folder_takes_one_kind_of_run(tmp_path: Path) -> None:
+    Store(tmp_path, seed=3, software="1.0", kind="reproduce").close()
+    before = (tmp_path / FILE).read_bytes()
+    words = "holds the results of seqlaw reproduce: take another folder for seqlaw sweep"
+    with pytest.raises(StoreError, match=words):
+        Store(tmp_path, seed=3, software="1.0", kind="sweep")
+    assert (tmp_path / FILE).read_bytes() == before
+    Store(tmp_path, seed=3, software="1.0").close()
 
 
 def test_nothing_to_read(tmp_path: Path) -> None:

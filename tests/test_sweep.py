@@ -25,7 +25,7 @@ from seqlaw.cli import main
 from seqlaw.lab.errors import StoreError
 from seqlaw.lab.run import run
 from seqlaw.lab.software import function_path, software
-from seqlaw.lab.store import FILE, Store
+from seqlaw.lab.store import FILE, Store, contents
 from seqlaw.lab.table import load as load_any
 from seqlaw.lab.table import to_dataset
 from seqlaw.model.checks import InputError
@@ -523,3 +523,61 @@ def test_a_teachers_file_lies_beside_the_sweeps(tmp_path, monkeypatch):
     (tmp_path / "sweep.toml").write_text(text)
     monkeypatch.chdir("/")
     assert [t.alpha for t in load_sweep(tmp_path / "sweep.toml").teachers] == [2.0, PRESETS["regime1"].alpha]
+
+
+def test_a_folder_is_a_sweeps_or_the_papers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("matplotlib")
+    (tmp_path / "grid.toml").write_text("[sizes]\nM = 4\nN = 9\nP = 4\nd = 16\n[[schedules]]\nL = 50\n")
+    grid = ("sweep", tmp_path / "grid.toml", "--jobs", 1, "--out")
+    paper = ("reproduce", "--quick", "--panels", "a", "--rung", "equivalent", "--jobs", 1, "--out")
+    for first, second, words in (
+        (grid, paper, "holds the results of seqlaw sweep: take another folder for seqlaw reproduce"),
+        (paper, grid, "holds the results of seqlaw reproduce: take another folder for seqlaw sweep"),
+    ):
+        out = tmp_path / str(first[0])
+        assert command(*first, out) == 0
+        capsys.readouterr()
+        before = (out / FILE).read_bytes()
+        assert command(*second, out) == 2
+        assert capsys.readouterr().err == f"seqlaw: {out} {words}\n"
+        assert (out / FILE).read_bytes() == before
+    assert command(*grid, tmp_path / "reproduce", "--dry-run") == 2
+
+
+def test_a_damaged_record_is_named_by_the_commands_and_computed_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "grid.toml").write_text("[sizes]\nM = [4, 5]\nN = 9\nP = 4\nd = 16\n[[schedules]]\nL = 50\n")
+    grid = ("sweep", tmp_path / "grid.toml", "--jobs", 1, "--out", tmp_path / "out")
+    assert command(*grid) == 0
+    whole = load(tmp_path / "out").frame
+    file = tmp_path / "out" / FILE
+    data = file.read_bytes()
+    place = data.index(b'"approx":0.') + len(b'"approx":0.')
+    file.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
+    capsys.readouterr()
+    assert command("export", tmp_path / "out", "--to", tmp_path / "rows.csv") == 0
+    said = capsys.readouterr()
+    assert said.out.startswith("1 rows")
+    assert f"seqlaw: {file} is damaged: 1 records can be read, left out: 1 damaged (number " in said.err
+    with pytest.warns(UserWarning, match="is damaged: 1 records can be read"):
+        assert len(load(tmp_path / "out").frame) == 1
+    assert command(*grid) == 0
+    said = capsys.readouterr()
+    assert "1 done, 1 recorded before" in said.out
+    assert "the damaged file is kept as results.sqlite.damaged-1" in said.err
+    assert load(tmp_path / "out").frame.drop(columns="seconds").equals(whole.drop(columns="seconds"))
+
+
+def test_a_timeout_is_an_option_of_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "grid.toml").write_text("[sizes]\nM = [4, 5]\nN = 9\nP = 4\nd = 16\n[[schedules]]\nL = 50\n")
+    grid = ("sweep", tmp_path / "grid.toml", "--jobs", 1, "--out", tmp_path / "out", "--timeout")
+    assert command(*grid, 0) == 2
+    assert "--timeout must be positive" in capsys.readouterr().err
+    assert command(*grid, 1e-9) == 1
+    assert "Timeout: it took longer than 1e-09 s" in " ".join(capsys.readouterr().out.split())
+    assert contents(tmp_path / "out").standing.resume.endswith("--timeout 1e-09")
+    assert command(*grid, 60, "--retry-failed") == 0
+    sweep(tmp_path / "grid.toml", tmp_path / "plain")
+    kept = load(tmp_path / "out").frame.drop(columns="seconds")
+    assert kept.equals(load(tmp_path / "plain").frame.drop(columns="seconds"))

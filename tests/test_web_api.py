@@ -1,13 +1,18 @@
 """The explorer's API: the library's numbers, the library's rules, and nothing else gets in or out."""
 
 import asyncio
+import contextlib
 import json
 import math
+import os
 import re
 import shlex
+import signal
+import socket
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
 from importlib.resources import files
 from pathlib import Path
@@ -28,6 +33,7 @@ from seqlaw.answers.glossary import WORDS
 from seqlaw.cli import explore, main
 from seqlaw.cli.options import modes_or_default
 from seqlaw.files import read
+from seqlaw.model import process
 from seqlaw.model.checks import InputError, MissingLibrary
 from seqlaw.model.schedule import GAMMA, STEPS
 from seqlaw.planning.budget import Budget
@@ -419,6 +425,9 @@ REFUSED = [
     ("/api/curve", {"start": 9, "stop": 9}, "stop"),
     ("/api/curve", {"points": 1000}, "points"),
     ("/api/curve", {"colour": "red"}, "colour"),
+    ("/api/curve", {"rung": "exact"}, "rung"),
+    ("/api/jobs/sampled", {"rung": "exact"}, "rung"),
+    ("/api/jobs/sampled", {"quick": True}, "quick"),
     ("/api/curve", {"batch": 8}, "N"),
     ("/api/curve", {"tune": True}, "tune"),
     ("/api/curve", {"safeguard": False}, "safeguard"),
@@ -551,7 +560,8 @@ def test_only_this_host_and_this_page_are_let_in(server):
     assert server.get("/api/start", headers={"host": "[::1]:8765"}).status_code == 200
     assert server.get("/api/start", headers={"sec-fetch-site": "cross-site"}).status_code == 403
     assert server.get("/api/start", headers={"sec-fetch-site": "same-origin"}).status_code == 200
-    for origin, status in (("http://evil.example", 403), ("null", 403), ("http://localhost:8765", 200)):
+    origins = (("http://evil.example", 403), ("null", 403), ("http://[", 403), ("http://localhost:8765", 200))
+    for origin, status in origins:
         assert server.get("/api/start", headers={"origin": origin}).status_code == status
 
 
@@ -609,6 +619,198 @@ def test_a_late_answer_is_stopped_and_the_queue_is_short():
             await few.close()
 
     asyncio.run(run())
+
+
+def children(pid):
+    """The processes that a process has started (Linux)."""
+    return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def end(pids, seconds=10.0):
+    """Wait for processes to end (one that nobody has waited for has ended too)."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        left = [pid for pid in pids if Path(f"/proc/{pid}/cmdline").exists()]
+        if not any(Path(f"/proc/{pid}/cmdline").read_bytes() for pid in left):
+            return True
+        time.sleep(0.05)
+    return False
+
+
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+SMALL_JOB = QUESTION | {"M": 8, "d": 32, "N": 64, "stop": 8, "points": 2, "sketches": 1}
+LONG_JOB = QUESTION | {"d": 512, "N": 4096, "stop": 512, "points": 3, "sketches": 4}
+
+
+@on_linux
+def test_a_worker_that_ended_while_idle_costs_nothing():
+    with explorer() as (address, process), httpx.Client(base_url=address, timeout=30) as client:
+        assert finished(client, client.post("/api/jobs/sampled", json=SMALL_JOB).json())["state"] == "done"
+        idle = children(process.pid)
+        assert len(idle) == 2
+        for pid in idle:
+            os.kill(pid, signal.SIGKILL)
+        jobs = [client.post("/api/jobs/sampled", json=SMALL_JOB).json() for _ in range(3)]
+        assert client.post("/api/spectrum", json=QUESTION).status_code == 200
+        assert [finished(client, job)["state"] for job in jobs] == ["done"] * 3
+
+
+@on_linux
+def test_a_worker_that_ends_amid_a_job_fails_it_and_no_more():
+    """The worker of a killed job is replaced once: the question may be at fault."""
+    with explorer() as (address, process), httpx.Client(base_url=address, timeout=30) as client:
+        before = set(children(process.pid))
+        job = client.post("/api/jobs/sampled", json=LONG_JOB).json()
+        killed = 0
+        while client.get(f"/api/jobs/{job['id']}").json()["state"] in ("waiting", "running"):
+            for pid in set(children(process.pid)) - before:
+                os.kill(pid, signal.SIGKILL)
+                killed += 1
+            time.sleep(0.2)
+        assert killed >= 1
+        state = client.get(f"/api/jobs/{job['id']}").json()
+        assert (state["state"], state["error"]["field"]) == ("failed", "job")
+        assert finished(client, client.post("/api/jobs/sampled", json=SMALL_JOB).json())["state"] == "done"
+
+
+@on_linux
+def test_a_busy_worker_ends_with_a_killed_server():
+    with explorer() as (address, process):
+        job = httpx.post(f"{address}/api/jobs/sampled", json=LONG_JOB).json()
+        while httpx.get(f"{address}/api/jobs/{job['id']}").json()["done"] == 0:
+            time.sleep(0.05)
+        workers = children(process.pid)
+        assert workers
+        process.kill()
+        assert end(workers)
+
+
+def test_an_answer_to_a_client_that_left_is_no_answer_to_others():
+    """The panels were cached, empty, if who asked left while the workers were busy."""
+    slow = once(along="P", start=2, stop=4096, points=24, tune=True)
+    with (
+        explorer() as (address, _),
+        httpx.Client(base_url=address, timeout=60) as client,
+        ThreadPoolExecutor(4) as threads,
+    ):
+        busy = [threads.submit(client.post, "/api/curve", json=slow) for _ in range(4)]
+        time.sleep(0.3)
+        with pytest.raises(httpx.ReadTimeout):
+            httpx.get(f"{address}/api/panels", timeout=0.3)
+        for one in busy:
+            one.result()
+        answer = client.get("/api/panels")
+        assert (answer.status_code, len(answer.json()["panels"])) == (200, 6)
+
+
+def test_bodies_that_never_come_hold_nobody(server):
+    with contextlib.ExitStack() as stack:
+        for _ in range(guard.MOST_AT_ONCE + 6):
+            one = stack.enter_context(socket.create_connection(("127.0.0.1", server.base_url.port)))
+            one.sendall(
+                b"POST /api/curve HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+                b"content-length: 100\r\n\r\n{"
+            )
+        time.sleep(0.5)
+        assert server.post("/api/spectrum", json=QUESTION).status_code == 200
+
+
+def test_a_body_that_never_comes_is_refused_and_a_client_that_reads_nothing_is_left(monkeypatch):
+    monkeypatch.setattr(guard, "BODY_SECONDS", 0.05)
+    monkeypatch.setattr(guard, "SEND_SECONDS", 0.05)
+    scope = {"type": "http", "headers": [(b"host", b"localhost")]}
+    sent = []
+
+    async def never(*_):
+        await asyncio.sleep(60)
+
+    async def send(message):
+        sent.append(message)
+
+    async def empty():
+        return {"type": "http.request", "body": b""}
+
+    async def app(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+
+    door = guard.Guard(app, ["localhost"])
+    asyncio.run(door(scope, never, send))
+    assert (sent[0]["status"], json.loads(sent[1]["body"])["error"]["field"]) == (408, "body")
+    with pytest.raises(TimeoutError):
+        asyncio.run(door(scope, empty, never))
+    assert door._inside == 0
+
+
+# ---- folders of strangers ------------------------------------------------------------------------------
+
+SOUND = {
+    "rung": "exact",
+    "seed": 0,
+    "grid": "quick",
+    "replicates": 1,
+    "overlay": [],
+    "slopes": [{"panel": "a"}],
+}
+
+
+@pytest.fixture
+def stranger(tmp_path, monkeypatch):
+    """A folder of a stranger's, with a module that must not be run, found by Python."""
+    pytest.importorskip("pyarrow")
+    (tmp_path / "canary.py").write_text("open('sang', 'w').close()\nclass X: pass\n")
+    (tmp_path / "rows.parquet").write_bytes(b"PAR1 of another kind PAR1")
+    (tmp_path / "table.json").write_text(json.dumps(SOUND))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("change", [{"rung": "canary:X"}, {"overlay": ["canary:X"]}])
+def test_nothing_that_a_folder_names_is_imported(stranger, change, capsys):
+    (stranger / "table.json").write_text(json.dumps(SOUND | change))
+    with pytest.raises(SystemExit) as ended:
+        main(["explore", "--results", str(stranger), "--no-open", "--port", "0"])
+    assert ended.value.code == 2
+    assert "--results was made with code that is not seqlaw's, canary:X: name it" in capsys.readouterr().err
+    with pytest.raises(InputError, match="canary:X"):
+        panels.panels(str(stranger))
+    assert "canary" not in sys.modules
+    assert not (stranger / "sang").exists()
+
+
+def test_a_worker_finds_no_module_in_the_current_folder_before_the_librarys(tmp_path):
+    (tmp_path / "numpy.py").write_text("open('sang', 'w').close()\n")
+    (tmp_path / "numba.py").write_text("open('sang', 'w').close()\n")
+    done = subprocess.run(
+        process.command("seqlaw.web.worker"),
+        input=process.pack(("spectrum", read(schema.Question, QUESTION, where="body"))),
+        capture_output=True,
+        cwd=tmp_path,
+        env=environment(),
+    )
+    assert done.returncode == 0, done.stderr
+    assert not (tmp_path / "sang").exists()
+
+
+ODD = [{name: odd} for name in SOUND for odd in (None, 3.5, [], {"a": 1}, "x", [["a"]], -1)]
+ODD += [{"slopes": [{"panel": odd}]} for odd in (None, 3, "z", ["a"], {})] + [{"overlay": [3]}]
+
+
+def test_odd_types_in_a_folder_are_one_clear_error(stranger):
+    for change in ODD:
+        if change in ({"overlay": []}, {"seed": "3"}):
+            continue
+        (stranger / "table.json").write_text(json.dumps(SOUND | change))
+        with pytest.raises(InputError) as caught:
+            panels.panels(str(stranger))
+        assert caught.value.field == "results", change
+    for text in ("[" * 100000, "\ud800", "{}", "[]", "3"):
+        (stranger / "table.json").write_text(text, encoding="utf-8", errors="surrogatepass")
+        with pytest.raises(InputError, match=r"must have the table\.json that"):
+            panels.panels(str(stranger))
+    (stranger / "table.json").write_text(json.dumps(SOUND))
+    with pytest.raises(InputError, match=r"must have rows\.parquet as `seqlaw reproduce` wrote it"):
+        panels.panels(str(stranger))
 
 
 # ---- copies -------------------------------------------------------------------------------------------

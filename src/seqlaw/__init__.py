@@ -6,11 +6,9 @@ questions; the rest builds and inspects. They are loaded when the first is asked
 them: a bare `import seqlaw` is so light that the command line can catch Ctrl-C from its first moment on.
 """
 
-import time
 from typing import TYPE_CHECKING
 
 __version__ = "0.2.0"
-_loaded = time.time()  # `lab.software` refuses to record numbers of files that changed after this
 
 if TYPE_CHECKING:
     from seqlaw.public import *  # noqa: F403  # the list is there, once

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import os
 import tomllib
-import zipfile
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
-from seqlaw.model.checks import InputError, commas, library
+from seqlaw.model.checks import InputError, checked, library
 from seqlaw.model.filters import speaking_of
 from seqlaw.model.flags import Flag, flag
 from seqlaw.model.lengths import Lengths, documents, histogram, parse
 from seqlaw.model.momentum import Momentum
 from seqlaw.model.schedule import Constant, Schedule, build_schedule, kind_name, schedule_kind
+from seqlaw.model.stored import TEXT, open_archive, read_frame, read_text, reading
 from seqlaw.model.teacher import PRESETS, Modes, Teacher
 from seqlaw.model.uncertain import Uncertain, middles
 
@@ -87,14 +87,11 @@ def make_schedule(
 
 def load_toml(path: str | Path, *, field: str = "file") -> dict[str, Any]:
     """The tables of a TOML file; `field` is what an error names."""
-    try:
-        return tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))  # Windows' editors mark UTF-8
-    except FileNotFoundError:
-        raise InputError(field, "must exist", str(path)) from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InputError(field, f"must be readable TOML ({error})", str(path)) from None
+    with reading(field, path, "readable TOML"):
+        return tomllib.loads(read_text(Path(path)))
 
 
+@checked
 def load_teacher(source: str | Path) -> Teacher | Modes:
     """A preset's name, a TOML file of six numbers, or a TOML or NPZ file of a, sigma_xi and sigma_0.
 
@@ -104,6 +101,7 @@ def load_teacher(source: str | Path) -> Teacher | Modes:
     return found.teacher if isinstance(found, Uncertain) else found
 
 
+@checked
 def load_uncertain(source: str | Path) -> Teacher | Modes | Uncertain:
     """What `load_teacher` reads, with the `[intervals]` of its six numbers where a TOML file has them.
 
@@ -139,13 +137,8 @@ def _law(data: Mapping[str, Any], where: str) -> Uncertain:
 
 
 def _load_npz(path: Path) -> dict[str, Any]:
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
-    except FileNotFoundError:
-        raise InputError("teacher", "must exist", str(path)) from None
-    except (OSError, ValueError, EOFError, TypeError, AttributeError, zipfile.BadZipFile) as error:
-        raise InputError("teacher", f"must be a readable NPZ archive ({error})", str(path)) from None
+    with reading("teacher", path, "a readable NPZ archive"), open_archive(path) as file:
+        return {name: file[name] for name in file.files}
 
 
 def _modes(data: Mapping[str, Any], path: Path) -> Modes:
@@ -161,16 +154,16 @@ def load_lengths(text: str, window: int | None = None) -> Lengths:
     The file has one length a line, or `length,count`; a header says which. `window` cuts what is longer.
     """
     path = Path(text)
-    if ":" in text and not path.is_file():
+    if ":" in text and not os.path.isfile(text):
         if window is not None:
             raise InputError("window", "goes with a file of lengths", window)
         return parse(text)
     try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
+        lines = read_text(path, 10 * TEXT).splitlines()
     except FileNotFoundError:
         raise InputError("lengths", "must be 16:0.7,1024:0.3 or a file that exists", text) from None
-    except (OSError, UnicodeDecodeError):
-        rule = "must be a text file, a length a line or `length,count` (other formats are not read)"
+    except (OSError, ValueError):
+        rule = "must be a text file, a length a line or `length,count`, of 100 MB at most"
         raise InputError("lengths", rule, text) from None
     rows = [(k, _cells(line)) for k, line in enumerate(lines, 1) if line.strip()]
     names = _header(rows[0][1], path.name) if rows and not any(map(_is_number, rows[0][1])) else None
@@ -223,24 +216,9 @@ def read_table(source: Any, *, field: str = "file") -> Any:
     if not isinstance(source, (str, Path)):
         raise InputError(field, "must be a DataFrame, or a .parquet or .csv file", type(source).__name__)
     path = Path(source)
-    # From 3.1 on every digit is read without asking, and asking is deprecated.
-    old = tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1)
-    exact = {"float_precision": "round_trip"} if old else {}
-    readers = {".parquet": pd.read_parquet, ".csv": partial(pd.read_csv, **exact)}
-    if path.suffix not in readers:
+    if path.suffix not in (".parquet", ".csv"):
         raise InputError(field, "must be a .parquet or .csv file or a sweep's folder", str(source))
-    if path.suffix == ".parquet":
-        library("pyarrow")
-    try:
-        return commas(field, path, readers[path.suffix](path))
-    except FileNotFoundError:
-        raise InputError(field, "must exist", str(source)) from None
-    except pd.errors.EmptyDataError:
-        raise InputError(field, "must hold rows", f"the empty {source}") from None
-    except InputError:
-        raise
-    except (OSError, ValueError) as error:
-        raise InputError(field, f"must be readable ({str(error).splitlines()[0]})", str(source)) from None
+    return read_frame(path, field)
 
 
 def plain(value: Any, name: str, lost: list[Flag]) -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
-from seqlaw.model.checks import Array, InputError, real, vector
+from seqlaw.model.checks import Array, InputError, checked, real, vector
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +32,7 @@ class PowerFit:
     """None where no offset was fitted, or where the best one is zero, the end of its range."""
 
 
+@checked
 def fit_power_law(
     x: ArrayLike,
     y: ArrayLike,

@@ -16,7 +16,7 @@ from seqlaw.answers.plan_words import finite_notes, unused
 from seqlaw.answers.tradeoff import WINS, Tradeoff
 from seqlaw.answers.words import Side, sentences
 from seqlaw.model.amount import amount
-from seqlaw.model.checks import positive
+from seqlaw.model.checks import checked, positive
 from seqlaw.model.flags import Flag
 from seqlaw.model.schedule import Schedule
 from seqlaw.model.setting import Setting
@@ -207,6 +207,7 @@ def _student(student: Setting, why: str) -> str:
     )
 
 
+@checked
 def advise(
     source: Measured | Teacher | Modes | str,
     *,

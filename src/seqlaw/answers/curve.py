@@ -14,12 +14,13 @@ from seqlaw.answers.style import COLOURS, MARKERS, mark, tidy
 from seqlaw.answers.words import Side, describe_teacher, regime_words, sizes_words, tested_words
 from seqlaw.fit import fit_power_law
 from seqlaw.model.amount import amount
-from seqlaw.model.checks import InputError, whole
+from seqlaw.model.checks import InputError, checked, whole
 from seqlaw.model.flags import Flag, flag, merge_flags
 from seqlaw.model.setting import Setting
 from seqlaw.rungs import ask
 from seqlaw.rungs.one_pass.tuning import tuned
 from seqlaw.rungs.rung import SHORT, Draws, Progress, Rung, letters
+from seqlaw.rungs.terms import LEVEL, reach
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -153,7 +154,12 @@ class Curve(Answer, Sequence[Risk]):
             ],
             header=(self.along, *_MEASURED, "reducible", "over curve"),
             title=f"Sampled points: {draws.count('sketches')} sketches × "
-            f"{draws.count('repetitions')} data sets, ± standard error",
+            f"{draws.count('repetitions')} data sets, ± standard error"
+            + (
+                f" ({100 * LEVEL:.0f} % intervals: {reach(sampled[0].drawn):.2g} of them)"
+                if sampled[0].drawn
+                else ""
+            ),
         )
 
     def tidy_rows(self) -> Sequence[Mapping[str, Any]]:
@@ -236,6 +242,7 @@ def slope(along: str, name: str, rows: Sequence[Mapping[str, Any]]) -> dict[str,
     return {"slope": fit.slope, "se": fit.se, "r2": fit.r2}
 
 
+@checked
 def curve(
     setting: Setting,
     along: str,

@@ -16,6 +16,7 @@ from seqlaw.answers.forecast_words import data, more, starts, trust, verdict
 from seqlaw.answers.style import MARKERS, SERIES, few_ticks, tidy
 from seqlaw.answers.words import Side
 from seqlaw.model.amount import amount
+from seqlaw.model.checks import checked
 from seqlaw.sequences import forecast as records
 from seqlaw.sequences.law import Law, Row
 from seqlaw.sequences.needed import Needed
@@ -223,6 +224,7 @@ class Forecast(Answer, records.Forecast):
         return [laws[P] for P in dict.fromkeys((first, known[-1] if known[-1] != first else known[0]))]
 
 
+@checked
 def forecast(
     X: Any,
     *,

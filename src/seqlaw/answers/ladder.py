@@ -12,6 +12,7 @@ from seqlaw.answers.risk import parameters
 from seqlaw.answers.style import SERIES
 from seqlaw.answers.words import Side, describe_teacher, percent_words, regime_words
 from seqlaw.model.amount import amount
+from seqlaw.model.checks import checked
 from seqlaw.model.lengths import Length, Lengths, words
 from seqlaw.model.setting import Setting
 from seqlaw.planning import ladder as planning
@@ -168,6 +169,7 @@ def choice_row(one: Choice) -> dict[str, Any]:
     return {name: getattr(one, name) for name in names} | {"trained": str(one.lengths)}
 
 
+@checked
 def ladder(
     setting: Setting,
     tokens: float,

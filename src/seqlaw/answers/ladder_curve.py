@@ -13,10 +13,11 @@ from seqlaw.answers.risk import parameters
 from seqlaw.answers.style import SERIES
 from seqlaw.answers.words import Side, describe_teacher, percent_words, regime_words
 from seqlaw.model.amount import amount
+from seqlaw.model.checks import checked
 from seqlaw.model.setting import Setting
 from seqlaw.planning import ladder_curve as planning
 from seqlaw.planning.ladder_curve import SHARES, WAYS, At
-from seqlaw.rungs.terms import frozen_error
+from seqlaw.rungs.terms import frozen_error, reach
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,7 +37,7 @@ class LadderCurve(Answer, planning.LadderCurve):
         best, (short, long) = self.best, self.candidates
         gain, error = 1 - best.against, best.against_error
         alone = f"{self.single.lengths:,} alone" if isinstance(self.single.lengths, int) else ""
-        if gain <= 2 * error:
+        if gain <= reach(self.sketches, 0.95) * error:
             return f"Of these shares none makes {short:,} first and {long:,} last better than {alone}."
         return (
             f"Of these shares {100 * best.share:.3g} % of {long:,} last, after {short:,}, is best: "
@@ -124,6 +125,7 @@ def _row(row: At) -> dict[str, Any]:
     return {"share": row.share} | choice_row(row)
 
 
+@checked
 def ladder_curve(
     setting: Setting,
     tokens: float,

@@ -13,6 +13,7 @@ from seqlaw.answers.risk import parameters
 from seqlaw.answers.style import SERIES, tidy
 from seqlaw.answers.words import Side, describe_teacher, percent_words, regime_words
 from seqlaw.model.amount import amount
+from seqlaw.model.checks import checked
 from seqlaw.model.setting import Setting
 from seqlaw.planning import ladder_map as maps
 from seqlaw.planning.ladder import CANDIDATES
@@ -163,6 +164,7 @@ def _cell(cell: maps.Cell) -> dict[str, Any]:
     return {name: getattr(cell, name) for name in names}
 
 
+@checked
 def ladder_map(
     setting: Setting,
     tokens: float,

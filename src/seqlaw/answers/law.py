@@ -10,10 +10,17 @@ import numpy as np
 
 from seqlaw.answers.answer import Answer, fields_of
 from seqlaw.answers.blocks import Block, Note, Sentence, Table
-from seqlaw.answers.law_words import allocation_sentence, comparison_sentence, law_sentences
+from seqlaw.answers.law_words import (
+    allocation_sentence,
+    comparison_sentence,
+    drift_sentence,
+    forms_sentence,
+    law_sentences,
+)
 from seqlaw.answers.words import Side
 from seqlaw.files import read_table
 from seqlaw.model.amount import amount
+from seqlaw.model.checks import checked
 from seqlaw.runs import ask
 from seqlaw.runs.form import PAPER
 from seqlaw.runs.law import BOOTSTRAPS, LEVEL, Estimate
@@ -38,6 +45,8 @@ class Law(Answer, ask.Law):
     def fields(self) -> Mapping[str, Any]:
         found = self.comparison
         return {
+            "form": self.fitted.form.kind,
+            "q": self.q,
             "E": self.E,
             "terms": self.terms,
             "numbers": self.numbers,
@@ -62,6 +71,10 @@ class Law(Answer, ask.Law):
                 "largest": found.largest,
                 "law_without": self.nested and {"E": self.nested.E, "terms": self.nested.terms},
             },
+            "forms": None
+            if self.forms is None
+            else {**vars(self.forms), "sentence": forms_sentence(self.forms, "python")},
+            "drift": self.drift,
             "allocation": self._allocation(),
             "predictions": self.predictions,
             "points": self.tidy_rows(),
@@ -87,7 +100,7 @@ class Law(Answer, ask.Law):
         middle = ", ".join(f"{name} = {amount(value, 3)}" for name, value in self.fitted.middle.items())
         yield Sentence(
             f"low to high: {self.level:.0%} interval, se: standard error, of {len(self.draws)} redrawn "
-            f"tables. In the middle: what a term adds to the loss at {middle}. Runs scatter by "
+            f"tables. In the middle: the size of a term at {middle}. Runs scatter by "
             f"{100 * self.scatter:.2g} % about the law."
         )
         if self.extrapolation is not None:
@@ -97,6 +110,10 @@ class Law(Answer, ask.Law):
                 f"{100 * found.error:.2g} % (median), {100 * abs(found.lean):.2g} % too "
                 f"{'high' if found.lean > 0 else 'low'} in the middle."
             )
+        if self.forms is not None:
+            yield Sentence(forms_sentence(self.forms, side))
+        if self.drift is not None:
+            yield Sentence(drift_sentence(self.drift))
         yield Table(
             rows=[
                 (one.number, ", ".join(map(str, one.rows[:5])), f"{one.shift:+.3f}", f"{one.expected:.3f}")
@@ -122,7 +139,9 @@ class Law(Answer, ask.Law):
 
     def _numbers(self) -> Table:
         paper = self.fitted.form.preset in PAPER
-        rows = [("floor E", *_cells(self.E))]
+        rows = [("floor E" if self.fitted.form.floor is None else "floor E (given)", *_cells(self.E))]
+        if self.fitted.form.kind != "sum":
+            rows.append(("power mean's q", *_cells(self.q)))
         if paper:
             rows += [(name, *_cells(one)) for name, one in self.numbers.items()]
         for term in self.terms:
@@ -139,7 +158,9 @@ class Law(Answer, ask.Law):
         ]
         left = len(self.predictions) - len(rows)
         more = f" ({left} more rows: see JSON)" if left else ""
-        title = f"Predicted {self.loss} of one run{more}; outside: times beyond the table, 1 within."
+        title = (
+            f"Predicted {self.loss} of one run{more}; outside: times beyond the table in cost or a column."
+        )
         return Table(rows=rows, header=(*names, self.loss, "low", "high", "outside"), title=title)
 
     def tidy_rows(self) -> Sequence[Mapping[str, Any]]:
@@ -170,6 +191,7 @@ def _cells(one: Estimate) -> tuple[Any, ...]:
     return tuple("-" if x is None else x for x in (one.value, one.low, one.high, one.se))
 
 
+@checked
 def fit_law(
     frame: Any,
     *,
@@ -179,6 +201,8 @@ def fit_law(
     without: str | None = None,
     tested_at: str | None = None,
     groups: str | None = None,
+    form: str = "sum",
+    floor: float | None = None,
     cost: str | None = None,
     budget: float | None = None,
     predict: Any = None,
@@ -187,6 +211,9 @@ def fit_law(
     seed: int = 0,
 ) -> Law:
     """The law loss = E + Σ_k A_k Π_c x_c^-e_kc of a table of training runs, one row a run.
+
+    With `form` "power-mean" it is E + (Σ_k t_k^q)^{1/q} of the same terms, q ≥ 1 fitted. `floor` is E where
+    you know it.
 
     `frame` is a DataFrame, or a .csv or .parquet file; `terms` are its columns, or products of them
     (["params", "tokens", "params*length"]), or a `preset` stands in their place: "chinchilla", or "seqlaw-1"
@@ -206,6 +233,8 @@ def fit_law(
         without=without,
         tested_at=tested_at,
         groups=groups,
+        form=form,
+        floor=floor,
         cost=cost,
         budget=budget,
         predict=rows,
@@ -221,6 +250,8 @@ def fit_law(
         "without": without,
         "tested_at": tested_at,
         "groups": groups,
+        "form": form,
+        "floor": floor,
         "cost": cost,
         "budget": budget,
         "predict": None if hasattr(predict, "columns") or predict is None else str(predict),

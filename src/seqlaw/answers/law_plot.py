@@ -9,6 +9,7 @@ import numpy as np
 from seqlaw.answers.style import SERIES, few_ticks, tidy
 from seqlaw.model.amount import amount
 from seqlaw.model.checks import Array
+from seqlaw.model.randomness import generator
 from seqlaw.runs.ask import Law
 
 if TYPE_CHECKING:
@@ -74,8 +75,12 @@ def _along(law: Law, place: Axes) -> None:
     own = law.runs.columns[name]
     x = np.geomspace(own.min(), 10 * own.max(), 100)
     values = {n: np.full(x.size, middle) for n, middle in law.fitted.middle.items()} | {name: x}
-    drawn = np.exp(law.fitted.log_loss(values, law.draws))
-    low, high = np.quantile(drawn, [(1 - law.level) / 2, (1 + law.level) / 2], axis=0)
+    drawn = law.fitted.log_loss(values, law.draws)
+    if law.drift is not None:
+        drawn = drawn + law.drift.errors(
+            np.maximum(x / own.max(), 1), len(drawn), generator(law.seed, "plot")
+        )
+    low, high = np.quantile(np.exp(drawn), [(1 - law.level) / 2, (1 + law.level) / 2], axis=0)
     place.plot(own, law.runs.loss, color="0.75", label="runs", **_DOTS)
     place.fill_between(x, low, high, color=SERIES[0], alpha=0.2, linewidth=0)
     place.plot(

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
+
 from seqlaw.answers.words import Side, option, say
 from seqlaw.model.amount import amount
 from seqlaw.model.flags import Flag
 from seqlaw.runs.allocate import Allocation
 from seqlaw.runs.ask import Law, Nested
-from seqlaw.runs.compare import Comparison
+from seqlaw.runs.compare import Comparison, FormChoice
 from seqlaw.runs.form import PAPER
 from seqlaw.runs.law import Estimate
+from seqlaw.runs.rollout import Drift
 
 _TERMS: dict[Side, str] = {"cli": "term", "python": "terms"}
 
@@ -45,16 +48,23 @@ def law_sentences(law: Law, side: Side) -> list[str]:
 
 def _powers(loss: str, law: Law | Nested) -> str:
     powers = ["·".join(_power(name, e) for name, e in term.exponents.items()) for term in law.terms]
-    return f"{loss} goes as {_and(powers)} towards {interval(law.E, 4)}"
+    return f"{loss} goes as {_and(powers)} {_floor(law)}"
+
+
+def _floor(law: Law | Nested) -> str:
+    """Where the loss goes, and how terms are added if not as a sum."""
+    form = law.fitted.form if isinstance(law, Law) else law.form
+    given = " (given)" if form.floor is not None else ""
+    mean = f", as a power mean with q = {interval(law.q)}" if form.kind != "sum" else ""
+    return f"towards {interval(law.E, 4)}{given}{mean}"
 
 
 def law_sentence(law: Law) -> str:
     """The law in one sentence."""
-    floor = f"towards {interval(law.E, 4)}"
     if law.fitted.form.preset not in PAPER:
         return f"{law.n} runs: {_powers(law.loss, law)}."
     numbers = [f"{name} = {interval(one)}" for name, one in law.numbers.items()]
-    return f"{law.n} runs as {law.fitted.form.preset}: {_and(numbers)}, {law.loss} {floor}."
+    return f"{law.n} runs as {law.fitted.form.preset}: {_and(numbers)}, {law.loss} {_floor(law)}."
 
 
 def _power(name: str, e: Estimate) -> str:
@@ -80,6 +90,32 @@ def comparison_sentence(found: Comparison) -> str:
     if found.verdict == "matters":
         return f"{name} matters: leaving it out costs {costs}."
     return f"No evidence in these runs that {name} matters: leaving it out costs {costs}."
+
+
+def forms_sentence(found: FormChoice, side: Side) -> str:
+    """Which form predicts the largest runs better, in one sentence."""
+    runs, gain = f"the largest {found.largest} runs", found.gain
+    if found.better is None:
+        return f"Fitted to the others, sum and power mean (q = {found.q:.3g}) predict {runs} equally well."
+    if found.better == found.other:
+        gain = Estimate(value=-gain.value, low=-(gain.high or 0), high=-(gain.low or 0))
+    name = f"power mean (q = {found.q:.3g})" if found.better != "sum" else "sum"
+    again = f"; fit again with {option('form', side)} {found.better}" if found.better == found.other else ""
+    return f"Fitted to the others, a {name} predicts {runs} better, by {_percent(gain)} of the loss{again}."
+
+
+def drift_sentence(found: Drift) -> str:
+    """What rollouts found, and what it did to the intervals."""
+    how = (
+        f"{found.rollouts} rollouts, which fit the smaller runs (by {_and(list(found.axes))}) and predict "
+        "the larger ones"
+    )
+    if found.rate < 1e-5:
+        return f"Intervals outside the table are not widened: {how}, show no error beyond chance."
+    return (
+        f"Intervals outside the table are widened by {100 * found.rate * math.log(10):.2g} % of the loss "
+        f"(one standard deviation) for each factor of ten in distance: the error beyond chance of {how}."
+    )
 
 
 def allocation_sentence(found: Allocation) -> str:
@@ -131,16 +167,28 @@ say(
             f"{f['column']} may be the test's"
         ),
         "tested-at-own": lambda f, s: (
-            f"every run was tested at its own {f['column']} ({f['tested_at']}): an effect of {f['column']} "
-            "may be the test's"
+            f"every run was tested at its own {f['column']}"
+            + f" ({f['tested_at']})" * (f["tested_at"] != f["column"])
+            + f": an effect of {f['column']} may be the test's"
         ),
         "tests-differ": lambda f, s: (
             f"runs were tested at {f['tests']} different lengths ({f['tested_at']}): compare runs of one "
             "test, or make it a term"
         ),
         "extrapolation": lambda f, s: (
-            f"the budget is {amount(f['beyond'], 2)} times the dearest run: the interval knows the scatter "
-            "of these runs, not whether the law goes on"
+            f"the budget is {amount(f['beyond'], 2)} times the dearest run: the sizes' intervals know the "
+            "scatter of these runs, not whether the law goes on"
+        ),
+        "no-rollout": lambda f, s: (
+            f"{f['n']} runs are too few to fit the smaller ones and predict the larger: intervals outside "
+            "the table do not know how wrong the law may be there"
+        ),
+        "pattern": lambda f, s: (
+            f"residuals have a pattern along {f['column']}: their median goes from {100 * f['low']:+.2g} % "
+            f"to {100 * f['high']:+.2g} % over {f['parts']} parts of the table (p = {f['p']:.1g}). The law "
+            "misses something there; try "
+            + f"{option('form', s)} power-mean or " * f["coupled"]
+            + "another term"
         ),
         "no-optimum": lambda f, s: f"the law has no best {f['column']} within a million times of the table's",
     }

@@ -15,7 +15,7 @@ from seqlaw.answers.findings import CHECKS, LOOKS, data_words, regime_words, wha
 from seqlaw.answers.style import MARKERS, SERIES, tidy
 from seqlaw.answers.symbols import signs
 from seqlaw.answers.words import Side, sentences
-from seqlaw.model.checks import InputError
+from seqlaw.model.checks import InputError, checked
 from seqlaw.model.teacher import NUMBERS
 from seqlaw.sequences import measure as records
 from seqlaw.sequences.exponents import LAWS, LEVEL
@@ -155,6 +155,7 @@ class Measurement(Answer, records.Measurement):
         return f"\n{signs(exponent)} = {law.value:.2f}{interval}"
 
 
+@checked
 def measure(X: Any, *, centre: bool = True, seed: int = 0) -> Measurement:
     """The exponents of sequences: an array N × P × D, a .npy, .npz, .zarr or .mat file, ragged P_i × D.
 
@@ -171,6 +172,7 @@ def answered(found: records.Measurement, X: Any) -> Measurement:
     return Measurement(**fields_of(found, checks=checks, file=file))
 
 
+@checked
 def save_teacher(found: Measurement, path: str | Path, *, source: str = "sequences") -> None:
     """Write `found.modes` to a TOML file that `load_teacher` reads back to the last bit.
 
@@ -181,6 +183,7 @@ def save_teacher(found: Measurement, path: str | Path, *, source: str = "sequenc
     write_teacher(found, path, comments=_comments(found, source))
 
 
+@checked
 def save_law(found: Measurement, path: str | Path, *, source: str = "sequences") -> None:
     """Write `found.law`, the six numbers with their intervals, to a TOML file.
 

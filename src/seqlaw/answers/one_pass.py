@@ -14,6 +14,7 @@ from seqlaw.answers.risk import DEARER, parameters, two_digits
 from seqlaw.answers.style import SERIES, mark, share_range, tidy
 from seqlaw.answers.words import Side, describe_teacher, tested_words
 from seqlaw.model.amount import amount
+from seqlaw.model.checks import checked
 from seqlaw.model.schedule import Schedule, kind_name
 from seqlaw.model.teacher import Modes, Teacher
 from seqlaw.planning import one_pass as planning
@@ -153,6 +154,7 @@ class OnePassPlan(Answer, planning.OnePassPlan):
         axes[0].set_ylabel("least reducible risk at this budget")
 
 
+@checked
 def plan_one_pass(
     teacher: Teacher | Modes | str,
     budget: Budget,

@@ -15,8 +15,8 @@ from seqlaw.answers.risk import headline, parameters
 from seqlaw.answers.style import SERIES, share_range, tidy
 from seqlaw.answers.words import Side, describe_teacher, tested_words
 from seqlaw.model.amount import amount, rounded
-from seqlaw.model.checks import InputError
-from seqlaw.model.lengths import Lengths, parse, words
+from seqlaw.model.checks import InputError, checked
+from seqlaw.model.lengths import Lengths, as_lengths, words
 from seqlaw.model.schedule import Schedule, kind_name
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import Modes, Teacher
@@ -204,6 +204,7 @@ def spent(point: Allocation) -> dict[str, Any]:
     return asdict(point) | {"tokens": point.tokens}
 
 
+@checked
 def plan(
     teacher: Teacher | Modes | Uncertain | str,
     budget: Budget,
@@ -225,7 +226,7 @@ def plan(
     For an `Uncertain` teacher an `UncertainPlan`: the middle's, and those of `draws` from the intervals.
     `lengths` holds a mixture fixed: a `MixturePlan` of its M, N and L, beside the best single length.
     """
-    lengths = parse(lengths) if isinstance(lengths, str) else lengths
+    lengths = as_lengths("lengths", lengths)
     if lengths is not None and isinstance(teacher, Uncertain):
         raise InputError("lengths", "must be left out where the teacher has intervals", words(lengths))
     if isinstance(teacher, Uncertain):

@@ -9,6 +9,7 @@ from seqlaw.model.amount import amount, rounded
 from seqlaw.planning import plan as planning
 from seqlaw.planning.budget import Budget
 from seqlaw.planning.search import FinitePlan
+from seqlaw.rungs.terms import reach
 
 _LIMITS = {
     "one": "the least",
@@ -122,7 +123,10 @@ def confirmed(plan: planning.Plan) -> list[str]:
         return []
     seen, told, d = plan.confirmation.risk, plan.confirmation.told, plan.confirmation.d
     error = seen.standard_error["reducible"]
-    near = abs(seen.reducible - told.reducible) < 3 * error + told.reducible / plan.finite.best.M
+    near = (
+        abs(seen.reducible - told.reducible)
+        < reach(seen.drawn, 0.99) * error + told.reducible / plan.finite.best.M
+    )
     return [
         f"Sampled at these sizes with d = {d}: {seen.reducible:.3g} ± {error:.1g}, which "
         f"{'agrees with' if near else 'DIFFERS from'} the equivalent's {told.reducible:.3g} at that d."

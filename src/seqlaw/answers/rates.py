@@ -11,6 +11,7 @@ from seqlaw.answers.blocks import Block, Sentence, Table
 from seqlaw.answers.risk import parameters
 from seqlaw.answers.words import Side, describe_teacher, regime_words
 from seqlaw.model.amount import amount
+from seqlaw.model.checks import checked
 from seqlaw.model.setting import Setting
 from seqlaw.rungs import rates as theorem
 
@@ -86,6 +87,7 @@ def _short(value: float | None) -> str:
     return "" if value is None else amount(value, 4)
 
 
+@checked
 def rates(setting: Setting) -> Rates:
     """The theorem's statement at a setting; regimes outside it are computed as Regime II and flagged."""
     return Rates(**fields_of(theorem.rates(setting), setting=setting))

@@ -11,6 +11,7 @@ from seqlaw.answers.answer import Answer, fields_of
 from seqlaw.answers.blocks import Block, Note, Sentence, Table
 from seqlaw.answers.words import Side, describe_teacher, regime_words, sizes_words, tested_words
 from seqlaw.model.amount import amount
+from seqlaw.model.checks import checked
 from seqlaw.model.schedule import Explicit
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import NUMBERS
@@ -18,7 +19,7 @@ from seqlaw.rungs import ask, terms
 from seqlaw.rungs.one_pass.tuning import WASTED, critical_tokens
 from seqlaw.rungs.rows import columns, with_sums
 from seqlaw.rungs.rung import Draws, Progress, Rung
-from seqlaw.rungs.terms import SUMS, TERMS
+from seqlaw.rungs.terms import LEVEL, SUMS, TERMS, reach
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +38,8 @@ class Risk(Answer, terms.Risk):
             {} if self.setting.batch is None else {"batch": self.setting.batch, "tokens": self.setting.tokens}
         )
         names = ("rung", "regime", *TERMS, *SUMS, "steps", "horizon", "eval_length")
-        fields = {name: getattr(self, name) for name in (*names, "standard_error", "accuracy", "diagnostics")}
+        known = ("standard_error", "intervals", "accuracy", "diagnostics")
+        fields = {name: getattr(self, name) for name in (*names, *known)}
         return batch | fields
 
     def blocks(self, side: Side) -> Iterable[Block]:
@@ -49,6 +51,8 @@ class Risk(Answer, terms.Risk):
             title=f"{regime_words(self.setting)}, rung {self.rung}: {sizes_words(self.setting)}, "
             f"tested at {tested_words(self.eval_length)}",
         )
+        if self.standard_error:
+            yield Note(chance_words(self))
         if (critical := self.diagnostics.get("critical_tokens", math.inf)) < math.inf:
             here = self.setting.step_tokens
             yield Note(
@@ -79,10 +83,18 @@ class Risk(Answer, terms.Risk):
 def headline(risk: terms.Risk, error: str) -> str:
     """The reducible risk with its error, what it consists of, and the total, in one line."""
     parts = {name: getattr(risk, name) / risk.reducible if risk.reducible else 0.0 for name in TERMS[1:]}
-    shares = ", ".join(f"{name} {100 * share:.0f}\u00a0%" for name, share in parts.items() if abs(share) >= 0.005)
+    shares = ", ".join(f"{name} {100 * x:.0f}\u00a0%" for name, x in parts.items() if abs(x) >= 0.005)
     known = f" ({error})" if error else ""
     made_of = f": {shares}" if shares else ""
     return f"Reducible risk {amount(risk.reducible, 4)}{known}{made_of}."
+
+
+def chance_words(risk: terms.Risk) -> str:
+    """What ± means, of so few draws."""
+    return (
+        f"± is the standard error of {risk.drawn} independent draws; {100 * LEVEL:.0f} % intervals reach "
+        f"{reach(risk.drawn):.2g} of them on either side (Student's t)"
+    )
 
 
 DEARER = f"{100 * (WASTED - 1):.0f} % above their best"
@@ -99,6 +111,7 @@ def parameters(setting: Setting) -> dict[str, Any]:
     return {name: getattr(setting.teacher, name, None) for name in NUMBERS} | columns(setting)
 
 
+@checked
 def risks(
     settings: Sequence[Setting],
     *,
@@ -135,6 +148,7 @@ def answered(settings: Sequence[Setting], found: Sequence[terms.Risk], draws: Dr
     ]
 
 
+@checked
 def risk(
     setting: Setting,
     *,

@@ -16,6 +16,7 @@ from seqlaw.answers.risk import parameters
 from seqlaw.answers.style import COLOURS, mark, tidy
 from seqlaw.answers.words import Side, describe_teacher
 from seqlaw.model.assumptions import setting_flags
+from seqlaw.model.checks import checked
 from seqlaw.model.flags import Flag
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import Modes
@@ -127,6 +128,7 @@ class AveragedSpectrum(Answer, Averaged):
         place.legend(frameon=False, fontsize="small")
 
 
+@checked
 def averaged_spectrum(setting: Setting, *, points: int = 24, last: int | None = None) -> AveragedSpectrum:
     """h_P at about `points` modes from 1 to `last`, evenly in the logarithm.
 

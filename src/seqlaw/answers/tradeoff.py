@@ -12,8 +12,9 @@ from seqlaw.answers.risk import parameters
 from seqlaw.answers.style import MARKERS, SERIES, share_range, tidy
 from seqlaw.answers.words import Side, beaten_words, describe_teacher, regime_words
 from seqlaw.model.amount import amount
+from seqlaw.model.checks import checked
 from seqlaw.model.flags import Flag, merge_flags
-from seqlaw.model.lengths import Lengths, parse, words
+from seqlaw.model.lengths import Lengths, as_lengths, words
 from seqlaw.model.setting import Setting
 from seqlaw.planning import tradeoff as splits
 from seqlaw.planning.budget import PAPER_COST
@@ -260,6 +261,7 @@ def _draw_curve(axes: Axes, answer: Tradeoff, tested: str, *, asked: bool) -> No
     )
 
 
+@checked
 def tradeoff(
     setting: Setting,
     tokens: float,
@@ -287,6 +289,6 @@ def tradeoff(
         compute=compute,
         cost=cost,
         tune=tune,
-        mixture=parse(mixture) if isinstance(mixture, str) else mixture,
+        mixture=as_lengths("mixture", mixture),
     )
     return Tradeoff(**fields_of(found, setting=setting, tune=tune))

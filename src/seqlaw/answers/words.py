@@ -93,6 +93,8 @@ def _safeguard(flag: Flag, side: Side) -> str:
     numbers = dict(flag.numbers)
     if "rows" in numbers:
         return f"the step size was reduced in {numbers['clipped']:.0f} of {numbers['rows']} data sets"
+    if (share := numbers.get("share", 1.0)) < 0.995:
+        return f"the safeguard reduces the step size to 1/(2||G||) in about {100 * share:.2g} % of data sets"
     ends = [f"{x:.3g}" for x in numbers.get("span", [numbers["gamma"]] if "gamma" in numbers else [])]
     to = " to ".join(dict.fromkeys(ends))
     return (
@@ -147,7 +149,8 @@ _WORDS: dict[str, Callable[[Flag, Side], str]] = {
         "mean, a typical one does better"
     ),
     "epochs": lambda f, s: (
-        f"mini-batches that come round {f['epochs']} times: no law is known, these numbers are measured"
+        f"each sequence is used {f['epochs']} times, in mini-batches shuffled anew in each epoch: no law is "
+        "known, these numbers are measured"
     ),
     "device-stream": lambda f, s: (
         "drawn on a GPU, whose random numbers are not the CPU's: a seed gives the same bits on cards of one "

@@ -14,7 +14,7 @@ from seqlaw.answers.glossary import WORDS
 from seqlaw.cli import register
 from seqlaw.cli.options import option_of
 from seqlaw.lab.errors import LabError
-from seqlaw.model.checks import InputError, MissingLibrary
+from seqlaw.model.checks import InputError, MissingLibrary, shown
 from seqlaw.model.sketch import SingularProblem
 
 # Words that the commands print.
@@ -68,6 +68,8 @@ def run(arguments: list[str] | None = None) -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    except OSError as error:  # a path that cannot be: a name too long, a folder that may not be read
+        _fail(f"{error.strerror or 'cannot be read or written'}: {shown(error.filename or '', str)}")
     sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -77,7 +79,7 @@ def _got(value: object) -> str:
         return ""
     if value == "":
         return ", got nothing"
-    return f", got {value:.15g}" if isinstance(value, float) else f", got {value}"
+    return f", got {value:.15g}" if isinstance(value, float) else f", got {shown(value, str)}"
 
 
 def _typed(error: Exception, given: list[str]) -> str:
@@ -86,7 +88,7 @@ def _typed(error: Exception, given: list[str]) -> str:
     names = getattr(getattr(error, "param", None), "opts", ())
     refused = "Invalid value" in str(getattr(error, "format_message", str)())
     after = [value for name, value in itertools.pairwise(words) if refused and name in names]
-    return f", got {after[-1]}" if after else ""
+    return f", got {shown(after[-1], str)}" if after else ""
 
 
 def _elsewhere(error: Exception) -> str:

@@ -44,13 +44,14 @@ def explore(
         from seqlaw.web.app import LOOPBACK, create_app
 
         hosts = None if allow_remote else {*LOOPBACK, host.lower()}
-        app = create_app(hosts=hosts, results=results, rung=rung_name(rung_of(rung)))
+        named = rung_name(rung_of(rung))
+        app = create_app(hosts=hosts, results=results, rung=named)
     except ImportError as error:
         raise MissingLibrary(f"seqlaw explore {needs(error.name or 'fastapi', 'web')}") from None
     if results is not None:
         from seqlaw.web.panels import check_results
 
-        check_results(results)
+        check_results(results, named)
     listener = _listen(host, whole("port", port, least=0, most=65535))
     name = f"[{host}]" if ":" in host else host
     url = f"http://{name}:{listener.getsockname()[1]}/"

@@ -15,15 +15,15 @@ from seqlaw.cli.output import print_flags, print_json, print_table, print_text
 from seqlaw.cli.progress import Progress, work_bar
 from seqlaw.cli.rows import OPTION, Where, column_names, say_what_is_left, selected, table_of
 from seqlaw.fit import fit_power_law
-from seqlaw.lab.progress import duration
 from seqlaw.lab.run import Summary
 from seqlaw.lab.table import export as export_table
+from seqlaw.model.amount import duration
 from seqlaw.model.checks import InputError, real
 from seqlaw.model.device import cards
 from seqlaw.model.flags import Flag, flag
 from seqlaw.sweeping.cost import Estimate
 from seqlaw.sweeping.file import load_sweep
-from seqlaw.sweeping.run import load
+from seqlaw.sweeping.run import rows_of
 from seqlaw.sweeping.run import sweep as run_sweep
 
 Software = Annotated[
@@ -47,6 +47,10 @@ def sweep(
     device: Device = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check and count only.")] = False,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try failed tasks again.")] = False,
+    timeout: Annotated[
+        float | None,
+        typer.Option(help="End a task that takes longer, and record it as failed.", metavar="SECONDS"),
+    ] = None,
     progress: Progress = "auto",
     json: Json = False,
 ) -> None:
@@ -79,10 +83,12 @@ def sweep(
             engine=engine,
             scheduler=scheduler,
             dry_run=dry_run,
+            timeout=timeout,
             retry_failed=retry_failed,
-            resume=_command(file, out, engine, scheduler, device),
+            resume=_command(file, out, engine, scheduler, device, timeout),
             announce=announce,
             progress=bar.progress,
+            watch=bar.watch,
             notice=lambda line: print(f"seqlaw: {line}", file=sys.stderr),
         )
     if json:
@@ -114,10 +120,13 @@ def _merged(found: Estimate) -> str:
     )
 
 
-def _command(file: str, out: str, engine: str, scheduler: str | None, device: str | None) -> str:
+def _command(
+    file: str, out: str, engine: str, scheduler: str | None, device: str | None, timeout: float | None
+) -> str:
     """What to type to go on, from any folder."""
     more = [] if scheduler is None else ["--engine", engine, "--scheduler", scheduler]
     more += [] if device is None else ["--device", device]
+    more += [] if timeout is None else ["--timeout", f"{timeout:g}"]
     return shlex.join(["seqlaw", "sweep", os.path.abspath(file), "--out", os.path.abspath(out), *more])
 
 
@@ -128,7 +137,7 @@ def _report(summary: Summary, out: str) -> None:
     )
     print_flags(others(summary.others))
     if summary.failed:
-        reasons = load(out).failures["error"].value_counts()
+        reasons = rows_of(out, None).failures["error"].value_counts()
         print_flags(flag("failed", reason=reason, tasks=count) for reason, count in reasons.items())
         print_text("warning: failed tasks are not run again unless you say --retry-failed")
 
@@ -150,7 +159,7 @@ def export(
 
     Example: seqlaw export results --to rows.parquet
     """
-    rows = load(folder, software=software)
+    rows = rows_of(folder, software)
     rows.require_rows(OPTION)
     count = export_table(rows, to)
     say_what_is_left(rows)

@@ -12,7 +12,7 @@ from seqlaw.cli.options import Json, Plot, Seed
 from seqlaw.cli.output import show
 from seqlaw.cli.rows import Where, selected, table_of
 from seqlaw.files import read_table
-from seqlaw.model.checks import InputError, positive
+from seqlaw.model.checks import InputError, positive, real
 from seqlaw.model.formula import Formula
 from seqlaw.runs.allocate import DEFAULT_COST, identifier
 from seqlaw.runs.form import PRESETS
@@ -40,6 +40,12 @@ def law(
     ] = None,
     groups: Annotated[
         str | None, typer.Option(help="Column whose values are redrawn together.", metavar="COLUMN")
+    ] = None,
+    form: Annotated[
+        str, typer.Option(help="How terms are added: sum, or power-mean with q fitted.", metavar="FORM")
+    ] = "sum",
+    floor: Annotated[
+        str | None, typer.Option(help="The floor E, where you know it.", metavar="VALUE")
     ] = None,
     where: Where = None,
     let: Annotated[
@@ -81,6 +87,8 @@ def law(
         without=without,
         tested_at=tested_at,
         groups=groups,
+        form=form,
+        floor=None if floor is None else real("floor", floor),
         cost=cost,
         budget=None if budget is None else positive("budget", budget),
         predict=ahead,

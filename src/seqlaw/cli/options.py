@@ -306,7 +306,10 @@ class BatchOptions:
         ),
     ] = None
     epochs: Annotated[
-        int, typer.Option(help="How often the mini-batches come round (sampled rung beyond 1).")
+        int,
+        typer.Option(
+            help="How often each sequence is used; shuffled anew each time (sampled rung beyond 1)."
+        ),
     ] = 1
     safeguard: Annotated[
         bool,

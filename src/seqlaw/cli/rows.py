@@ -16,7 +16,7 @@ from seqlaw.lab.errors import LabError
 from seqlaw.lab.table import Table
 from seqlaw.model.checks import InputError, real
 from seqlaw.sweeping.file import OWN
-from seqlaw.sweeping.run import load
+from seqlaw.sweeping.run import rows_of
 
 OPTION = "--software {}"
 Where = Annotated[
@@ -34,15 +34,15 @@ _ORDERS: dict[str, Callable[[Any, float], Any]] = {
 
 
 def say_what_is_left(rows: Table) -> None:
-    """On standard error: whether every task that was asked for has rows, and what other code recorded."""
-    for line in filter(None, (rows.missing, rows.left_out(OPTION))):
+    """On standard error: what is damaged, which tasks have no rows yet, and what other code recorded."""
+    for line in filter(None, (rows.damage, rows.missing, rows.left_out(OPTION))):
         print(f"seqlaw: {line}", file=sys.stderr)
 
 
 def table_of(file: str, software: str | None) -> Any:
     """The rows of a file or a folder, as a DataFrame."""
     if Path(file).is_dir():
-        found = load(file, software=software)
+        found = rows_of(file, software)
         found.require_rows(OPTION)
         say_what_is_left(found)
         return found.frame

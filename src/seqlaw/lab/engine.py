@@ -8,23 +8,28 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import logging
 import os
 import queue
+import re
 import signal
 import sys
 import time
+import uuid
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing import resource_tracker
 from typing import Any, TypeAlias
 
+from seqlaw.lab.child import Child
 from seqlaw.lab.errors import EngineError
 from seqlaw.lab.grid import Task
+from seqlaw.lab.group import AtWork, run_group
 from seqlaw.lab.software import function_path
 from seqlaw.lab.store import Outcome
-from seqlaw.lab.work import Function, Job, attempt, facts, run_group
-from seqlaw.model.checks import library
+from seqlaw.lab.work import Function, Job, attempt, facts
+from seqlaw.model.checks import InputError, library
 from seqlaw.model.threads import one_thread
 
 Client: TypeAlias = Any  # of distributed, which is not typed, and imported only where it is needed
@@ -37,19 +42,31 @@ GROUPS_A_THREAD = 2  # one at work and one at hand
 DEATHS = 2
 """Workers that a group, and then a task alone, may cost (on your own cluster: dask's default, 4)."""
 
+_ADDRESS = re.compile(
+    r"(?:(?:tcp|tls|ws|wss|ucx)://)?(?:[\w.-]+|\[[0-9a-fA-F:.%\w]+\]):"
+    r"(?:[1-9]\d{0,3}|[1-5]\d{4}|6[0-4]\d{3}|65[0-4]\d\d|655[0-2]\d|6553[0-5])"
+)
 Cost = Callable[[Task], float]
 Notice = Callable[[str], None]
 
 
-def in_process(function: Function, jobs: Sequence[Job], seed: int) -> Iterator[list[Outcome]]:
-    """One task after the other, here. An interruption still yields what is finished before it goes on up."""
+def in_process(
+    function: Function, jobs: Sequence[Job], seed: int, *, timeout: float | None, at_work: AtWork
+) -> Iterator[list[Outcome]]:
+    """One task after the other, here or, with a timeout, in a child of this process.
+
+    An interruption still yields what is finished before it goes on up.
+    """
     machine = facts()
+    child = None if timeout is None else Child(function, seed, timeout)
     batch: list[Outcome] = []
     last = time.monotonic()
     try:
         with one_thread():
             for job in jobs:
-                batch.append(attempt(function, job, seed, machine))
+                at_work.began(job[0])
+                batch.append(attempt(function, job, seed, machine) if child is None else child.attempt(job))
+                at_work.ended([job[0]])
                 if time.monotonic() - last > GROUP_SECONDS or len(batch) >= LARGEST_GROUP:
                     ready, batch = batch, []
                     yield ready
@@ -57,6 +74,9 @@ def in_process(function: Function, jobs: Sequence[Job], seed: int) -> Iterator[l
     except KeyboardInterrupt:
         yield batch
         raise
+    finally:
+        if child is not None:
+            child.close()
     yield batch
 
 
@@ -118,17 +138,34 @@ async def _end_now(cluster: Any) -> None:
     await asyncio.gather(*(nanny.close(timeout=0.2) for nanny in cluster.workers.values()))
 
 
+def scheduler_address(scheduler: str) -> str:
+    """The address itself, or the one in a scheduler file; refused at once if it is none."""
+    address = scheduler
+    if os.path.exists(scheduler) or scheduler.endswith(".json"):
+        for attempt in range(10):  # the scheduler may be writing it just now
+            try:
+                with open(scheduler, encoding="utf-8") as file:
+                    address = json.load(file)["address"]
+                    break
+            except FileNotFoundError:
+                rule = f"the scheduler file {scheduler} is not there: is the scheduler running?"
+                raise EngineError(rule) from None
+            except (OSError, ValueError, TypeError, LookupError):
+                address = ""
+                time.sleep(0.02 * attempt)
+    if not isinstance(address, str) or _ADDRESS.fullmatch(address) is None:
+        rule = "must be an address like tcp://host:8786, or a scheduler file"
+        raise InputError("scheduler", rule, scheduler)
+    return address
+
+
 @contextlib.contextmanager
 def joined_cluster(scheduler: str, *, timeout: float = 30) -> Iterator[Client]:
     """The cluster at an address (`tcp://host:8786`) or behind a scheduler file."""
     distributed = library("distributed")
-    where: dict[str, Any] = {"address": scheduler}
-    if os.path.exists(scheduler) or scheduler.endswith(".json"):
-        if not os.path.exists(scheduler):
-            raise EngineError(f"the scheduler file {scheduler} is not there: is the scheduler running?")
-        where = {"scheduler_file": scheduler}
+    address = scheduler_address(scheduler)
     try:
-        client = distributed.Client(**where, timeout=timeout, set_as_default=False)
+        client = distributed.Client(address, timeout=timeout, set_as_default=False)
     except (OSError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise EngineError(f"cannot reach a scheduler at {scheduler}: {reason}") from error
@@ -142,6 +179,8 @@ def on_cluster(
     jobs: Sequence[Job],
     seed: int,
     *,
+    at_work: AtWork,
+    timeout: float | None = None,
     cost: Cost | None = None,
     notice: Notice = lambda line: None,
 ) -> Iterator[list[Outcome]]:
@@ -150,7 +189,9 @@ def on_cluster(
     dask runs the group of a killed worker again, elsewhere. A group whose workers die every time is taken
     apart at the end, when its tasks run alone, one at a time: only then is a death surely the task's own.
     """
-    flight = _Flight(client, function, seed)
+    topic = f"seqlaw-{uuid.uuid4().hex}"
+    client.subscribe_topic(topic, lambda event: at_work.began(event[1]["key"], event[1]["ago"]))
+    flight = _Flight(client, (function, seed, timeout, topic))
     groups = _Groups(jobs, cost)
     suspects: deque[Job] = deque()
     try:
@@ -164,6 +205,7 @@ def on_cluster(
             if landed is None:
                 continue
             group, alone, outcomes = landed
+            at_work.ended(key for key, _, _ in group)
             if outcomes is not None:
                 groups.learn(outcomes)
                 yield outcomes
@@ -223,8 +265,8 @@ class _Groups:
 class _Flight:
     """The groups that are with the cluster now."""
 
-    def __init__(self, client: Client, function: Function, seed: int) -> None:
-        self._client, self._function, self._seed = client, function, seed
+    def __init__(self, client: Client, how: tuple[Function, int, float | None, str]) -> None:
+        self._client, self._how = client, how
         self._sent: dict[Future, tuple[list[Job], bool]] = {}
         self._landed: queue.SimpleQueue[Future] = queue.SimpleQueue()
         self._threads, self._asked, self._said = 0, -1.0, False
@@ -243,7 +285,8 @@ class _Flight:
         return max(1, self._threads)
 
     def send(self, group: list[Job], *, alone: bool = False) -> None:
-        future = self._client.submit(run_group, self._function, group, self._seed, pure=False)
+        function, *more = self._how
+        future = self._client.submit(run_group, function, group, *more, pure=False)
         self._sent[future] = (group, alone)
         future.add_done_callback(self._landed.put)
 

@@ -13,6 +13,9 @@ from seqlaw.model.checks import InputError
 
 Task = dict[str, Any]
 
+MOST = 200_000
+"""Points of a grid: half a gigabyte, and seconds to list. More are several sweeps into one folder."""
+_FAR = 1e100  # the ends of a range: differences and powers of them stay inside floating point
 _SPACINGS = ("log", "lin", "linear")  # the last is 0.1's name of lin
 
 _sorted = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
@@ -61,9 +64,10 @@ def _range(name: str, table: Mapping[str, Any], *, whole: bool) -> list[Any]:
     spacing, n = spacings[0], table["n"]
     if not isinstance(n, int) or isinstance(n, bool) or n < 1:
         raise InputError(f"{name}.n", "must be a whole number from 1", n)
+    require_few(f"{name}.n", n)
     ends = table[spacing]
     if not isinstance(ends, Sequence) or len(ends) != 2 or not all(_finite(end) for end in ends):
-        raise InputError(f"{name}.{spacing}", "must be two finite numbers [a, b]", ends)
+        raise InputError(f"{name}.{spacing}", f"must be two finite numbers [a, b] within ±{_FAR:g}", ends)
     low, high = (float(end) for end in ends)
     if spacing == "log" and min(low, high) <= 0:
         raise InputError(f"{name}.log", "must have positive ends", ends)
@@ -83,7 +87,7 @@ def _between(low: float, high: float, share: float, spacing: str) -> float:
 
 
 def _finite(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= _FAR
 
 
 def _distinct(name: str, values: Iterable[Any]) -> None:
@@ -95,12 +99,19 @@ def _distinct(name: str, values: Iterable[Any]) -> None:
         seen.add(text)
 
 
+def require_few(field: str, n: int) -> None:
+    """Refuse a grid of more points than a machine can hold, before it is made."""
+    if n > MOST:
+        raise InputError(field, f"must make at most {MOST:,} points", n)
+
+
 def combine(axes: Mapping[str, Sequence[Any]], how: str = "product") -> list[Task]:
     """All combinations of the axes, the last one fastest (`product`), or their values side by side (`zip`).
 
     In a zip, an axis with one value keeps it at every point.
     """
     if how == "product":
+        require_few("combine", math.prod(map(len, axes.values())))
         return [dict(zip(axes, point, strict=True)) for point in itertools.product(*axes.values())]
     if how != "zip":
         raise InputError("combine", "must be product or zip", how)

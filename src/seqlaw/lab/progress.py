@@ -5,13 +5,14 @@ from __future__ import annotations
 import importlib
 import math
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from seqlaw.lab.run import Summary
-from seqlaw.model.amount import amount
+from seqlaw.model.amount import duration
 
 PRIOR = 0.05
 """The share of the work that an estimate made beforehand weighs as much as."""
@@ -36,14 +37,6 @@ def seconds_left(elapsed: float, share: float, expected: float | None, since: fl
     return max((1 - share) * total - since, 0.0)
 
 
-def duration(seconds: float) -> str:
-    """About how long, in the unit that suits it."""
-    for unit, length in (("days", 86400), ("h", 3600), ("min", 60)):
-        if seconds >= 2 * length:
-            return f"{amount(round(seconds / length))} {unit}"
-    return f"{amount(seconds, 2)} s"
-
-
 Draw = Callable[[float | None, str, Callable[[], str]], None]
 """Shows a share of the work (None: unknown), words, and what says the time left whenever it is asked."""
 
@@ -56,7 +49,9 @@ class WorkBar:
         self._elapsed = self._share = 0.0
         self._expected: float | None = None
         self._summary: Summary | None = None
-        draw(0.0, "starting", self.left)
+        self._longest: Callable[[], str] = lambda: ""
+        self._shown: tuple[float | None, str, Callable[[], str]] = (0.0, "starting", self.left)
+        draw(*self._shown)
 
     def expect(self, seconds: float) -> None:
         """What the work was estimated to take."""
@@ -66,11 +61,24 @@ class WorkBar:
         """After a record: see `seqlaw.lab.run.Progress`."""
         self._elapsed, self._share, self._summary = time.monotonic() - self._start, share, summary
         ended = summary.done + summary.skipped + summary.failed
-        self._draw(share, f"{share:.0%}, {ended}/{summary.tasks} tasks", self.left)
+        self._show(share, f"{share:.0%}, {ended}/{summary.tasks} tasks", self.left)
 
     def step(self, text: str) -> None:
         """What is done now that is not a task; nobody knows how long it takes."""
-        self._draw(None, text, lambda: "")
+        self._show(None, text, lambda: "")
+
+    def watch(self, longest: Callable[[], str]) -> None:
+        """What names the longest running task from now on."""
+        self._longest = longest
+
+    def again(self) -> None:
+        """Say how it stands once more if a task takes long: no record comes meanwhile."""
+        if self._longest():
+            self._draw(*self._shown)
+
+    def _show(self, share: float | None, text: str, left: Callable[[], str]) -> None:
+        self._shown = (share, text, left)
+        self._draw(*self._shown)
 
     def kept(self) -> str:
         """What an interruption leaves, for people."""
@@ -80,23 +88,42 @@ class WorkBar:
         return f"stopped: {kept} of {self._summary.tasks} tasks kept; the same command goes on"
 
     def left(self) -> str:
-        """The time left, for people."""
+        """The time left, and the longest running task, for people."""
         since = time.monotonic() - self._start - self._elapsed
         seconds = seconds_left(self._elapsed, self._share, self._expected, since)
-        return "" if seconds is None else f"about {duration(max(seconds, 1.0))} left"
+        known = "" if seconds is None else f"about {duration(max(seconds, 1.0))} left"
+        return ", ".join(filter(None, (known, self._longest())))
 
 
 @contextmanager
 def drawn_bar(*, plain: bool = False) -> Iterator[WorkBar]:
     """The bar, drawn on standard error if that is a terminal, or in the notebook; lines if `plain`."""
     if plain:
-        yield WorkBar(plain_lines())
+        with _repeated(WorkBar(plain_lines())) as bar:
+            yield bar
     elif sys.stderr.isatty():
         with _terminal() as draw:
             yield WorkBar(draw)
     else:
         line = _notebook()
-        yield WorkBar() if line is None else WorkBar(line)
+        with _repeated(WorkBar() if line is None else WorkBar(line)) as bar:
+            yield bar
+
+
+@contextmanager
+def _repeated(bar: WorkBar) -> Iterator[WorkBar]:
+    """The bar, which is asked now and then whether a task takes long; a terminal's redraws itself."""
+    over = threading.Event()
+
+    def ask() -> None:
+        while not over.wait(EVERY):
+            bar.again()
+
+    threading.Thread(target=ask, daemon=True).start()
+    try:
+        yield bar
+    finally:
+        over.set()
 
 
 def plain_lines() -> Draw:

@@ -11,9 +11,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
 
-from seqlaw.lab.engine import Cost, Notice, in_process, joined_cluster, local_cluster, on_cluster
+from seqlaw.lab.engine import (
+    Cost,
+    Notice,
+    in_process,
+    joined_cluster,
+    local_cluster,
+    on_cluster,
+    scheduler_address,
+)
 from seqlaw.lab.grid import Task, key
-from seqlaw.lab.software import function_path, require_unchanged, software, with_named
+from seqlaw.lab.group import AtWork
+from seqlaw.lab.software import depends_print, function_path, require_unchanged, software, with_named
 from seqlaw.lab.store import Outcome, Store, recorded
 from seqlaw.lab.work import Function, Job
 
@@ -42,6 +51,10 @@ Announce = Callable[[int, list[Task]], None]
 """Called once before the work with the number of tasks and those that are left."""
 
 
+Watch = Callable[[Callable[[], str]], None]
+"""Called once before the work with a function that names the longest running task, for people."""
+
+
 def run(
     function: Function,
     tasks: Iterable[Task],
@@ -51,28 +64,37 @@ def run(
     jobs: int = 1,
     scheduler: str | None = None,
     cost: Cost | None = None,
+    timeout: float | None = None,
+    depends: Sequence[str] = (),
     dry_run: bool = False,
     retry_failed: bool = False,
+    kind: str = "",
     note: str = "",
     resume: str = "",
     announce: Announce = lambda tasks, left: None,
     progress: Progress = lambda summary, share: None,
+    watch: Watch = lambda longest: None,
     notice: Notice = lambda line: None,
 ) -> Summary:
     """Run `function(task, seed)` for every task that `folder` has no record of, and record the rows.
 
     `jobs` local processes (1: this one), or the dask cluster of `scheduler` (an address or a scheduler file).
     The rows depend on neither. With a `cost`, the dearest tasks go first, so that no worker ends late.
-    `resume` is the command that does the same again, for people who find the folder unfinished.
+    `resume` is the command that does the same again, for people who find the folder unfinished. A folder
+    takes one `kind` of run, if it has a name (`sweep`, `reproduce`).
+    A task that takes longer than `timeout` seconds is ended, which takes a process of its own, and recorded
+    as failed. The content of the files that it `depends` on counts as part of the function.
     KeyboardInterrupt (Ctrl-C, or SIGTERM) leaves with the finished work recorded.
     In a script, `jobs` above 1 needs the usual `if __name__ == "__main__":`, since workers import the script.
     """
     start = time.monotonic()
+    if scheduler is not None:
+        scheduler_address(scheduler)
     named: dict[str, Task] = {key(task, seed): task for task in tasks}
-    own = software(function)
+    own = software(function, depends=depends_print(depends))
     planned = {name: with_named(own, task) for name, task in named.items()}
     if dry_run:
-        good, bad = recorded(Path(folder), planned)
+        good, bad = recorded(Path(folder), planned, kind=kind)
         bad = set() if retry_failed else bad
         announce(len(named), [task for _, task, _ in _left(named, planned, good, bad)])
         return _known(start, named, good, bad, {})
@@ -83,10 +105,14 @@ def run(
         software=own,
         function=function_path(function),
         planned=planned,
+        depends=depends,
+        kind=kind,
         resume=resume,
         note=note,
     )
     with opened as store, _shield() as shield:
+        if store.saved:
+            notice(store.saved)
         good, bad = store.known()
         bad = set() if retry_failed else bad
         todo = _left(named, planned, good, bad)
@@ -104,7 +130,9 @@ def run(
             tally.add(batch)
             progress(tally.summary, tally.share())
 
-        batches = _batches(function, todo, seed, jobs, scheduler, cost, notice)
+        at_work = AtWork({name: task for name, task, _ in todo})
+        watch(at_work.longest)
+        batches = _batches(function, todo, seed, jobs, scheduler, cost, timeout, at_work, notice)
         with contextlib.closing(batches):
             try:
                 for batch in batches:
@@ -169,16 +197,20 @@ def _batches(
     jobs: int,
     scheduler: str | None,
     cost: Cost | None,
+    timeout: float | None,
+    at_work: AtWork,
     notice: Notice,
 ) -> Generator[list[Outcome], None, None]:
     if not todo:
         return
     if scheduler is None and jobs == 1:
-        yield from in_process(function, todo, seed)
+        yield from in_process(function, todo, seed, timeout=timeout, at_work=at_work)
         return
     cluster = local_cluster(min(jobs, len(todo))) if scheduler is None else joined_cluster(scheduler)
     with cluster as client:
-        yield from on_cluster(client, function, todo, seed, cost=cost, notice=notice)
+        yield from on_cluster(
+            client, function, todo, seed, at_work=at_work, timeout=timeout, cost=cost, notice=notice
+        )
 
 
 @contextlib.contextmanager

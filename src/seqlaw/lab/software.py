@@ -3,7 +3,8 @@
 A changed formula must never return an old number, so the fingerprint is of the source itself: the module of a
 task's function, and all that it imports of its own package, of seqlaw and of the user's other files (not of
 the libraries), without comments and docstrings. A wheel, a checkout and an editable installation of the same
-files have the same fingerprint. Nothing is imported to read it.
+files have the same fingerprint. Nothing is imported to read it. Files that the code reads, and modules that
+it imports by a computed name, are not seen; a run can name them (`depends_print`).
 """
 
 from __future__ import annotations
@@ -13,14 +14,15 @@ import functools
 import hashlib
 import importlib.util
 import io
+import marshal
 import os
+import re
 import site
-import struct
 import sys
 import sysconfig
 import tokenize
 from collections.abc import Callable, Iterable, Iterator
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
@@ -32,13 +34,16 @@ from seqlaw.model.extension import IMPORT_PATH
 
 CODE = ("schedule", "rung")
 """The parameters of a task that may name code of the user's, `mymodule:Linear`."""
+LARGEST = 2**32
+"""Bytes of a file that a run may depend on."""
 _HOME = seqlaw.__name__
 _PLACES = ("stdlib", "platstdlib", "purelib", "platlib")
 _LIBRARIES = {
     Path(path).resolve() for path in (*map(sysconfig.get_path, _PLACES), site.getusersitepackages())
 }
 _prints: dict[str, str] = {}  # fingerprints, computed once a process
-_read: dict[Path, tuple[str, float]] = {}  # the files behind this process's fingerprints: module, time
+_read: dict[Path, tuple[str, bytes]] = {}  # the files behind this process's fingerprints: module, source
+_checked: set[Path] = set()  # those of which it is known that the module was loaded from this source
 
 
 def function_path(function: Callable[..., Any]) -> str:
@@ -47,19 +52,23 @@ def function_path(function: Callable[..., Any]) -> str:
     return f"{inner.__module__}:{inner.__qualname__}"
 
 
-def software(function: Callable[..., Any], task: Task | None = None) -> str:
-    """`0.2.0+1f0c2a7b9d3e`: the version and the fingerprint of what a function runs, then as `with_named`."""
+def software(function: Callable[..., Any], task: Task | None = None, depends: str = "") -> str:
+    """`0.2.0+1f0c2a7b9d3e`: the version and the fingerprint of what a function runs, then `with_named`.
+
+    `depends` is what `depends_print` says of the files that it depends on.
+    """
     own = software_of(function_path(function))
     if not own or function is not _unwrapped(function):
         own = _joined(_unwrapped(function).__module__, _digest([_print(function, set())]))
-    return with_named(own, task)
+    return with_named(own + depends, task)
 
 
-def software_of(path: str, task: Task | None = None) -> str:
+def software_of(path: str, task: Task | None = None, depends: str = "") -> str:
     """The same for the function of this path; empty where its module has no source (a notebook's)."""
     module, _, name = path.partition(":")
     found = fingerprint(module)
-    return with_named(_joined(module, _digest([found.encode(), name.encode()])), task) if found else ""
+    own = _joined(module, _digest([found.encode(), name.encode()])) + depends
+    return with_named(own, task) if found else ""
 
 
 def with_named(own: str, task: Task | None) -> str:
@@ -73,7 +82,7 @@ def named_modules(task: Task | None) -> set[str]:
     named = set[str]()
     for one in [task or {}, *(task or {}).get("points", ())]:
         for name in CODE:
-            found = IMPORT_PATH.fullmatch(one.get(name, ""))
+            found = IMPORT_PATH.fullmatch(str(one.get(name, "")))
             if found:
                 named.add(found["module"])
     return named
@@ -95,33 +104,103 @@ def fingerprint(module: str) -> str:
     return _prints[module]
 
 
+def depends_print(files: Iterable[str]) -> str:
+    """`+depends:5d4e…`, the content of files that the numbers depend on; empty for none."""
+    names = sorted(files)
+    parts = (f"{Path(name).name}\0".encode() + hashlib.sha256(_content(name)).digest() for name in names)
+    return f"+depends:{_digest(parts)}" if names else ""
+
+
+def _content(name: str) -> bytes:
+    if not os.path.isfile(name):  # nor a pipe, which would be waited for
+        raise StoreError(f"{name} is not there, which the results depend on")
+    if os.path.getsize(name) > LARGEST:
+        raise StoreError(f"{name} is larger than {LARGEST // 2**30} GiB, which is too much to depend on")
+    return Path(name).read_bytes()
+
+
+def without_depends(name: str) -> str:
+    """The software without the content of files, which only the driver looks at."""
+    return re.sub(r"\+depends:\w+", "", name)
+
+
 def require_unchanged() -> None:
-    """Refuse to record numbers of code that was edited after this process had loaded it."""
-    for path, (module, written) in _read.items():
+    """Refuse to record numbers of code that was edited after this process had loaded it.
+
+    What was loaded is compared with what is on disk by content: clocks may be wrong.
+    """
+    for path, (module, text) in _read.items():
         loaded = sys.modules.get(module)
-        ours = module.partition(".")[0] == _HOME
-        stale = path.stat().st_mtime != written or (ours and written > seqlaw._loaded)
-        if loaded is not None and (stale or _compiled_from_another(loaded, path)):
+        if loaded is None:
+            continue
+        same = path.exists() and path.read_bytes().replace(b"\r\n", b"\n") == text
+        if same and path not in _checked and _is_loaded_from(loaded, text, path):
+            _checked.add(path)
+        if not same or path not in _checked:
             raise StoreError(
                 f"{path} has changed since it was loaded here: start Python again, or the numbers of the old "
                 "code would be recorded as the new code's"
             )
 
 
-def _compiled_from_another(module: ModuleType, path: Path) -> bool:
-    """Whether the compiled file that came with the import is of another source than the one there now.
+def _is_loaded_from(module: ModuleType, source: bytes, path: Path) -> bool:
+    """Whether a loaded module's functions and plain numbers, and the file that its import compiled, are
+    those of this source."""
+    if type(getattr(module, "__loader__", None)) is not SourceFileLoader:
+        return True  # not plain source: another loader may change it (pytest's does)
+    compiled = compile(source, str(path), "exec", dont_inherit=True)
+    known, left = {compiled}, [compiled]
+    while left:
+        inner = [one for one in left.pop().co_consts if isinstance(one, CodeType)]
+        known.update(inner)
+        left += inner
+    if not all(code in known for code in _own_codes(module)):
+        return False
+    if any(vars(module).get(name, value) != value for name, value in _numbers(ast.parse(source)).items()):
+        return False
+    cached = _compiled_by_import(module)
+    return cached is None or cached == compiled
 
-    Nobody knows where compiled files are not written: an old one may lie there.
+
+def _own_codes(module: ModuleType) -> Iterator[CodeType]:
+    """The code of the functions and methods that a module's file has defined."""
+    values = list(vars(module).values())
+    for kind in [one for one in values if isinstance(one, type) and one.__module__ == module.__name__]:
+        values += vars(kind).values()
+    for value in values:
+        for name in ("__func__", "func", "fget", "py_func", "__wrapped__"):
+            inner = getattr(value, name, None) if not isinstance(value, type) else None
+            value = inner if isinstance(inner, FunctionType) else value
+        if isinstance(value, FunctionType) and value.__code__.co_filename == getattr(module, "__file__", ""):
+            yield value.__code__
+
+
+def _numbers(tree: ast.Module) -> dict[str, Any]:
+    """The constants that a source binds once, at its top: K = 1.0."""
+    found: dict[str, Any] = {}
+    bound = [one.id for one in ast.walk(tree) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)]
+    for node in tree.body:
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        value = getattr(node, "value", None)
+        for target in targets:
+            if isinstance(target, ast.Name) and isinstance(value, ast.Constant) and target.id[:2] != "__":
+                found[target.id] = value.value
+    return {name: value for name, value in found.items() if bound.count(name) == 1}
+
+
+def _compiled_by_import(module: ModuleType) -> CodeType | None:
+    """What the import of a module compiled; None where nobody knows.
+
+    That is where compiled files are not written: an old one may lie there.
     """
     cached = getattr(module, "__cached__", None)
     if cached is None or sys.dont_write_bytecode or not os.access(cached, os.W_OK):
-        return False
-    head = Path(cached).read_bytes()[:16]
-    if len(head) < 16 or head[4:8] != b"\0\0\0\0":  # checked by hash, not by time
-        return False
-    written, size = struct.unpack("<II", head[8:])
-    now = path.stat()
-    return bool((written, size) != (int(now.st_mtime) & 0xFFFFFFFF, now.st_size & 0xFFFFFFFF))
+        return None
+    try:
+        code = marshal.loads(Path(cached).read_bytes()[16:])
+    except (EOFError, ValueError, TypeError):
+        return None
+    return code if isinstance(code, CodeType) else None
 
 
 def _sources(module: str) -> dict[str, bytes]:
@@ -142,8 +221,9 @@ def _sources(module: str) -> dict[str, bytes]:
         found[name] = _text(spec)
         left += [name.rpartition(".")[0]] if "." in name else []
         if spec.origin.endswith(".py"):
-            left += _imported(spec, found[name])
-            found[name] = _without_words(found[name])
+            tree = ast.parse(found[name])
+            left += _imported(spec, tree)
+            found[name] = _without_words(found[name], tree)
     return found
 
 
@@ -182,15 +262,16 @@ def _spec(name: str) -> ModuleSpec | None:
 def _text(spec: ModuleSpec) -> bytes:
     path = Path(str(spec.origin))
     text: bytes = spec.loader.get_data(str(path))  # type: ignore[union-attr]  # checked by the caller
+    text = text.replace(b"\r\n", b"\n")
     if path.exists():  # not inside a zip
-        _read[path] = (spec.name, path.stat().st_mtime)
-    return text.replace(b"\r\n", b"\n")
+        _read[path] = (spec.name, text)
+    return text
 
 
-def _without_words(source: bytes) -> bytes:
+def _without_words(source: bytes, tree: ast.Module) -> bytes:
     """A source without comments and docstrings, cut out of the text: trees differ between Pythons."""
     lines = source.split(b"\n")
-    texts = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Expr))
+    texts = (node for node in ast.walk(tree) if isinstance(node, ast.Expr))
     cuts = [
         (one.lineno, one.col_offset, one.end_lineno or 0, one.end_col_offset or 0)
         for one in texts
@@ -206,9 +287,9 @@ def _without_words(source: bytes) -> bytes:
     return b"\n".join(lines)
 
 
-def _imported(spec: ModuleSpec, source: bytes) -> Iterator[str]:
+def _imported(spec: ModuleSpec, tree: ast.Module) -> Iterator[str]:
     """Every module that a source may import, lazily or not; names of objects are among them."""
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield from _public().values() if alias.name == _HOME else [alias.name]

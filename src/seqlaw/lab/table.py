@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from seqlaw.lab.errors import StoreError
 from seqlaw.lab.grid import Task
-from seqlaw.lab.software import fingerprint, named_modules, software_of
-from seqlaw.lab.store import Record, Standing, read, standing
+from seqlaw.lab.software import depends_print, fingerprint, named_modules, software_of
+from seqlaw.lab.store import Contents, Standing, contents
 from seqlaw.model.checks import library
 
 if TYPE_CHECKING:
@@ -40,9 +40,11 @@ class Table:
     others: dict[str, int]
     """Tasks that other software recorded here, left out of the above."""
     lost: tuple[str, ...]
-    """Modules of the user's that tasks name and that are not found from here."""
+    """Modules of the user's that tasks name, and files that they depend on, not found from here."""
     standing: Standing | None
     """How much is done of what was asked for last; None if that is not known, or of other software."""
+    damage: str
+    """What of the file is damaged and left out, for people; empty if nothing is."""
 
     @property
     def missing(self) -> str:
@@ -63,7 +65,8 @@ class Table:
             return
         if self.others:
             raise StoreError(f"no rows of this code: {self.left_out(option)}")
-        raise StoreError(f"no rows yet: {self.missing or 'run the sweep again to get some'}")
+        why = self.damage or self.missing or "run the sweep again to get some"
+        raise StoreError(f"no rows yet: {why}")
 
     def left_out(self, option: str = OPTION) -> str:
         """What the folder holds of other software and how to take it, for people; empty if nothing."""
@@ -94,11 +97,11 @@ def load(folder: Path | str, *, software: str | None = None, derived: Sequence[s
     `derived` names columns of the rows that follow from the parameters and are no measurements.
     """
     pd = library("pandas")
-    asked = standing(Path(folder))  # before the rows: a driver at work may make it stale, never too good
-    records = list(read(Path(folder)))
+    held = contents(Path(folder))
+    records, asked = held.records, held.standing
     counts = Counter(record.version for record in records)
     if software is None:
-        now = _software_now(records)
+        now = _software_now(held)
         chosen = [record for record in records if record.version == now(record.function, record.task)]
         asked = asked if asked is not None and asked.version == now(asked.function, {}) else None
     elif software == "all":
@@ -107,8 +110,8 @@ def load(folder: Path | str, *, software: str | None = None, derived: Sequence[s
         chosen = [record for record in records if record.version == software]
         asked = asked if asked is not None and asked.version == software else None
         if not chosen:
-            held = ", ".join(counts) or "none"
-            raise StoreError(f"{folder} has no rows of software {software}, only of {held}")
+            known = ", ".join(counts) or "none"
+            raise StoreError(f"{folder} has no rows of software {software}, only of {known}")
     others = counts - Counter(record.version for record in chosen)
     names = _in_order(_parameters(record.task) | {"seed": record.seed} for record in chosen)
     rows, failures = [], []
@@ -119,32 +122,42 @@ def load(folder: Path | str, *, software: str | None = None, derived: Sequence[s
             failures.append(task | {"error": record.error} | stamp)
         else:
             rows += [task | row | stamp for row in record.rows]
-    frame = pd.DataFrame.from_records(rows)
-    names = tuple(name for name in (*names, *derived) if not rows or name in frame)
-    if rows:
-        frame = frame.sort_values(list(names), kind="stable", ignore_index=True)
+    try:
+        frame = pd.DataFrame.from_records(rows)
+        names = tuple(name for name in (*names, *derived) if not rows or name in frame)
+        if rows:
+            frame = frame.sort_values(list(names), kind="stable", ignore_index=True)
+    except (TypeError, ValueError) as error:  # of a file that no driver wrote
+        raise StoreError(f"the records in {folder} make no table: {error}") from None
     return Table(
         frame=frame,
         parameters=names,
         failures=pd.DataFrame.from_records(failures),
         others=dict(others),
-        lost=_lost(record.task for record in records),
+        lost=_lost(held),
         standing=asked,
+        damage=held.damage.words,
     )
 
 
-def _lost(tasks: Iterable[Task]) -> tuple[str, ...]:
-    named = {module for task in tasks for module in named_modules(task)}
-    return tuple(sorted(module for module in named if not fingerprint(module)))
+def _lost(held: Contents) -> tuple[str, ...]:
+    named = {module for record in held.records for module in named_modules(record.task)}
+    files = [] if held.last is None else [name for name in held.last.depends if not os.path.isfile(name)]
+    return (*sorted(module for module in named if not fingerprint(module)), *files)
 
 
-def _software_now(records: Iterable[Record]) -> Callable[[str, Task], str]:
+def _software_now(held: Contents) -> Callable[[str, Task], str]:
     """What would run a task of a function now; of code without a file (a notebook's) it is what ran last."""
-    last = {record.function: record.version for record in records}
+    last = {record.function: record.version for record in held.records}
+    depends = {}
+    if held.last is not None:
+        try:
+            depends[held.last.function] = depends_print(held.last.depends)
+        except StoreError:
+            depends[held.last.function] = "+depends:nothing"  # a file is gone: no rows are of it
 
     def software(function: str, task: Task) -> str:
-        # Files of 0.1 do not know their function: nothing is theirs.
-        return (software_of(function, task) or last.get(function, "")) if function else ""
+        return software_of(function, task, depends.get(function, "")) or last.get(function, "")
 
     return software
 

@@ -1,23 +1,20 @@
-"""What runs where the work is done: a group of tasks, in the driver or in a worker of any cluster."""
+"""What runs where the work is done: one task, in the driver or in a worker of any cluster."""
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import importlib.metadata
 import os
 import platform
-import signal
-import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from seqlaw.lab.grid import Task, canonical, compact
-from seqlaw.lab.software import function_path, software
+from seqlaw.lab.software import function_path, software, without_depends
 from seqlaw.lab.store import Outcome
 from seqlaw.model.device import WORKER
-from seqlaw.model.threads import one_thread
+from seqlaw.model.process import die_with_parent
 
 Function = Callable[[Task, int], list[dict[str, Any]]]
 """A task and a seed to tidy rows; importable or picklable, and a pure function of both."""
@@ -32,6 +29,7 @@ def attempt(function: Function, job: Job, seed: int, machine: str) -> Outcome:
     path = function_path(function)
     # A function of a script or a notebook travels with its code: here is no file to tell it by.
     code = wanted if path.startswith("__main__:") else software(function, task)
+    code = wanted if code == without_depends(wanted) else code
     start = time.perf_counter()
     rows = error = None
     try:
@@ -49,13 +47,6 @@ def attempt(function: Function, job: Job, seed: int, machine: str) -> Outcome:
         rows=rows,
         error=error,
     )
-
-
-def run_group(function: Function, jobs: Sequence[Job], seed: int) -> list[Outcome]:
-    """Run a group of tasks one after the other."""
-    machine = facts()
-    with one_thread():
-        return [attempt(function, job, seed, machine) for job in jobs]
 
 
 @functools.cache
@@ -95,10 +86,7 @@ def _plain(value: Any) -> Any:
 def dask_setup(worker: object) -> None:
     """Called by dask in each worker of a local cluster: it must not outlive its driver.
 
-    dask's own watch over the parent is a Python thread, which a long call that holds the interpreter lock
-    keeps from running; the kernel's does not wait. Workers are numbered, for where each is to have a GPU.
+    Workers are numbered, for where each is to have a GPU.
     """
     os.environ[WORKER] = str(getattr(worker, "name", ""))
-    if sys.platform == "linux":
-        die_with_parent = 1  # PR_SET_PDEATHSIG of <sys/prctl.h>
-        ctypes.CDLL(None).prctl(die_with_parent, signal.SIGKILL)
+    die_with_parent()

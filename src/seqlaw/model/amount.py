@@ -24,3 +24,11 @@ def rounded(value: float) -> str:
         if unit * 0.9995 <= value < 1000 * unit * 0.9995:
             return f"{value / unit:.3g}{name}" if value >= 99.5 * unit else f"{value / unit:.2g}{name}"
     return amount(float(f"{value:.3g}"))
+
+
+def duration(seconds: float) -> str:
+    """About how long, in the unit that suits it."""
+    for unit, length in (("days", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{amount(round(seconds / length))} {unit}"
+    return f"{amount(seconds, 2)} s"

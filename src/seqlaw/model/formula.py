@@ -7,7 +7,6 @@ solved for N, whatever it does with the other sizes. Without such a name it may 
 from __future__ import annotations
 
 import ast
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,6 +22,8 @@ _Term = Callable[[_Values], Any] | None
 _Affine = tuple[_Term, _Term]
 """a and b of a + b·linear."""
 _LONGEST = 1000  # characters
+_DEEPEST = 200  # operations inside one another: each is a call when the formula is read and evaluated
+_LARGEST = 1e100  # of a number: products of a few stay inside floating point
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,8 @@ class Formula:
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             example = "*".join(("6", *self.names[:4]))
             raise self._error(f"must be a formula, like {example}") from None
+        if _depth(tree) > _DEEPEST:
+            raise self._error(f"must have at most {_DEEPEST} operations inside one another")
         return self._read(tree)
 
     def _error(self, rule: str) -> InputError:
@@ -56,16 +59,24 @@ class Formula:
 
     def parts(self, values: _Values) -> tuple[Any, Any]:
         """(a, b) of a + b·linear at these values of the other names."""
-        constant, slope = self._affine
-        try:
-            with np.errstate(all="ignore"):
-                return constant(values) if constant else 0, slope(values) if slope else 0
-        except (ZeroDivisionError, OverflowError):
-            raise self._error("must be finite at every size") from None
+        constant, slope = self._finite(lambda: tuple(part(values) if part else 0 for part in self._affine))
+        return constant, slope
 
     def __call__(self, **values: Any) -> Any:
         constant, slope = self.parts(values)
-        return constant if self.linear is None else constant + slope * values[self.linear]
+        [found] = self._finite(lambda: (constant + slope * values[self.linear] if self.linear else constant,))
+        return found
+
+    def _finite(self, evaluate: Callable[[], tuple[Any, ...]]) -> Any:
+        """Numbers, whole ones too within the range of floating point; else an error."""
+        try:
+            with np.errstate(all="ignore"):
+                found = evaluate()
+        except (ZeroDivisionError, OverflowError):
+            found = (10**308,)
+        if any(isinstance(one, int) and abs(one) >= 10**308 for one in found):
+            raise self._error("must be finite at every size")
+        return found
 
     @property
     def used(self) -> tuple[str, ...]:
@@ -76,8 +87,8 @@ class Formula:
     def _read(self, node: ast.expr) -> _Affine:
         if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
             value = node.value
-            if isinstance(value, bool) or not math.isfinite(value):
-                raise self._error("must hold numbers")
+            if isinstance(value, bool) or value > _LARGEST:
+                raise self._error(f"must hold numbers of at most {_LARGEST:g}")
             return (lambda values: value), None
         if isinstance(node, ast.Name):
             name = node.id
@@ -116,6 +127,16 @@ class Formula:
         if isinstance(found, complex):
             raise self._error("must be real at every size")
         return found
+
+
+def _depth(tree: ast.expr) -> int:
+    """How many operations lie inside one another."""
+    depth, level = 0, [tree]
+    while level := [
+        part for node in level for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr)
+    ]:
+        depth += 1
+    return depth
 
 
 def _plus(x: _Term, y: _Term) -> _Term:

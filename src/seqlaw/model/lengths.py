@@ -7,15 +7,18 @@ each token counts alike: whatever is an average over the tokens of one length is
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from seqlaw.model.checks import Array, InputError, real, whole
+from seqlaw.model.checks import Array, InputError, items, real, whole
 from seqlaw.model.teacher import LONGEST, Modes
 
+LARGEST = 10**36
+"""The largest N and finite d that are taken: beyond any use, and far from the end of floating point."""
 MOST = 64
 """Different lengths of a mixture; a histogram of more is binned."""
 _WHOLE = 1e-6
@@ -38,9 +41,11 @@ class Lengths:
     phases: bool = False
 
     def __post_init__(self) -> None:
+        if not isinstance(self.phases, (bool, np.bool_)):
+            raise InputError("phases", "must be True or False", self.phases)
         field = self._field
-        lengths = tuple(whole(field, P, most=LONGEST) for P in self.lengths)
-        shares = tuple(real(field, share) for share in self.shares)
+        lengths = tuple(whole(field, P, most=LONGEST) for P in items(field, self.lengths))
+        shares = tuple(real(field, share) for share in items(field, self.shares))
         if not lengths or len(lengths) != len(shares):
             raise InputError(field, "must have one share a length", f"{len(lengths)}, {len(shares)}")
         for P, share in zip(lengths, shares, strict=True):
@@ -55,7 +60,7 @@ class Lengths:
         if abs(total - 1) > _WHOLE:
             raise InputError(field, "must have shares that add up to 1", float(f"{total:.6g}"))
         if not self.phases and len(set(lengths)) < len(lengths):
-            raise InputError(field, "must name every length once", max(lengths, key=lengths.count))
+            raise InputError(field, "must name every length once", Counter(lengths).most_common(1)[0][0])
         if len(lengths) > MOST:
             raise InputError(field, f"must be at most {MOST} lengths (bin them)", len(lengths))
         if abs(total - 1) > 1e-12:  # else left alone, so that text and back is the same
@@ -109,6 +114,7 @@ class Lengths:
         Of many lengths, as a histogram has, those too rare for one sequence are left out while they hold less
         than 1 % of the tokens; else they are refused.
         """
+        N = whole(field, N, most=LARGEST)
         wanted = [N * self.mean * share / P for P, share in self]
         kept = [pair for pair, each in zip(self, wanted, strict=True) if each >= 0.5]
         total = math.fsum(share for _, share in kept)
@@ -222,6 +228,15 @@ def parse(text: str, *, phases: bool = False) -> Lengths:
     return Lengths(tuple(lengths), tuple(real(field, share) for *_, share in pairs), phases)
 
 
+def as_lengths(field: str, value: object) -> Lengths | None:
+    """Several lengths as they are, or as text (`parse`); None as it is; else an error."""
+    if value is None or isinstance(value, Lengths):
+        return value
+    if isinstance(value, str):
+        return parse(value)
+    raise InputError(field, "must be Lengths, or text such as 16:0.7,1024:0.3", value)
+
+
 def counted(counts: Mapping[int, int]) -> Lengths:
     """The mixture of so many sequences of each length."""
     tokens = {whole("lengths", P): whole("lengths", P) * _count(n) for P, n in counts.items()}
@@ -248,10 +263,11 @@ def documents(counts: Mapping[int, int], window: int | None = None) -> Lengths:
         raise InputError("lengths", "must hold at least one sequence", dict(counts))
     if len(found) <= MOST:
         return counted(dict(sorted(found.items())))
-    fold = math.log(max(found) / min(found)) / (MOST - 1)
+    low, high = min(found), max(found)
+    fold = math.log(high / low) / (MOST - 1)
     bins: dict[int, tuple[int, int]] = {}
     for P, n in found.items():
-        place = MOST if P == max(found) else int(math.log(P / min(found)) / fold)
+        place = MOST if P == high else int(math.log(P / low) / fold)
         number, tokens = bins.get(place, (0, 0))
         bins[place] = number + n, tokens + n * P
     shares: dict[int, float] = {}

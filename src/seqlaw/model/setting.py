@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from seqlaw.model.checks import InputError, whole
-from seqlaw.model.lengths import Counted, Length, Lengths, one_or_many, parse
+from seqlaw.model.checks import InputError, whole, whole_or_infinite
+from seqlaw.model.lengths import LARGEST, Counted, Length, Lengths, one_or_many, parse
 from seqlaw.model.schedule import Schedule, as_schedule
 from seqlaw.model.teacher import LONGEST, Modes, Teacher, as_teacher
 
-LARGEST = 10**36
-"""The largest N and finite d that are taken: beyond any use, and far from the end of floating point."""
 WIDEST = 10**18
 """The largest M: as far as the sums over modes place their nodes."""
 
@@ -29,7 +27,7 @@ class Setting:
     γ = 0.1 and L = 30000. `eval_length` None means the training length P, as in the paper.
 
     With a `batch` training is one pass: each step takes so many fresh trajectories, and N = batch·L. With
-    `epochs` the steps go round so often over N = batch·⌈L/epochs⌉ of them.
+    `epochs` each of N = batch·⌈L/epochs⌉ is used so often, shuffled anew in each epoch.
 
     P may be a mixture of lengths, whose N are whole numbers of each, or phases, each with data of its own
     (`Lengths`): `lengths` keeps them as they were given, P has the numbers of sequences too.
@@ -45,7 +43,7 @@ class Setting:
     batch: int | None = None
     """Fresh trajectories a step; None for all N in every step."""
     epochs: int = 1
-    """How often the mini-batches come round: beyond one no law is known."""
+    """How often each sequence is used, shuffled anew each time: beyond one no law is known."""
     safeguard: bool = True
     """Whether a step that is too large is cut down; False, in one pass only, takes it as given."""
     lengths: Lengths | None = None
@@ -76,6 +74,7 @@ class Setting:
         P = one_or_many(parse(given) if isinstance(given, str) else given)
         lengths = P if isinstance(P, Lengths) else None
         schedule = as_schedule("Setting.schedule", schedule)
+        epochs = whole("epochs", epochs)
         if batch is not None:
             batch = whole("batch", batch, most=LARGEST)
             if schedule.memory:
@@ -110,13 +109,13 @@ class Setting:
         if not safeguard and batch is None:
             raise InputError("safeguard", "must stay for the full batch (give a batch to do without)", False)
         if isinstance(teacher, Modes):
-            if d is not None and d != teacher.d:
+            if d is not None and whole_or_infinite("d", d) != teacher.d:
                 raise InputError("d", f"must be {teacher.d}, the number of modes given", d)
             d = teacher.d
         elif d is None:
             raise InputError("d", "must be given for a power-law teacher", None)
-        elif d != math.inf:
-            d = whole("d", d, most=LARGEST)
+        else:
+            d = whole_or_infinite("d", d, most=LARGEST)
         if M > d:
             raise InputError("M", f"must be at most d = {d}", M)
         if eval_length is not None:

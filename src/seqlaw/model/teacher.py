@@ -201,7 +201,10 @@ def _twice_log(a: Array) -> Array:
 
 def _lengths(P: ArrayLike) -> Array:
     """Trajectory lengths as floats, each a whole number from 1 to 10^18."""
-    lengths = np.asarray(P)
+    try:
+        lengths = np.asarray(P)
+    except (TypeError, ValueError):
+        raise InputError("P", "must be lengths", P) from None
     for value in lengths.ravel().tolist():
         whole("P", value, most=LONGEST)
     return lengths.astype(np.float64)

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from seqlaw.model.checks import Array, InputError, positive, real, whole
+from seqlaw.model.checks import Array, InputError, checked, positive, real, whole
 from seqlaw.model.randomness import generator
 from seqlaw.model.teacher import NUMBERS, Teacher, as_power_law
 
@@ -45,12 +45,13 @@ class Uncertain:
         object.__setattr__(self, "teacher", teacher)
         object.__setattr__(self, "intervals", MappingProxyType(pairs))
 
+    @checked
     def draws(self, n: int, *, seed: int = 0) -> list[Teacher]:
         """n teachers, stratified: each of n equal parts of an interval has one (a Latin hypercube).
 
         Every number has a stream of its own, so that an interval more leaves the draws of the others alone.
         """
-        count = whole("draws", n)
+        count = whole("draws", n, most=10**6)
         columns = {name: self._column(name, count, seed) for name in self.intervals}
         rows = zip(*(values.tolist() for values in columns.values()), strict=True)
         return [replace(self.teacher, **dict(zip(columns, row, strict=True))) for row in rows]

@@ -10,7 +10,7 @@ from pathlib import Path
 from seqlaw.answers.answer import fields_of
 from seqlaw.lab.engine import Notice
 from seqlaw.lab.run import Progress
-from seqlaw.model.checks import MissingLibrary, needs, whole
+from seqlaw.model.checks import MissingLibrary, checked, needs, whole
 from seqlaw.model.device import cards, device_name
 from seqlaw.paper.answer import Reproduction
 from seqlaw.paper.experiments.conditions import conditions
@@ -32,6 +32,7 @@ _LIBRARIES = (
 )
 
 
+@checked
 def reproduce(
     out: Path | str,
     *,

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from seqlaw.model.checks import Array, InputError, positive, whole
+from seqlaw.model.checks import Array, InputError, positive, whole, whole_or_infinite
 from seqlaw.model.formula import Formula
 from seqlaw.model.lengths import Length
 from seqlaw.model.schedule import Schedule
@@ -43,8 +43,7 @@ class Budget:
             if positive(name, getattr(self, name)) > 1e32:
                 raise InputError(name, "must be at most 1e32", getattr(self, name))
         for name in ("max_M", "max_N", "max_P", "max_L"):
-            if getattr(self, name) != math.inf:
-                object.__setattr__(self, name, whole(name, getattr(self, name)))
+            object.__setattr__(self, name, whole_or_infinite(name, getattr(self, name)))
         object.__setattr__(self, "min_P", whole("min_P", self.min_P, most=LONGEST))
         if self.min_P > self.max_P:
             raise InputError("min_P", f"must be at most max_P = {self.max_P}", self.min_P)

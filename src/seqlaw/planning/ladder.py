@@ -21,7 +21,7 @@ from seqlaw.model.setting import Setting, as_setting
 from seqlaw.model.teacher import LONGEST
 from seqlaw.model.threads import one_thread
 from seqlaw.rungs.phases.bench import Bench, Runs, Sums, Trial
-from seqlaw.rungs.terms import frozen_error, frozen_filter_flags
+from seqlaw.rungs.terms import frozen_error, frozen_filter_flags, reach
 
 CANDIDATES = (2, 16, 128, 4096)
 CHOOSING = 3
@@ -84,8 +84,8 @@ class Ladder:
 
     @property
     def helps(self) -> bool:
-        """Whether the gain is more than twice its error."""
-        return self.gain > 2 * self.gain_error and self.gain > 0
+        """Whether the gain is more than chance explains in 19 of 20 cases."""
+        return self.gain > reach(self.sketches, 0.95) * self.gain_error and self.gain > 0
 
     def steps(self, L: int) -> tuple[int, ...]:
         """Of each phase of the ladder."""
@@ -108,8 +108,6 @@ def presets(candidates: Sequence[int]) -> dict[str, Length]:
 
 def distinct(candidates: Sequence[int]) -> tuple[int, ...]:
     """The candidates, rising; each once."""
-    if isinstance(candidates, (str, bytes)) or not hasattr(candidates, "__len__"):
-        raise InputError("candidates", "must be a list of lengths", candidates)
     rising = tuple(sorted(whole("candidates", P, most=LONGEST) for P in candidates))
     if len(set(rising)) < len(rising):
         raise InputError("candidates", "must name every length once", list(candidates))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from seqlaw.model.checks import InputError, whole
+from seqlaw.model.checks import InputError, whole, whole_or_infinite
 from seqlaw.model.flags import Flag
 from seqlaw.model.schedule import Schedule, as_schedule
 from seqlaw.model.setting import Setting
@@ -66,7 +66,9 @@ def plan_one_pass(
     if budget.max_P < budget.shortest:
         raise InputError("max_P", f"must be at least {budget.shortest}", budget.max_P)
     eval_length = None if eval_length is None else whole("eval_length", eval_length)
-    chosen = float(teacher.d) if isinstance(teacher, Modes) else math.inf if d is None else d
+    chosen = whole_or_infinite("d", math.inf if d is None else d)
+    if isinstance(teacher, Modes):
+        chosen = float(teacher.d)
     search = Passes(teacher, chosen, schedule, eval_length, budget)
     best = best_pass(search)
     if not math.isfinite(best.reducible):

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from seqlaw.model.assumptions import teacher_flags
-from seqlaw.model.checks import InputError
+from seqlaw.model.checks import InputError, whole_or_infinite
 from seqlaw.model.filters import LISTED
 from seqlaw.model.flags import Flag
 from seqlaw.model.lengths import Lengths
@@ -111,7 +111,7 @@ def plan(
         law = corollary(teacher, tau)
     if isinstance(teacher, Modes) and d not in (None, teacher.d):
         raise InputError("d", f"must be {teacher.d}, the number of modes given", d)
-    size = teacher.d if isinstance(teacher, Modes) else math.inf if d is None else d
+    size = teacher.d if isinstance(teacher, Modes) else whole_or_infinite("d", math.inf if d is None else d)
     search = Search(teacher=teacher, d=size, schedule=schedule, budget=budget, eval_length=eval_length)
     held = search if lengths is None else replace(search, budget=mixed(budget, lengths))
     _steps_in_closed_form(held)

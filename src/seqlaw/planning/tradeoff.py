@@ -187,8 +187,6 @@ def tradeoff(
     the same tokens is set beside the single lengths.
     """
     as_setting("setting", setting)
-    if not isinstance(eval_lengths, Sequence):
-        raise InputError("eval_lengths", "must be a list of lengths", eval_lengths)
     budget = whole("tokens", positive("tokens", tokens), least=2)
     if lengths is None:
         lengths = split_lengths(setting, usable(setting, budget, compute, cost))

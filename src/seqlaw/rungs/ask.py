@@ -39,7 +39,7 @@ def rung_of(given: str | Rung, *, field: str = "rung") -> Rung:
     """A rung as it is, by name, or the user's own by import path (`mymodule:Name`)."""
     if isinstance(given, Rung):
         return given
-    if given in RUNGS:
+    if isinstance(given, str) and given in RUNGS:
         return RUNGS[given]
     if isinstance(given, str) and IMPORT_PATH.fullmatch(given):
         found: Any = import_object(field, given)
@@ -51,7 +51,7 @@ def rung_of(given: str | Rung, *, field: str = "rung") -> Rung:
         if isinstance(found, Rung):
             return found
         raise InputError(field, "must name a subclass of seqlaw.rungs.rung.Rung", given)
-    theorem = " (the theorem: seqlaw rates)" if given == "rates" else ""
+    theorem = " (the theorem: seqlaw rates)" if isinstance(given, str) and given == "rates" else ""
     raise InputError(field, f"must be one of {', '.join(RUNGS)}{theorem}", given)
 
 

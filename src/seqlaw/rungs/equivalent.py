@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 from seqlaw.model.assumptions import setting_flags
 from seqlaw.model.checks import InputError
 from seqlaw.model.flags import flag
+from seqlaw.model.lengths import Length
 from seqlaw.model.setting import Setting
 from seqlaw.model.threads import one_thread
 from seqlaw.rungs.expected import population
@@ -30,12 +32,18 @@ from seqlaw.rungs.finite_sample.law import (
     over_sketches,
     refuses,
 )
-from seqlaw.rungs.finite_sample.norm import rises
+from seqlaw.rungs.finite_sample.norm import Rise, averaged_rows, rises
 from seqlaw.rungs.frozen import Frozen, frozen_rows
 from seqlaw.rungs.resolvent import reaches
 from seqlaw.rungs.rung import BLOCK, Cost, Draws, Progress, Rung
-from seqlaw.rungs.spectral_sum import sum_rule
-from seqlaw.rungs.terms import Risk, frozen_error, frozen_filter_flags, saturation_flags
+from seqlaw.rungs.spectral_sum import Rule, sum_rule
+from seqlaw.rungs.terms import (
+    Risk,
+    frozen_error,
+    frozen_filter_flags,
+    safeguard_flags,
+    saturation_flags,
+)
 
 _LEAST_TRAINING = 1e-4
 """Σγ‖G‖ below which (1-ψ)², of order its square, drowns in the contour's 1e-13."""
@@ -66,10 +74,13 @@ def equivalent_risks(
         members = [settings[k] for k in indices]
         levels = ("coarse", "rough") if quick else ("fine", "coarse")
         widest = max(one.M for one in members)
-        rules = (sum_rule(members[0], level, widest=widest) for level in levels)
-        found = frozen_rows(members, *rules, endless=frozen)
-        shifts = [None] * len(members) if frozen else _shifts(members, found, quick=quick, ample=ample)
-        for index, setting, one, shift in zip(indices, members, found, shifts, strict=True):
+        fine, coarse = (sum_rule(members[0], level, widest=widest) for level in levels)
+        answered = (
+            [(one, None) for one in frozen_rows(members, fine, coarse, endless=True)]
+            if frozen
+            else _answered(members, fine, coarse, quick=quick, ample=ample)
+        )
+        for index, setting, (one, shift) in zip(indices, members, answered, strict=True):
             answers[index] = _risk(setting, one, shift)
     return [risk for risk in answers if risk is not None]
 
@@ -120,17 +131,58 @@ def expected_shifts(settings: Sequence[Setting]) -> list[Shift | None]:
     near = [one for one in settings if reaches(one.schedule)]
     if not near:
         return [None] * len(settings)
-    found = frozen_rows(near, *(sum_rule(near[0], level) for level in ("fine", "coarse")))
-    shifts = iter(_shifts(near, found))
-    return [next(shifts) if reaches(one.schedule) else None for one in settings]
+    found = iter(_answered(near, *(sum_rule(near[0], level) for level in ("fine", "coarse"))))
+    return [next(found)[1] if reaches(one.schedule) else None for one in settings]
+
+
+def _answered(
+    settings: Sequence[Setting], fine: Rule, coarse: Rule, *, quick: bool = False, ample: float = math.inf
+) -> list[tuple[Frozen, Shift | None]]:
+    """The frozen filter and what the data change in settings of one teacher.
+
+    At the step of the mean norm; and where the norm's chance shows, the mean over the steps that the
+    safeguard leaves, unless the law refuses one of them.
+    """
+    rule = sum_rule(settings[0], "rough" if quick else "coarse", widest=max(one.M for one in settings))
+    rise = rises(rule, [setting.P for setting in settings])
+    found = frozen_rows(settings, fine, coarse)
+    answers = list(zip(found, _shifts(settings, found, rule, rise, quick=quick, ample=ample), strict=True))
+    parts: dict[int, list[tuple[float, Setting]]] = {}
+    for k, (setting, (one, shift)) in enumerate(zip(settings, answers, strict=True)):
+        one.row["chance"] = rise[setting.P].chance(setting.tokens)
+        if shift is None:
+            continue
+        steps = rise[setting.P].steps(setting.schedule, one.row["norm"], setting.tokens, one.row["edge"])
+        taken = (refuses(rule.modes, replace(shift.question, schedule=step)) is None for _, step in steps)
+        if len(steps) > 1 and all(taken):
+            parts[k] = [(weight, replace(setting, schedule=step)) for weight, step in steps]
+    if not parts:
+        return answers
+    varied = [one for part in parts.values() for _, one in part]
+    rows = frozen_rows(varied, fine, coarse, as_given=True)
+    both = iter(zip(rows, _shifts(varied, rows, rule, rise, quick=quick), strict=True))
+    for k, part in parts.items():
+        seen = [(weight, *next(both)) for weight, _ in part]
+        terms = [(weight, vars(shift.terms)) for weight, _, shift in seen if shift is not None]
+        one, shift = answers[k]
+        if shift is not None and len(terms) == len(seen):
+            row = averaged_rows([(weight, each.row) for weight, each, _ in seen])
+            clipped = sum(weight for weight, each, _ in seen if each.schedule is not settings[k].schedule)
+            mean = Terms(**averaged_rows(terms))
+            answers[k] = replace(one, row=row, clipped=clipped), Shift(shift.question, mean, row["variance"])
+    return answers
 
 
 def _shifts(
-    settings: Sequence[Setting], found: Sequence[Frozen], *, quick: bool = False, ample: float = math.inf
+    settings: Sequence[Setting],
+    found: Sequence[Frozen],
+    rule: Rule,
+    rise: dict[Length, Rise],
+    *,
+    quick: bool = False,
+    ample: float = math.inf,
 ) -> list[Shift | None]:
     """What the data change in each setting of one teacher; None where the law does not reach."""
-    rule = sum_rule(settings[0], "rough" if quick else "coarse", widest=max(one.M for one in settings))
-    rise = rises(rule, [setting.P for setting in settings])
     questions = [
         Question(
             M=float(setting.M),
@@ -141,6 +193,7 @@ def _shifts(
             share=one.row["effective_share"],
             learned=one.row["learned_dimensions"],
             edge=rise[setting.P].edge(one.row["edge"], setting.tokens),
+            chance=rise[setting.P].chance(setting.tokens),
             boundary=boundary_error(rule.modes, setting.P),
         )
         for setting, one in zip(settings, found, strict=True)
@@ -183,8 +236,7 @@ def _split(setting: Setting, row: dict[str, float]) -> bool:
 def _risk(setting: Setting, frozen: Frozen, shift: Shift | None) -> Risk:
     schedule, row = frozen.schedule, frozen.row
     flags = list(setting_flags(setting))
-    if schedule is not setting.schedule:
-        flags.append(flag("safeguard", gamma=schedule.gamma))
+    flags += safeguard_flags(frozen.clipped, gamma=schedule.gamma)
     learned = max(row["learned_dimensions"], math.ulp(0.0))
     tokens = row["effective_share"] * setting.tokens / learned
     terms = _terms(setting, row, shift)
@@ -200,9 +252,9 @@ def _risk(setting: Setting, frozen: Frozen, shift: Shift | None) -> Risk:
     if shift is None:
         few = frozen_filter_flags(tokens)
         flags += [flag("cross"), *few]
-        error = math.inf if few else frozen_error(tokens)
+        error = math.inf if few else frozen_error(tokens, row.get("chance", 0.0))
     else:
-        error = data_error(shift.question, saturation)
+        error = data_error(shift.question, saturation, frozen.clipped)
         flags += data_flags(setting.M, setting.tokens, saturation, error)
         if not _split(setting, row):
             flags.append(flag("cross-rest"))
@@ -224,7 +276,7 @@ def _risk(setting: Setting, frozen: Frozen, shift: Shift | None) -> Risk:
             **{name: row[name] for name in names},
             "saturation": saturation,
             "gamma": schedule.gamma,
-            "clipped": float(schedule is not setting.schedule),
+            "clipped": frozen.clipped,
             "tokens_per_dimension": tokens,
             "error": reducible_error,
         },

@@ -18,6 +18,7 @@ from seqlaw.model.checks import InputError
 from seqlaw.model.device import Device
 from seqlaw.model.flags import Flag, flag
 from seqlaw.model.lengths import Length, mean_length
+from seqlaw.model.schedule import Schedule
 from seqlaw.model.setting import Setting
 from seqlaw.model.sketch import Problem, gaussian_sketch, sketched_problem
 from seqlaw.model.threads import one_thread
@@ -34,13 +35,18 @@ from seqlaw.rungs.finite_sample.law import (
     given_sketch,
     refuses,
 )
-from seqlaw.rungs.finite_sample.norm import rises
-from seqlaw.rungs.frozen_sketch import finite_filter_variance, frozen_given, population_bias
+from seqlaw.rungs.finite_sample.norm import Rise, averaged_rows, rises
+from seqlaw.rungs.frozen_sketch import (
+    FrozenGiven,
+    finite_filter_variance,
+    frozen_given,
+    population_bias,
+)
 from seqlaw.rungs.rows import Row, columns, families, indices, summaries, summarise, with_sums
 from seqlaw.rungs.rung import BLOCK, Cost, Draws, Progress, Rung, device_for
-from seqlaw.rungs.score import score
+from seqlaw.rungs.score import Score, score
 from seqlaw.rungs.spectral_sum import Rule
-from seqlaw.rungs.terms import TERMS, Risk, frozen_error, frozen_filter_flags
+from seqlaw.rungs.terms import TERMS, Risk, frozen_error, frozen_filter_flags, safeguard_flags
 
 WIDEST_GIVEN, WIDEST_TOGETHER = 64, 256
 """M up to which the law is solved for each sketch, O(M³) a node; coarsely, where it has no split else.
@@ -182,20 +188,21 @@ def _exact(
 ) -> list[Row]:
     """The settings of one family on one sketch: the frozen filter, and what the data change.
 
-    What they change is `carried` over from the mean over sketches where the student is wide.
+    What they change is `carried` over from the mean over sketches where the student is wide. With few data
+    a row is the mean over the steps that the safeguard leaves.
     """
     rule = Rule(modes=settings[0].modes, weights=np.ones(settings[0].modes.d))
     lengths = list(dict.fromkeys(setting.P for setting in settings))
     scores, rise = {P: score(problems[P]) for P in lengths}, rises(rule, lengths)
-    found = [
-        frozen_given(
-            problems[one.P], problems[one.test_length], one.N, one.schedule, scores[one.P], rise[one.P]
-        )
-        for one in settings
+    asked = [
+        (k, weight, one)
+        for k, setting in enumerate(settings)
+        for weight, one in _stepped(setting, problems, scores[setting.P], rise[setting.P])
     ]
-    questions, leading = [one.question for one in found], [one.leading for one in found]
+    questions, leading = [one.question for *_, one in asked], [one.leading for *_, one in asked]
     rows = []
-    for setting, one in zip(settings, found, strict=True):
+    for k, _, one in asked:
+        setting = settings[k]
         problem, test = problems[setting.P], problems[setting.test_length]
         noise, schedule = scores[setting.P], one.question.schedule
         rows.append(
@@ -209,16 +216,38 @@ def _exact(
                 "tokens_per_dimension": one.question.tokens_per_dimension,
                 "saturation": schedule.total * float(problem.eigenvalues[0]),
                 "frozen": 1.0,
-                "error": frozen_error(one.question.tokens_per_dimension),
+                "error": frozen_error(one.question.tokens_per_dimension, one.question.chance),
             }
         )
-    for k, shift in _shifts(questions, rule, problems, carried, leading).items():
+    for k, shift in _shifts(questions, rule, problems, [carried[k] for k, *_ in asked], leading).items():
         row = rows[k]
         row |= changed(shift, questions[k], row["bias"], row["variance"], leading[k]) | {"frozen": 0.0}
-        row["error"] = data_error(questions[k], row["saturation"])
+        row["error"] = data_error(questions[k], row["saturation"], row["clipped"])
         if questions[k].M > WIDEST_GIVEN:
             row["error"] += CARRIED_ERROR
-    return [with_sums(row) | {name: row[name] for name in row if name not in TERMS} for row in rows]
+    parts: list[list[tuple[float, Row]]] = [[] for _ in settings]
+    for (k, weight, _), row in zip(asked, rows, strict=True):
+        parts[k].append((weight, row))
+    means = [averaged_rows(part) for part in parts]
+    return [with_sums(row) | {name: row[name] for name in row if name not in TERMS} for row in means]
+
+
+def _stepped(
+    setting: Setting, problems: dict[Length, Problem], noise: Score, rise: Rise
+) -> list[tuple[float, FrozenGiven]]:
+    """The frozen filter at the steps that the safeguard leaves; at the mean one if only that has a law."""
+    problem, test = problems[setting.P], problems[setting.test_length]
+    norm = float(problem.eigenvalues[-1])
+
+    def at(schedule: Schedule) -> FrozenGiven:
+        return frozen_given(problem, test, setting.N, schedule, noise, rise)
+
+    steps = rise.steps(setting.schedule, norm, setting.tokens, norm)
+    found = [(weight, at(one)) for weight, one in steps]
+    if len(found) > 1 and any(refuses(setting.modes, one.question) for _, one in found):
+        mean = at(setting.schedule.safeguarded(rise.norm(norm, setting.tokens)))
+        return [(1.0, mean)] if refuses(setting.modes, mean.question) is None else found
+    return found
 
 
 def _shifts(
@@ -262,8 +291,7 @@ def exact_risk(setting: Setting, *, sketches: int = 1, seed: int = 0) -> Risk:
 
 def _summary(setting: Setting, rows: Sequence[Row]) -> Risk:
     flags, assumed = list(setting_flags(setting)), tuple[str, ...]()
-    if any(row["clipped"] for row in rows):
-        flags.append(flag("safeguard"))
+    flags += safeguard_flags(float(np.mean([row["clipped"] for row in rows])))
     tokens, error = min(row["tokens_per_dimension"] for row in rows), max(row["error"] for row in rows)
     few: Sequence[Flag] = ()
     if any(row["frozen"] for row in rows):
@@ -276,7 +304,7 @@ def _summary(setting: Setting, rows: Sequence[Row]) -> Risk:
             flags.append(flag("cross-rest"))
     share = np.mean([1 - row["approx"] / row["reducible"] for row in rows])
     of_data = (
-        "may be much too low (frozen-filter)" if few else f"relative error about {error * share:.1g} besides"
+        "may be much too low (frozen-filter)" if few else f"relative error about {error * share:.2g} besides"
     )
     accuracy = {"reducible": of_data}
     return summarise(

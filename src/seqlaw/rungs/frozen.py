@@ -44,6 +44,8 @@ class Frozen:
 
     schedule: Schedule
     row: dict[str, float]
+    clipped: float
+    """The share of the data sets that the safeguard acts on, so far as it is known."""
     floor: float = FLOOR
 
 
@@ -90,11 +92,13 @@ def _evaluate(settings: Sequence[Setting], fine: Rule, coarse: Rule, safe: _Safe
                 edge[part],
                 coarse,
                 fine,
-            )
+            ) | {"norm": norm[part]}
             for place, k in enumerate(part):
                 row = {name: float(column[place]) for name, column in columns.items()}
                 moved = isinstance(schedules[k], Momentum) and settings[k].test_length != settings[k].P
-                answers[k] = Frozen(schedule=schedules[k], row=row, floor=MOVED_FLOOR if moved else FLOOR)
+                clipped = float(schedules[k] is not settings[k].schedule)
+                floor = MOVED_FLOOR if moved else FLOOR
+                answers[k] = Frozen(schedule=schedules[k], row=row, clipped=clipped, floor=floor)
     return [answers[k] for k in range(len(settings))]
 
 
@@ -140,13 +144,15 @@ def _along_rays(
                 "kappa": float(own.kappa[0]),
                 "effective_share": float(spectra.share[0]),
                 "edge": float(edge[0]),
+                "norm": float(norm[0]),
             }
             for place, k in enumerate(part):
                 row = still | {name: values[place] for name, values in columns.items()}
                 tokens = settings[k].tokens
                 row["variance"] /= tokens
                 row["finite_filter_variance"] = noise / (2 * tokens) * row["tested_dimension"]
-                answers[k] = Frozen(schedule=schedules[k], row=row, floor=RAY_FLOOR)
+                clipped = float(schedules[k] is not settings[k].schedule)
+                answers[k] = Frozen(schedule=schedules[k], row=row, clipped=clipped, floor=RAY_FLOOR)
     return rest
 
 

@@ -72,11 +72,10 @@ class FrozenGiven(NamedTuple):
 
 
 def frozen_given(
-    problem: Problem, test: Problem, N: int, schedule: Schedule, noise: Score, rise: Rise
+    problem: Problem, test: Problem, N: int, safe: Schedule, noise: Score, rise: Rise
 ) -> FrozenGiven:
-    """The frozen filter on a sketch, after the safeguard that N sequences need on average."""
+    """The frozen filter on a sketch, with a schedule after its safeguard."""
     tokens, norm = N * mean_length(problem.P), float(problem.eigenvalues[-1])
-    safe = schedule.safeguarded(rise.norm(norm, tokens))
     leading, full = (exact_variance(problem, N, safe, test, noise, leading=part) for part in (True, False))
     question = Question(
         M=float(problem.M),
@@ -87,6 +86,7 @@ def frozen_given(
         share=noise.effective_share,
         learned=learned_dimensions(problem, safe),
         edge=rise.edge(1.1 * norm, tokens),
+        chance=rise.chance(tokens),
         boundary=boundary_error(problem.modes, problem.P),
     )
     return FrozenGiven(population_bias(problem, safe, test), full, leading, question)

@@ -98,7 +98,7 @@ def summarise(
     errors = {
         name: error for name, (_, error) in measured.items() if error is not None and name not in assumed
     }
-    flags = list(flags)
+    flags, sketches = list(flags), len({row["sketch"] for row in rows})
     if not errors:
         flags.append(flag("standard-error"))
     return Risk(
@@ -109,6 +109,7 @@ def summarise(
         horizon=setting.schedule.horizon,
         eval_length=setting.test_length,
         standard_error=errors,
+        drawn=(sketches if sketches > 1 else len(rows)) if errors else 0,
         accuracy=accuracy or {},
         diagnostics={name: mean_and_error(rows, name)[0] for name in diagnostics},
         flags=tuple(flags),

@@ -45,7 +45,7 @@ class Draws:
     def __post_init__(self) -> None:
         for name in ("sketches", "repetitions"):
             if not isinstance(getattr(self, name), Sequence):
-                object.__setattr__(self, name, whole(name, getattr(self, name)))
+                object.__setattr__(self, name, whole(name, getattr(self, name), most=10**9))
         object.__setattr__(self, "seed", whole("seed", self.seed, least=0))
         object.__setattr__(self, "workers", whole("workers", self.workers))
         object.__setattr__(self, "device", device_name(self.device))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from scipy.special import stdtrit
+
 from seqlaw.model.flags import Flag, flag
 from seqlaw.model.lengths import Length
 from seqlaw.model.setting import Setting
@@ -21,8 +23,16 @@ most 1.02 above 256, 1.15 above 16, 1.20 above 8, 1.38 above 4, 2.2 above 2, and
 """
 
 
+LEVEL = 0.9
+"""Of the intervals that random rungs state."""
+
 _CHECKABLE = 2**13
 """Modes that the exact rung takes within a minute or so."""
+
+
+def reach(count: int, level: float = LEVEL) -> float:
+    """How many standard errors the mean of `count` values may be off, by Student's t."""
+    return float(stdtrit(count - 1, (1 + level) / 2))
 
 
 def saturation_flags(setting: Setting, saturation: float) -> list[Flag]:
@@ -34,9 +44,19 @@ def saturation_flags(setting: Setting, saturation: float) -> list[Flag]:
     return [flag("saturated", saturation=saturation, check_d=d, same_d=same)]
 
 
-def frozen_error(tokens_per_dimension: float) -> float:
-    """About what the frozen filter understates bias + variance by, above the threshold (measured there)."""
-    return 1.6 / tokens_per_dimension
+def safeguard_flags(share: float, **more: float) -> list[Flag]:
+    """The flag of the safeguard, where it acts on more than one data set in twenty."""
+    return [flag("safeguard", share=share, **more)] if share > 0.05 else []
+
+
+def frozen_error(tokens_per_dimension: float, chance: float = 0.0) -> float:
+    """About what the frozen filter understates bias + variance by, above the threshold.
+
+    It leaves out the cross term and what the data change in the bias, both of the order of the variance.
+    `chance` is the relative variance of ‖Ĝ‖, summed over phases, which counts where sequences are few. The
+    numbers were chosen on 40 random settings with phases (docs/lengths.md has how often they hold).
+    """
+    return 3 / tokens_per_dimension + 0.6 * chance
 
 
 def frozen_filter_flags(tokens_per_dimension: float) -> list[Flag]:
@@ -61,6 +81,8 @@ class Risk:
     horizon: float
     eval_length: Length
     standard_error: Mapping[str, float] = field(default_factory=dict)
+    drawn: int = 0
+    """Independent means that the standard errors come from: sketches, or data sets of one sketch."""
     accuracy: Mapping[str, str] = field(default_factory=dict)
     diagnostics: Mapping[str, float] = field(default_factory=dict)
     """What the rung measured besides the terms, e.g. the clipping rate."""
@@ -75,3 +97,14 @@ class Risk:
     def total(self) -> float:
         """irreducible + reducible = L_M(B_L)."""
         return self.irreducible + self.reducible
+
+    @property
+    def intervals(self) -> dict[str, tuple[float, float]]:
+        """The 90 % interval of each number that has a standard error."""
+        return {
+            name: (
+                getattr(self, name) - reach(self.drawn) * error,
+                getattr(self, name) + reach(self.drawn) * error,
+            )
+            for name, error in self.standard_error.items()
+        }

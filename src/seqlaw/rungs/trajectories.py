@@ -7,6 +7,7 @@ stream, so the same seed gives the same bits whatever the memory or the number o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -14,13 +15,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from seqlaw.model.arrays import is_host, namespace, squares, zeros
-from seqlaw.model.checks import Array, InputError, whole
+from seqlaw.model.checks import Array, InputError, checked, whole
 from seqlaw.model.device import Device, Stream
 from seqlaw.model.randomness import generator
 from seqlaw.model.teacher import Modes
 from seqlaw.rungs.kernel import Kernel, kernel
 
 Key = tuple[str | int, ...]
+_MOST = 2**31  # of one array, 16 GiB
 
 
 _STRETCH = 2**23  # numbers of the states that a device makes at a time
@@ -120,6 +122,7 @@ def trajectory_chunks(
                 chunk = np.empty((rows, min(window, P + 1 - first), width))
 
 
+@checked
 def trajectories(
     modes: Modes, N: int, P: int, *, S: ArrayLike | None = None, seed: int = 0, key: Key = ()
 ) -> Array:
@@ -127,14 +130,20 @@ def trajectories(
     N, P = whole("N", N), whole("P", P)
     if not isinstance(modes, Modes):
         raise InputError("modes", "must be Modes (of a teacher: teacher.modes(d))", modes)
-    out = np.empty((N, P + 1, modes.d if S is None else len(_sketch(S, modes.d))))
+    shape = N, P + 1, modes.d if S is None else len(_sketch(S, modes.d))
+    if math.prod(shape) > _MOST:
+        raise InputError("N", f"must make at most {_MOST} numbers (trajectory_chunks takes more)", shape)
+    out = np.empty(shape)
     for rows, positions, states in trajectory_chunks(modes, N, P, S=S, seed=seed, key=key):
         out[rows, positions] = states
     return out
 
 
 def _sketch(S: ArrayLike, d: int) -> Array:
-    S = np.asarray(S, dtype=np.float64)
+    try:
+        S = np.asarray(S, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError("S", "must be a real matrix", S) from None
     if S.ndim != 2 or S.shape[1] != d:
         raise InputError("S", f"must have shape (M, {d})", S.shape)
     return S

@@ -20,6 +20,8 @@ from seqlaw.runs.law import Estimate, Fitted, estimate
 from seqlaw.runs.table import Runs, positive_column
 
 DEFAULT_COST = "6*params*tokens"
+Wider = Callable[[Mapping[str, Array], int, str], Array]
+"""Errors (draws, rows) of the log loss at runs beyond the table: columns, how many draws, for what."""
 FAR = 10.0
 """Times beyond the largest run from which a sentence says so."""
 _REACH = np.log(1e6)  # e-folds beyond the table that a search may go
@@ -156,8 +158,13 @@ def _measured(text: str, values: Array, runs: Runs, law: tuple[str, ...]) -> Cos
     )
 
 
-def allocate(fitted: Fitted, draws: Array, runs: Runs, cost: Cost, budget: float, level: float) -> Allocation:
-    """The sizes of least loss at cost = budget, for the fit and for every draw of its numbers."""
+def allocate(
+    fitted: Fitted, draws: Array, runs: Runs, cost: Cost, budget: float, level: float, wider: Wider
+) -> Allocation:
+    """The sizes of least loss at cost = budget, for the fit and for every draw of its numbers.
+
+    `wider` gives the errors that grow with the distance from the table; they are in the loss's interval.
+    """
     p = np.concatenate([fitted.p[None], draws])
     ends = {name: (runs.columns[name].min(), runs.columns[name].max()) for name in cost.free}
     reach = {name: (low * np.exp(-_REACH), high * np.exp(_REACH)) for name, (low, high) in ends.items()}
@@ -184,6 +191,9 @@ def allocate(fitted: Fitted, draws: Array, runs: Runs, cost: Cost, budget: float
         raise InputError("budget", "must pay for a run within a million times of the table's sizes", budget)
     sizes = {name: values[:, 0] for name, values in sizes_of(z).items()}
     kept = np.isfinite(best[1:])
+    place = {name: np.atleast_1d(x[0]) for name, x in sizes.items()}
+    place |= {name: np.atleast_1d(x) for name, x in cost.fixed.items() if name in fitted.form.columns}
+    losses = best[1:] + wider(place, len(best) - 1, "allocate")[:, 0]
     beyond = float(budget / np.max(cost.of({**cost.fixed, **runs.columns})))
     flags = [
         flag("no-optimum", column=name)
@@ -200,7 +210,7 @@ def allocate(fitted: Fitted, draws: Array, runs: Runs, cost: Cost, budget: float
             for name in fitted.form.columns
             if name in sizes
         },
-        loss=estimate(float(np.exp(best[0])), np.exp(best[1:][kept]), level),
+        loss=estimate(float(np.exp(best[0])), np.exp(losses[kept]), level),
         beyond=beyond,
         largest={
             name: float(sizes[name][0] / ends[name][1]) for name in fitted.form.columns if name in sizes

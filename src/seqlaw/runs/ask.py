@@ -12,8 +12,8 @@ import numpy as np
 from seqlaw.model.checks import Array, InputError, positive, real, whole
 from seqlaw.model.flags import Flag, flag
 from seqlaw.model.randomness import generator
-from seqlaw.runs.allocate import DEFAULT_COST, Allocation, Cost, allocate, make_cost
-from seqlaw.runs.compare import Comparison, compare, largest_runs
+from seqlaw.runs.allocate import DEFAULT_COST, Allocation, Cost, Wider, allocate, make_cost
+from seqlaw.runs.compare import Comparison, FormChoice, compare, compare_forms, largest_runs
 from seqlaw.runs.form import PAPER, Form, make_form
 from seqlaw.runs.law import (
     BOOTSTRAPS,
@@ -28,6 +28,7 @@ from seqlaw.runs.law import (
     law_flags,
     refit,
 )
+from seqlaw.runs.rollout import Drift, Reach, measure_drift, pattern_flags
 from seqlaw.runs.solve import HUBER
 from seqlaw.runs.table import Runs, positive_column, read_runs
 
@@ -56,6 +57,7 @@ class Nested:
     E: Estimate
     terms: tuple[Term, ...]
     numbers: Mapping[str, Estimate]
+    q: Estimate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +80,7 @@ class Prediction:
     columns: Mapping[str, float]
     loss: Estimate
     beyond: float
-    """The largest factor by which a column lies outside the table's range; 1 inside."""
+    """The largest factor by which its cost or a column lies outside the table's range; 1 inside."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -88,12 +90,14 @@ class Law:
     fitted: Fitted
     runs: Runs
     draws: Array
-    """The numbers (E, A_1 …, φ) in redrawn tables, in units of the middle; shape (bootstraps, numbers)."""
+    """The numbers (E, A_1 …, φ, 1/q) in redrawn tables, in units of the middle: (bootstraps, numbers)."""
     loss: str
     E: Estimate
     terms: tuple[Term, ...]
     numbers: Mapping[str, Estimate]
     """The exponents, or what the exponents of a preset are made of."""
+    q: Estimate
+    """How terms are added, loss = E + (Σ t_k^q)^{1/q}; 1 for a sum."""
     level: float
     seed: int
     scatter: float
@@ -105,6 +109,9 @@ class Law:
     comparison: Comparison | None = None
     nested: Nested | None = None
     """The law to read where the comparison found no evidence of a term."""
+    forms: FormChoice | None = None
+    drift: Drift | None = None
+    """How errors grow beyond the table; measured where a prediction or a budget asks for it."""
     cost: Cost | None = None
     allocation: Allocation | None = None
     predictions: tuple[Prediction, ...] = ()
@@ -129,6 +136,8 @@ def fit_law(
     without: str | None = None,
     tested_at: str | None = None,
     groups: str | None = None,
+    form: str = "sum",
+    floor: float | None = None,
     cost: str | None = None,
     budget: float | None = None,
     predict: Any = None,
@@ -141,36 +150,50 @@ def fit_law(
         raise InputError("level", "must lie in (0, 1)", level)
     budget = None if budget is None else positive("budget", budget)
     bootstraps = whole("bootstraps", bootstraps, least=20, most=100_000)
-    form = make_form(terms, preset)
+    shape = make_form(terms, preset, form, floor)
     known = [str(name) for name in frame]
-    if preset is not None and not set(form.columns) <= set(known):
-        needs = f"needs the columns {', '.join(form.columns)}; the table has {', '.join(known)}"
+    if preset is not None and not set(shape.columns) <= set(known):
+        needs = f"needs the columns {', '.join(shape.columns)}; the table has {', '.join(known)}"
         raise InputError("preset", needs, preset)
-    runs = read_runs(frame, loss, form.columns, groups)
-    ahead = None if predict is None else {c: positive_column(predict, c, "predict") for c in form.columns}
+    runs = read_runs(frame, loss, shape.columns, groups)
+    ahead = None if predict is None else {c: positive_column(predict, c, "predict") for c in shape.columns}
     if without is not None:
-        form.without(without)  # an error now rather than later
-    fitted = fit_form(form, runs)
+        shape.without(without)  # an error now rather than later
+    fitted = fit_form(shape, runs)
     price = _cost(cost, budget, frame, runs, fitted)
     tests = [] if preset in PAPER else length_flags(frame, runs, tested_at)  # the paper tests at P
     draws = bootstrap(fitted, runs, bootstraps, seed)
     weighty, alone = influences(fitted, runs, level)
-    flags = law_flags(fitted, runs, weighty)
-    size = runs.size(form) if price is None or price.formula is None else _spent(price, frame)
+    reach = _reach(runs, price)
+    flags = law_flags(fitted, runs, weighty) + pattern_flags(fitted, runs, reach)
+    size = runs.size(shape) if price is None or price.formula is None else _spent(price, frame)
+    drift = None
+    if ahead is not None or budget is not None:
+        drift = measure_drift(fitted, runs, reach, seed)
+        if drift is None:
+            flags.append(flag("no-rollout", n=runs.n))
+
+    def wider(columns: Mapping[str, Array], count: int, name: str) -> Array:
+        """Errors of the log loss that grow with the distance, shape (count, rows)."""
+        far = reach.beyond(columns)
+        rng = generator(seed, "runs", f"drift-{name}")
+        return np.zeros((count, far.size)) if drift is None else drift.errors(far, count, rng)
+
     allocation = None
     if budget is not None:
         assert price is not None
-        allocation = allocate(fitted, draws, runs, price, budget, level)
+        allocation = allocate(fitted, draws, runs, price, budget, level, wider)
         flags += allocation.flags
     comparison = None if without is None else compare(fitted, runs, without, size, level=level, seed=seed)
     nested = None
     if comparison is not None and comparison.verdict == "no-evidence":
-        smaller = fit_form(form.without(comparison.without), runs)
+        smaller = fit_form(shape.without(comparison.without), runs)
         again = bootstrap(smaller, runs, bootstraps, seed)
         nested = Nested(form=smaller.form, **_estimates(smaller, again, level))
     found = _estimates(fitted, draws, level)
     E, parts = found["E"], found["terms"]
-    alike = [] if preset in PAPER else floor_flags(E, parts, fitted.level, comparison, flags)
+    fixed = preset in PAPER or floor is not None
+    alike = [] if fixed else floor_flags(E, parts, fitted.level, comparison, flags)
     idle = {one["term"] for one in alike if one["refit"]}
     claimed = {c for term in parts if term.label not in idle for c in term.columns}
     if nested is not None:
@@ -190,9 +213,13 @@ def fit_law(
         extrapolation=_extrapolation(fitted, runs, size),
         comparison=comparison,
         nested=nested,
+        forms=compare_forms(fitted, runs, size, level=level, seed=seed),
+        drift=drift,
         cost=price,
         allocation=allocation,
-        predictions=() if ahead is None else _predictions(fitted, draws, runs, ahead, level, seed),
+        predictions=()
+        if ahead is None
+        else _predictions(fitted, draws, runs, ahead, level, seed, reach.beyond(ahead), wider),
         tested_at=tested_at,
         flags=tuple(flags),
     )
@@ -222,8 +249,10 @@ def _estimates(fitted: Fitted, draws: Array, level: float) -> dict[str, Any]:
             )
         )
     phi, phis = fitted.phi(fitted.p), fitted.phi(draws)
+    inverse = None if form.kind == "sum" else 1 / draws[:, -1]
     return {
-        "E": estimate(scale * fitted.p[0], scale * draws[:, 0], level),
+        "E": estimate(scale * fitted.p[0], None if form.floor is not None else scale * draws[:, 0], level),
+        "q": estimate(fitted.q, inverse, level),
         "terms": tuple(terms),
         "numbers": {name: estimate(phi[j], phis[:, j], level) for j, name in enumerate(form.numbers)},
     }
@@ -277,6 +306,16 @@ def _spent(cost: Cost, frame: Any) -> Array:
     return cost.of({name: positive_column(frame, name, "cost") for name in names})
 
 
+def _reach(runs: Runs, cost: Cost | None) -> Reach:
+    """How far the table reaches: in the cost if it is a formula, else in the product of the columns."""
+    if cost is not None and cost.formula is not None:
+        return Reach.of(runs.columns, lambda x: cost.of({**cost.fixed, **x}), cost.text)
+    names = tuple(runs.columns)
+    return Reach.of(
+        runs.columns, lambda x: np.exp(np.sum([np.log(x[name]) for name in names], axis=0)), "*".join(names)
+    )
+
+
 def _extrapolation(fitted: Fitted, runs: Runs, size: Array) -> Extrapolation | None:
     large = largest_runs(size)
     if (~large).sum() <= fitted.form.size + 2 or large.all():
@@ -294,17 +333,24 @@ def _extrapolation(fitted: Fitted, runs: Runs, size: Array) -> Extrapolation | N
 
 
 def _predictions(
-    fitted: Fitted, draws: Array, runs: Runs, columns: Mapping[str, Array], level: float, seed: int
+    fitted: Fitted,
+    draws: Array,
+    runs: Runs,
+    columns: Mapping[str, Array],
+    level: float,
+    seed: int,
+    beyond: Array,
+    wider: Wider,
 ) -> tuple[Prediction, ...]:
-    """Each row by the fit, with the spread of the law and of one run about it."""
+    """Each row by the fit, with the spread of the law, of one run about it, and of the way beyond the table.
+
+    Residuals are smaller than errors of new runs by √((n - p)/n): p numbers were fitted to them.
+    """
     value = np.exp(fitted.log_loss(columns)[0])
-    rest = fitted.rest(runs)
+    rest = fitted.rest(runs) * np.sqrt(runs.n / max(1, runs.n - fitted.form.size))
     drawn = fitted.log_loss(columns, draws)
-    drawn = np.exp(drawn + generator(seed, "runs", "predict").choice(rest, size=drawn.shape))
-    beyond = np.ones(value.size)
-    for name, x in columns.items():
-        own = runs.columns[name]
-        beyond = np.maximum(beyond, np.maximum(x / own.max(), own.min() / x))
+    drawn = drawn + generator(seed, "runs", "predict").choice(rest, size=drawn.shape)
+    drawn = np.exp(drawn + wider(columns, len(drawn), "predict"))
     return tuple(
         Prediction(
             columns={name: float(x[k]) for name, x in columns.items()},
@@ -316,14 +362,22 @@ def _predictions(
 
 
 def length_flags(frame: Any, runs: Runs, tested_at: str | None) -> list[Flag]:
-    """Whether an effect of a length could be the test's: at which length each run was tested."""
+    """Whether an effect of a length could be the test's: at which length each run was tested.
+
+    A test length that is itself a term is modelled only if a training length beside it is another term.
+    """
     lengths = [name for name in runs.columns if _LENGTH.fullmatch(name)]
     if tested_at is None:
         return [flag("test-length", column=name) for name in lengths]
     tests = positive_column(frame, tested_at, "tested_at")
-    if np.unique(tests).size == 1 or tested_at in runs.columns:
+    if np.unique(tests).size == 1:
         return []
-    for name, values in runs.columns.items():
-        if np.allclose(values, tests, rtol=1e-9):
-            return [flag("tested-at-own", column=name, tested_at=tested_at)]
+    others = [name for name in runs.columns if name != tested_at]
+    own = [name for name in others if np.allclose(runs.columns[name], tests, rtol=1e-9)]
+    if tested_at in runs.columns and not own:
+        if set(lengths) & set(others):
+            return []
+        own = [tested_at]
+    if own:
+        return [flag("tested-at-own", column=own[0], tested_at=tested_at)]
     return [flag("tests-differ", tested_at=tested_at, tests=int(np.unique(tests).size))]

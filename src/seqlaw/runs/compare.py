@@ -21,6 +21,7 @@ from seqlaw.runs.table import COLLINEAR, Runs, explained
 FOLDS, ROUNDS = 10, 3
 LARGEST = 0.2
 REPLICATES = 200
+_RUNS_A_NUMBER = 3  # as for influence: with fewer, a fit to the smaller runs says little of the form
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +39,34 @@ class Comparison:
     """How many runs the rollout predicts."""
     moves_with: str = ""
     """The column that a term's own moves with."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FormChoice:
+    """Which way to add the terms predicts the largest runs better, both laws fitted to the others."""
+
+    other: str
+    q: float
+    """Of the power mean among the two, fitted to all runs."""
+    gain: Estimate
+    """The mean error of the other form minus that of this one, as a share of the loss."""
+    largest: int
+    better: str | None
+    """The form that predicts better; None where the interval holds zero."""
+
+
+def compare_forms(fitted: Fitted, runs: Runs, size: Array, *, level: float, seed: int) -> FormChoice | None:
+    """The law with its terms added the other way; None where there is one term, or too few runs."""
+    form = fitted.form.other
+    if form is None or runs.n < _RUNS_A_NUMBER * form.size:
+        return None
+    other = fit_form(form, runs)
+    gain, largest = _rollout((other, fitted), runs, size, level, seed, REPLICATES // 2)
+    if gain is None:
+        return None
+    better = fitted.form.kind if (gain.low or 0) > 0 else form.kind if (gain.high or 0) < 0 else None
+    q = max(fitted.q, other.q)
+    return FormChoice(other=form.kind, q=q, gain=gain, largest=largest, better=better)
 
 
 def compare(fitted: Fitted, runs: Runs, without: str, size: Array, *, level: float, seed: int) -> Comparison:
@@ -101,13 +130,18 @@ def largest_runs(size: Array) -> NDArray[np.bool_]:
 
 
 def _rollout(
-    both: tuple[Fitted, Fitted], runs: Runs, size: Array, level: float, seed: int
+    both: tuple[Fitted, Fitted],
+    runs: Runs,
+    size: Array,
+    level: float,
+    seed: int,
+    replicates: int = REPLICATES,
 ) -> tuple[Estimate | None, int]:
     """The cost on the largest runs: smaller ones redrawn and refitted, largest ones redrawn."""
     large = largest_runs(size)
-    if (~large).sum() <= both[1].form.size + 2 or not large.any():
+    if (~large).sum() <= max(one.form.size for one in both) + 2 or not large.any():
         return None, int(large.sum())
-    drawn = counts(runs, REPLICATES, seed, "rollout")
+    drawn = counts(runs, replicates, seed, "rollout")
     drawn[0] = 1.0
     drawn = drawn[(drawn * large).sum(axis=1) > 0]
     errors = [_errors(f, runs, refit(f, runs.points(f.form), drawn * ~large)) for f in both]

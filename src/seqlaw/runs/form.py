@@ -1,32 +1,40 @@
-"""What is fitted: a floor and a sum of power laws whose exponents are numbers, or functions of fewer numbers.
+"""What is fitted: a floor and power laws whose exponents are numbers, or functions of fewer numbers.
 
-loss = E + Σ_k A_k Π_c x_c^-e_kc(φ) with E, A_k ≥ 0. A term that a user names has an exponent of its own for
-each of its columns; a preset of the paper has exponents in α, r and θ (`rungs.rates`).
+loss = E + (Σ_k t_k^q)^{1/q}, t_k = A_k Π_c x_c^-e_kc(φ), with E, A_k ≥ 0 and q ≥ 1; q = 1 is the sum. A term
+that a user names has an exponent of its own for each of its columns; a preset of the paper has exponents in
+α, r and θ (`rungs.rates`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
 import numpy as np
 
-from seqlaw.model.checks import Array, InputError
+from seqlaw.model.checks import Array, InputError, real
 
 STEEPEST = 5.0
 """Exponents of a user's terms stay within ±5: a steeper one describes a step, not a law."""
+KINDS = ("sum", "power-mean")
+LARGEST_Q = 20.0
+"""Of two equal terms the power mean at q = 20 is 3.5 % above the larger: no runs tell it from a maximum."""
 _STARTS = (-0.3, 0.1, 0.35, 0.9)
 _MOST_STARTS = 64
 
 
 @dataclass(frozen=True, kw_only=True)
 class Form:
-    """Terms as tuples of columns, and the numbers φ that their exponents are made of."""
+    """Terms as tuples of columns, the numbers φ of their exponents, and how terms are added."""
 
     terms: tuple[tuple[str, ...], ...]
     preset: str | None = None
+    kind: str = "sum"
+    """`sum` (q = 1), or `power-mean` (q is fitted)."""
+    floor: float | None = None
+    """E where it is given, in units of the loss; fitted otherwise."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -48,8 +56,19 @@ class Form:
 
     @property
     def size(self) -> int:
-        """How many numbers are fitted: E, one coefficient a term, φ."""
-        return 1 + len(self.terms) + len(self.numbers)
+        """How many numbers are fitted: E, one coefficient a term, φ, 1/q."""
+        return (self.floor is None) + len(self.terms) + len(self.numbers) + (self.kind != "sum")
+
+    @property
+    def place(self) -> slice:
+        """Where φ stands in the numbers (E, A_1 …, φ, 1/q)."""
+        return slice(1 + len(self.terms), 1 + len(self.terms) + len(self.numbers))
+
+    @property
+    def other(self) -> Form | None:
+        """The same terms added the other way; None where a single term is all there is to add."""
+        kind = KINDS[self.kind == KINDS[0]]
+        return replace(self, kind=kind) if len(self.terms) > 1 else None
 
     def exponents(self, phi: Array) -> Array:
         """e_kc, shape (…, terms, columns), of φ, shape (…, numbers)."""
@@ -98,11 +117,24 @@ class Form:
             raise InputError("without", f"must be a term or a column of the law ({known})", name)
         if not left:
             raise InputError("without", "must leave a term", name)
-        return Form(terms=left)
+        return Form(terms=left, kind=self.kind if len(left) > 1 else "sum", floor=self.floor)
 
 
-def make_form(terms: Sequence[str] | None, preset: str | None) -> Form:
+def make_form(
+    terms: Sequence[str] | None, preset: str | None, kind: str = "sum", floor: float | None = None
+) -> Form:
     """The form of terms as a user writes them ("params", "params*length"), or of a preset."""
+    form = _make_form(terms, preset)
+    if kind not in KINDS:
+        raise InputError("form", f"must be one of {', '.join(KINDS)}", kind)
+    if kind != "sum" and len(form.terms) < 2:
+        raise InputError("form", "must be sum where the law has a single term", kind)
+    if floor is not None and real("floor", floor) < 0:
+        raise InputError("floor", "must not be negative", floor)
+    return replace(form, kind=kind, floor=None if floor is None else float(floor))
+
+
+def _make_form(terms: Sequence[str] | None, preset: str | None) -> Form:
     if preset is not None and terms:
         raise InputError("preset", "goes without terms of your own", preset)
     if preset is None and not terms:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from seqlaw.model.checks import Array
 from seqlaw.model.flags import Flag, flag
 from seqlaw.model.randomness import generator
-from seqlaw.runs.form import Form
+from seqlaw.runs.form import LARGEST_Q, Form
 from seqlaw.runs.solve import HUBER, Points, linearise, minimise, predict, start_points
 from seqlaw.runs.table import Runs, enough_rows, table_flags
 
@@ -37,7 +37,7 @@ class Estimate:
 
 @dataclass(frozen=True, kw_only=True)
 class Fitted:
-    """A form at its best numbers p = (E, A_1 …, φ), losses and columns in units of their middle."""
+    """A form at its best numbers p = (E, A_1 …, φ), and 1/q of a power mean, in units of the middle."""
 
     form: Form
     p: Array
@@ -60,7 +60,12 @@ class Fitted:
 
     def phi(self, p: Array) -> Array:
         """The numbers that exponents are made of."""
-        return np.asarray(p[..., 1 + len(self.form.terms) :])
+        return np.asarray(p[..., self.form.place])
+
+    @property
+    def q(self) -> float:
+        """How terms are added: 1 is their sum."""
+        return 1.0 if self.form.kind == "sum" else float(1 / self.p[-1])
 
     def rest(self, runs: Runs) -> Array:
         """log measured minus log predicted, shape (rows)."""
@@ -71,7 +76,7 @@ class Fitted:
 
         Least absolute deviations goes through about as many runs as it has numbers: these say nothing.
         """
-        free = np.sort(np.abs(rest))[min(self.p.size, rest.size - 1) :]
+        free = np.sort(np.abs(rest))[min(self.form.size, rest.size - 1) :]
         return 1.4826 * float(np.median(free))
 
 
@@ -89,10 +94,13 @@ class Influence:
 
 
 def fit_form(form: Form, runs: Runs) -> Fitted:
-    """The best fit from a grid of starts."""
+    """The best fit from a grid of starts; for a power mean also from the sum's own fit, which is q = 1."""
     enough_rows(runs, form)
     points = runs.points(form)
     starts = start_points(form, points, _STARTS)
+    if form.kind != "sum":
+        p = fit_form(replace(form, kind="sum"), runs).p
+        starts = np.concatenate([starts, [[*p, s] for s in (1.0, 0.8)]])
     found, value = minimise(form, points, np.ones((len(starts), runs.n)), starts)
     best = int(np.argmin(value))
     return Fitted(
@@ -104,14 +112,14 @@ def fit_form(form: Form, runs: Runs) -> Fitted:
     )
 
 
-def refit(fitted: Fitted, points: Points, weights: Array) -> Array:
-    """The numbers (fits, numbers) at other weights of the rows (fits, rows), from the fit's own."""
-    return _from(fitted, points, weights)[0]
+def refit(fitted: Fitted, points: Points, weights: Array, starts: Array | None = None) -> Array:
+    """The numbers (fits, numbers) at other weights of the rows (fits, rows), from starts or the fit's own."""
+    return _from(fitted, points, weights, starts)[0]
 
 
-def _from(fitted: Fitted, points: Points, weights: Array) -> tuple[Array, Array]:
-    """The numbers and their objectives at other weights, from the fit's own."""
-    starts = np.repeat(fitted.p[None], len(weights), axis=0)
+def _from(fitted: Fitted, points: Points, weights: Array, starts: Array | None = None) -> tuple[Array, Array]:
+    """The numbers and their objectives at other weights, from starts or the fit's own."""
+    starts = np.repeat(fitted.p[None], len(weights), axis=0) if starts is None else starts.copy()
     count = 1 + len(fitted.form.terms)
     # A coefficient at zero has exponents without slope: every replicate may take it up again.
     starts[:, :count] = np.maximum(starts[:, :count], 1e-3)
@@ -212,6 +220,8 @@ def law_flags(fitted: Fitted, runs: Runs, weighty: Sequence[Influence]) -> list[
     for name, value, least, most in zip(fitted.form.numbers, fitted.phi(fitted.p), low, high, strict=True):
         if value <= least or value >= most:
             found.append(flag("at-bound", number=name, value=float(value)))
+    if fitted.q >= LARGEST_Q * (1 - 1e-9):
+        found.append(flag("at-bound", number="q", value=fitted.q))
     count = 1 + len(fitted.form.terms)
     for label, coefficient in zip(fitted.form.labels, fitted.p[1:count], strict=True):
         if coefficient <= 0:

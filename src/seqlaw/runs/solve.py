@@ -2,17 +2,19 @@
 
 A bootstrap replicate, a fold of a cross-validation and a start of the search are each one row of weights or
 one start; NumPy walks over all of them together. A step is Gauss–Newton with Huber's weights (least squares
-reweighted), damped, projected on E, A ≥ 0; coefficients of a start are a non-negative least squares.
+reweighted), damped, projected on E, A ≥ 0; coefficients of a start are a non-negative least squares: of the
+loss itself for a sum, of (loss - E)^q for a power mean at given E and q, where A_k^q are the coefficients.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
 from seqlaw.model.checks import Array
-from seqlaw.runs.form import Form
+from seqlaw.runs.form import LARGEST_Q, Form
 
 HUBER = 1e-3
 """δ of log predicted minus log measured, as the field takes it (Hoffmann et al. 2022)."""
@@ -21,6 +23,8 @@ _MOST_STEPS = 60  # a stage
 _LENGTHS = (1.0, 0.25, 2.5, 6.0)
 _TOGETHER = 128  # replicates: their arrays stay in the cache
 _TOLERANCE = 1e-9
+_START_Q = (1.0, 1.7, 4.0)
+_START_FLOORS = (0.0, 0.5, 0.8, 0.95)  # of the smallest loss
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,14 +33,17 @@ class Points:
 
     u: Array
     v: Array
+    floor: float | None = None
+    """E where it is given, in units of the middle loss."""
 
 
 def predict(form: Form, p: Array, u: Array) -> Array:
-    """log loss, shape (fits, rows), of p = (E, A_1 …, φ), shape (fits, numbers).
+    """log loss, shape (fits, rows), of p = (E, A_1 …, φ), and 1/q of a power mean, shape (fits, numbers).
 
     u is (rows, columns), or (fits, rows, columns) where every fit has rows of its own.
     """
-    return np.asarray(np.log(_parts(form, p, u)[0]))
+    logs, powers = _powers(form, p, u)
+    return np.asarray(np.log(_loss(form, p, logs, powers)[0]))
 
 
 def objective(rest: Array, weights: Array, delta: float = HUBER) -> Array:
@@ -57,18 +64,34 @@ def minimise(
 
 
 def start_points(form: Form, points: Points, most: int) -> Array:
-    """Variable projection on a grid of φ, coefficients by non-negative least squares: the best `most`."""
+    """Variable projection on a grid of φ, coefficients by non-negative least squares: the best `most`.
+
+    A power mean's grid has E and q too. Rows are divided by the slope of log loss, so that the sum of
+    squares is that of logarithms to first order.
+    """
     from scipy.optimize import nnls
 
     phi = form.starts()
     exponents = form.exponents(phi)
     y = np.exp(points.v)
+    floors = [points.floor]
+    if form.kind != "sum" and points.floor is None:
+        floors = [share * float(y.min()) for share in _START_FLOORS]
     found = []
-    for number, e in zip(phi, exponents, strict=True):
-        columns = np.column_stack([np.ones(y.size), np.exp(-points.u @ e.T)]) / y[:, None]
+    for (number, e), q, floor in product(
+        zip(phi, exponents, strict=True), _START_Q if form.kind != "sum" else (1.0,), floors
+    ):
+        above = y - (floor or 0.0)
+        slope = q * y * above ** (q - 1)
+        columns = np.exp(-q * points.u @ e.T)
+        if floor is None:
+            columns = np.column_stack([np.ones(y.size), columns])
+        columns = columns / slope[:, None]
         scale = np.linalg.norm(columns, axis=0)
-        coefficients, rest = nnls(columns / scale, np.ones(y.size), maxiter=200)
-        found.append((rest, [*(coefficients / scale), *number]))
+        solved, rest = nnls(columns / scale, above**q / slope, maxiter=200)
+        head = (solved / scale) ** (1 / q)
+        given = [] if floor is None else [floor]
+        found.append((rest, [*given, *head, *number, *([1 / q] if form.kind != "sum" else [])]))
     found.sort(key=lambda pair: pair[0])
     best = np.array([p for _, p in found[:most]])
     # A term that a start switches off could not come back: its exponents would have no slope.
@@ -77,20 +100,35 @@ def start_points(form: Form, points: Points, most: int) -> Array:
     return best
 
 
-def _parts(form: Form, p: Array, u: Array) -> tuple[Array, Array, Array]:
-    """Loss (fits, rows), powers (fits, rows, terms) and e (fits, terms, columns)."""
-    count = len(form.terms)
-    e = form.exponents(p[:, 1 + count :])
-    powers = np.exp(np.clip(-np.matmul(u, e.transpose(0, 2, 1)), -300, 300))
-    return p[:, :1] + np.einsum("bnk,bk->bn", powers, p[:, 1 : 1 + count]) + 1e-300, powers, e
+def _powers(form: Form, p: Array, u: Array) -> tuple[Array, Array]:
+    """Σ_c -e_kc u_c and its exponential, shape (fits, terms, rows)."""
+    e = form.exponents(p[:, form.place])
+    if u.ndim == 2:  # one product of matrices for all fits
+        logs = -(e.reshape(-1, e.shape[-1]) @ u.T).reshape(*e.shape[:2], -1)
+    else:
+        logs = -np.matmul(e, u.transpose(0, 2, 1))
+    logs = np.clip(logs, -300, 300)
+    return logs, np.exp(logs)
+
+
+def _loss(form: Form, p: Array, logs: Array, powers: Array) -> tuple[Array, Array, Array]:
+    """Loss and S = loss - E (fits, rows); of a power mean w_k = (t_k/S)^q too, which sum to one."""
+    A = p[:, 1 : 1 + len(form.terms), None]
+    if form.kind == "sum":
+        above = np.sum(powers * A, axis=1)
+        return p[:, :1] + above + 1e-300, above, powers
+    t, s = logs + np.log(np.maximum(A, 1e-300)), p[:, -1:]
+    top = t.max(axis=1)
+    w = np.exp((t - top[:, None, :]) / s[:, :, None])
+    total = w.sum(axis=1)
+    above = np.exp(top + s * np.log(total))
+    return p[:, :1] + above + 1e-300, above, w / total[:, None, :]
 
 
 def _minimise(
     form: Form, points: Points, weights: Array, starts: Array, stages: tuple[float, ...]
 ) -> tuple[Array, Array]:
-    least, most = form.bounds
-    count = 1 + len(form.terms)
-    low, high = np.concatenate([np.zeros(count), least]), np.concatenate([np.full(count, np.inf), most])
+    low, high = _bounds(form, points)
     p = np.clip(starts, low, high)
     value: Array = np.empty(len(p))
     for delta in stages:
@@ -118,6 +156,17 @@ def _minimise(
     return p, value
 
 
+def _bounds(form: Form, points: Points) -> tuple[Array, Array]:
+    """The least and the largest p; a floor that is given has no room."""
+    least, most = form.bounds
+    count, ends = 1 + len(form.terms), ([1 / LARGEST_Q], [1.0]) if form.kind != "sum" else ([], [])
+    low = np.concatenate([np.zeros(count), least, ends[0]])
+    high = np.concatenate([np.full(count, np.inf), most, ends[1]])
+    if points.floor is not None:
+        low[0] = high[0] = points.floor
+    return low, high
+
+
 def _step(
     form: Form,
     points: Points,
@@ -129,12 +178,11 @@ def _step(
     high: Array,
 ) -> Array:
     """One damped Gauss–Newton step of the reweighted squares, none through a bound that is met."""
-    rest, jacobian = linearise(form, points, p)
-    w = weights / np.maximum(np.abs(rest), delta)
-    weighted = jacobian * w[:, :, None]
-    gradient = np.einsum("bnj,bn->bj", weighted, rest)
-    normal = np.matmul(weighted.transpose(0, 2, 1), jacobian)
-    held = ((p <= low) & (gradient > 0)) | ((p >= high) & (gradient < 0))
+    rest, jacobian = _linearise(form, points, p)
+    weighted = jacobian * (weights / np.maximum(np.abs(rest), delta))[:, None, :]
+    gradient = np.matmul(weighted, rest[:, :, None])[:, :, 0]
+    normal = np.matmul(weighted, jacobian.transpose(0, 2, 1))
+    held = ((p <= low) & (gradient > 0)) | ((p >= high) & (gradient < 0)) | (low == high)
     gradient = np.where(held, 0.0, gradient)
     normal = np.where(held[:, :, None] | held[:, None, :], 0.0, normal)
     diagonal = np.einsum("bjj->bj", normal)
@@ -145,18 +193,36 @@ def _step(
 
 def linearise(form: Form, points: Points, p: Array) -> tuple[Array, Array]:
     """log predicted minus log measured (fits, rows), and its derivatives (fits, rows, numbers)."""
+    rest, jacobian = _linearise(form, points, p)
+    return rest, jacobian.transpose(0, 2, 1)
+
+
+def _linearise(form: Form, points: Points, p: Array) -> tuple[Array, Array]:
+    """The same with derivatives of shape (fits, numbers, rows): sums over terms run along memory.
+
+    Of a power mean dS/dA_k = (t_k/S)^{q-1} t_k/A_k, dS/dt_k = w_k S/t_k and d log S/d(1/q) = -Σ w log w.
+    """
     count = len(form.terms)
-    loss, powers, _ = _parts(form, p, points.u)
-    shares = powers * (p[:, None, 1 : 1 + count] / loss[:, :, None])
-    jacobian = np.empty((*loss.shape, p.shape[1]))
-    jacobian[:, :, 0] = 1 / loss
-    jacobian[:, :, 1 : 1 + count] = powers / loss[:, :, None]
-    phi = p[:, 1 + count :]
+    logs, powers = _powers(form, p, points.u)
+    loss, above, w = _loss(form, p, logs, powers)
+    A = p[:, 1 : 1 + count, None]
+    jacobian = np.empty((len(p), p.shape[1], loss.shape[1]))
+    jacobian[:, 0] = 0.0 if points.floor is not None else 1 / loss
+    if form.kind == "sum":
+        slopes = powers / loss[:, None, :]
+        shares = slopes * A
+    else:
+        below = np.log(np.maximum(A, 1e-300)) + logs - np.log(above)[:, None, :]
+        slopes = powers * np.exp((1 / p[:, -1] - 1)[:, None, None] * below) / loss[:, None, :]
+        shares = w * (above / loss)[:, None, :]
+        jacobian[:, -1] = -np.sum(shares * np.log(np.maximum(w, 1e-300)), axis=1)
+    jacobian[:, 1 : 1 + count] = slopes
+    phi = p[:, form.place]
     for j in range(phi.shape[1]):
         nudge = np.zeros(phi.shape[1])
         nudge[j] = 1e-5
         slope = (form.exponents(phi + nudge) - form.exponents(phi - nudge)) / 2e-5
         terms = np.flatnonzero(np.any(slope != 0, axis=(0, 2)))  # most exponents have one number each
-        moved = np.einsum("nc,bkc->bnk", points.u, slope[:, terms])
-        jacobian[:, :, 1 + count + j] = -np.einsum("bnk,bnk->bn", shares[:, :, terms], moved)
+        moved = np.matmul(slope[:, terms], points.u.T)
+        jacobian[:, 1 + count + j] = -np.sum(shares[:, terms] * moved, axis=1)
     return np.log(loss) - points.v, jacobian

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlaw.model.checks import Array, InputError
+from seqlaw.model.checks import Array, InputError, shown
 from seqlaw.model.flags import Flag, flag
 from seqlaw.runs.form import Form
 from seqlaw.runs.solve import Points
@@ -53,7 +53,8 @@ class Runs:
         """Rows for a form, in units of their middle."""
         u = np.log(np.column_stack([self.columns[name] for name in form.columns]))
         v = np.log(self.loss)
-        return Points(u=u - u.mean(axis=0), v=v - v.mean())
+        floor = None if form.floor is None else float(form.floor / np.exp(v.mean()))
+        return Points(u=u - u.mean(axis=0), v=v - v.mean(), floor=floor)
 
 
 def read_runs(frame: Any, loss: str, columns: Sequence[str], groups: str | None = None) -> Runs:
@@ -108,11 +109,13 @@ def positive_column(frame: Any, name: str, field: str) -> Array:
 def _require(frame: Any, name: str, field: str) -> None:
     known = [str(one) for one in frame]
     if name not in known:
-        raise InputError(field, f"must be a column ({', '.join(known)})", name)
+        raise InputError(field, f"must be a column ({shown(', '.join(known), str)})", name)
 
 
 def enough_rows(runs: Runs, form: Form) -> None:
-    """Refuse fewer rows than numbers to fit, and one more for their scatter."""
+    """Refuse a floor above a loss, and fewer rows than numbers to fit and one more for their scatter."""
+    if form.floor is not None and form.floor >= runs.loss.min():
+        raise InputError("floor", f"must lie below the smallest loss, {runs.loss.min():g}", form.floor)
     if runs.n <= form.size:
         rule = f"must have more than {form.size} rows to fit {form.size} numbers"
         raise InputError("file", rule, f"{runs.n} rows")

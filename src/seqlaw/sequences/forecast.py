@@ -140,6 +140,8 @@ def forecast(
         "drop_missing": drop_missing,
     }
     data = sequences(X, groups=groups, **how)
+    if lengths is not None and len(lengths) == 0:
+        raise InputError("lengths", "must hold a length", "none")
     asked = [whole("lengths", P) for P in lengths] if lengths is not None else []
     asked += [] if eval_length is None else [whole("eval_length", eval_length)]
     for P in asked:

@@ -109,8 +109,8 @@ def sequences(
             raise InputError("sequence", rule, None)
         recordings, labels, clocks = from_table(X, sequence, time, groups, leave_out)
     else:
-        for field, value in (("sequence", sequence), ("time", time), ("leave_out", leave_out or None)):
-            if value is not None:
+        for field, value in (("sequence", sequence), ("time", time), ("leave_out", leave_out)):
+            if value is not None and len(value) > 0:
                 raise InputError(field, "goes with tables (.csv, .parquet, a DataFrame) only", value)
         if isinstance(X, (str, Path)):
             X, labels = open_file(Path(X), groups if isinstance(groups, str) else None)

@@ -6,7 +6,7 @@ belongs to one group of sequences; the bootstrap resamples groups.
 
 from __future__ import annotations
 
-import zipfile
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlaw.model.checks import Array, InputError, needs
+from seqlaw.model.stored import EXPANDED, open_archive, reading
+from seqlaw.sequences.mat import load_mat
 from seqlaw.sequences.tables import TABLES
 
 BATCH = 2**21
@@ -90,32 +92,30 @@ def _fetched(source: Any) -> Array:
 
 def open_file(path: Path, groups: str | None = None) -> tuple[Any, Any]:
     """The array of a file, memory-mapped where that is possible, and the labels `groups` beside it."""
-    if not path.exists():
-        raise InputError("file", "must exist", str(path))
-    if path.suffix not in OPENERS:
-        tables = " (tables: `seqlaw forecast`)" if path.suffix in TABLES else ""
-        raise InputError("file", f"must end in one of {', '.join(OPENERS)}{tables}", str(path))
-    try:
+    with reading("file", path, f"a readable {path.suffix} file of numbers", _hint):
+        path.stat()  # it exists
+        if path.suffix not in OPENERS:
+            tables = " (tables: `seqlaw forecast`)" if path.suffix in TABLES else ""
+            raise InputError("file", f"must end in one of {', '.join(OPENERS)}{tables}", str(path))
         return OPENERS[path.suffix](path, groups)
-    except InputError:
-        raise
-    except (OSError, ValueError, EOFError, TypeError, NotImplementedError, zipfile.BadZipFile) as error:
-        # NumPy takes what it does not know for a pickle, and would have people load it unsafely.
-        reason = f" ({error.strerror})" if isinstance(error, OSError) and error.strerror else ""
-        ragged = isinstance(error, ValueError) and "Object arrays" in str(error)
-        hint = "; sequences of different lengths go into a table or a .mat file" * ragged
-        rule = f"must be a readable {path.suffix} file of numbers{reason}{hint}"
-        raise InputError("file", rule, str(path)) from None
+
+
+def _hint(error: Exception) -> str:
+    """What may help. NumPy takes what it does not know for a pickle, which nobody should load."""
+    if isinstance(error, OSError) and error.strerror:
+        return f" ({error.strerror})"
+    ragged = isinstance(error, ValueError) and "Object arrays" in str(error)
+    return "; sequences of different lengths go into a table or a .mat file" * ragged
 
 
 def _open_npy(path: Path, groups: str | None) -> tuple[Any, Any]:
     if groups is not None:
         raise InputError("groups", "must be an array of an .npz file, or a column of a table", groups)
-    return np.load(path, mmap_mode="r", allow_pickle=False), None
+    return np.lib.format.open_memmap(path, mode="r"), None
 
 
 def _open_npz(path: Path, groups: str | None) -> tuple[Any, Any]:
-    with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+    with open_archive(path) as archive:
         return _named(archive, list(archive.files), groups, path)
 
 
@@ -125,21 +125,46 @@ def _open_zarr(path: Path, groups: str | None) -> tuple[Any, Any]:
     except ModuleNotFoundError:
         raise InputError("file", needs("zarr", "measure"), str(path)) from None
     found: Any = zarr.open(str(path), mode="r")
-    return (found, None) if hasattr(found, "dtype") else _named(found, list(found.array_keys()), groups, path)
+    if hasattr(found, "dtype"):
+        return Chunked(found, path), None
+    arrays = {name: Chunked(found[name], path) for name in found.array_keys()}
+    return _named(arrays, list(arrays), groups, path)
+
+
+class Chunked:
+    """A zarr array, read piece by piece: its sizes are checked first, and a damaged piece is one line.
+
+    What is not on disk counts as zeros, so a small folder may claim any size. It may have 1 GiB, or 10⁴ times
+    what lies on disk, in 10⁴ pieces, or 100 times those on disk; a piece may have 1 GiB.
+    """
+
+    def __init__(self, array: Any, path: Path) -> None:
+        self._array, self._path = array, path
+        self.shape, self.dtype, self.size = tuple(array.shape), np.dtype(array.dtype), math.prod(array.shape)
+        pieces = math.prod(-(-n // c) for n, c in zip(array.shape, array.chunks, strict=True))
+        claimed, piece = (self.dtype.itemsize * math.prod(shape) for shape in (array.shape, array.chunks))
+        if claimed > EXPANDED or pieces > 10**4:
+            sizes = [one.stat().st_size for one in path.rglob("*") if one.is_file()]
+            if claimed > EXPANDED + 10**4 * sum(sizes) or pieces > 10**4 + 100 * len(sizes):
+                raise InputError("file", "must have the data that it claims on disk", f"{path}: {self.shape}")
+        if piece > EXPANDED:
+            raise InputError("file", "must have chunks of at most 1 GiB", f"{path}: {tuple(array.chunks)}")
+
+    def __len__(self) -> int:
+        return int(self.shape[0])
+
+    def __getitem__(self, index: Any) -> Array:
+        with reading("file", self._path, "a readable .zarr file of numbers"):
+            return np.asarray(self._array[index])
 
 
 def _open_mat(path: Path, groups: str | None) -> tuple[Any, Any]:
     """MATLAB's files up to version 7; a cell array holds ragged sequences."""
-    from scipy.io import loadmat
-    from scipy.io.matlab import MatReadError
-
-    try:
-        held = {name: value for name, value in loadmat(path).items() if not name.startswith("__")}
-    except (MatReadError, NotImplementedError):
+    held = load_mat(path)
+    if held is None:
         rule = "must be a MATLAB file up to version 7 (save it with -v7)"
-        raise InputError("file", rule, str(path)) from None
-    found, labels = _named(held, list(held), groups, path)
-    return (list(found.ravel()) if found.dtype == object else found), labels
+        raise InputError("file", rule, str(path))
+    return _named(held, list(held), groups, path)
 
 
 def _named(arrays: Any, names: Sequence[str], groups: str | None, path: Path) -> tuple[Any, Any]:
@@ -148,12 +173,17 @@ def _named(arrays: Any, names: Sequence[str], groups: str | None, path: Path) ->
         raise InputError("groups", f"must be an array of {path.name}, one of {', '.join(names)}", groups)
     rest = [name for name in names if name != groups]
     if len(rest) > 1:
-        rest = ["X"] if "X" in rest else [name for name in rest if arrays[name].size > 1]
+        rest = ["X"] if "X" in rest else [name for name in rest if _several(arrays[name])]
     if len(rest) != 1:
         rule = f"must hold one array, or one named X ({path.name})"
         raise InputError("file", rule, ", ".join(sorted(names)))
-    labels = None if groups is None else np.asarray(arrays[groups])
+    labels = None if groups is None else np.asarray(arrays[groups][...])
     return arrays[rest[0]], labels
+
+
+def _several(held: Any) -> bool:
+    """Whether it is more than a single number."""
+    return isinstance(held, list) or held.size > 1
 
 
 OPENERS = {".npy": _open_npy, ".npz": _open_npz, ".zarr": _open_zarr, ".mat": _open_mat}

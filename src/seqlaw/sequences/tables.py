@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from seqlaw.model.checks import Array, InputError, commas, library
+from seqlaw.model.checks import Array, InputError, shown
 from seqlaw.model.flags import Flag, flag
+from seqlaw.model.stored import read_frame
 
 TABLES = (".csv", ".parquet")
 _GAP = 1.5  # of the median step: less is jitter
@@ -41,7 +42,8 @@ def from_table(
     named = (("sequence", sequence), ("time", time), ("groups", groups))
     for field, name in (*named, *(("leave_out", name) for name in left)):
         if name is not None and name not in columns:
-            raise InputError(field, f"must be a column, one of {', '.join(map(str, columns))}", name)
+            known = shown(", ".join(map(str, columns)), str)
+            raise InputError(field, f"must be a column, one of {known}", name)
     values = frame.drop(columns=list({sequence, time, groups, *left} - {None}))
     for name, kind in values.dtypes.items():
         if getattr(kind, "kind", "O") not in "fiub":
@@ -110,16 +112,6 @@ def _ticks(steps: Array, sequence: str | None) -> bool:
 
 
 def _frame(X: Any) -> Any:
-    if not isinstance(X, (str, Path)):
-        return X.to_pandas() if hasattr(X, "to_pandas") else X
-    pd, path = library("pandas"), Path(X)
-    if not path.exists():
-        raise InputError("file", "must exist", str(path))
-    if path.suffix == ".parquet":
-        library("pyarrow")
-    try:
-        return commas("file", path, {".csv": pd.read_csv, ".parquet": pd.read_parquet}[path.suffix](path))
-    except InputError:
-        raise
-    except (OSError, ValueError) as error:
-        raise InputError("file", f"must be readable ({str(error).splitlines()[0]})", str(path)) from None
+    if isinstance(X, (str, Path)):
+        return read_frame(Path(X))
+    return X.to_pandas() if hasattr(X, "to_pandas") else X

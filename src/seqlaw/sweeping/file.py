@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
@@ -12,12 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from seqlaw.files import load_teacher, load_toml, make_schedule, read
-from seqlaw.lab.grid import Task, axis, combine
+from seqlaw.lab.grid import Task, axis, combine, require_few
 from seqlaw.model.checks import InputError, positive, real, whole
 from seqlaw.model.device import device_name
 from seqlaw.model.extension import IMPORT_PATH
-from seqlaw.model.lengths import one_or_many, parse
+from seqlaw.model.lengths import LARGEST, one_or_many, parse
 from seqlaw.model.schedule import Schedule
+from seqlaw.model.setting import WIDEST
 from seqlaw.model.teacher import LONGEST, PRESETS, Teacher
 from seqlaw.rungs.ask import rung_name, rung_of
 from seqlaw.rungs.rung import finite_only, lengths_on_cpu
@@ -53,7 +55,7 @@ class Sizes:
             given = {"N": self.N, "batch": self.batch}
             raise InputError("sizes.N", "must be given, or batch for one pass, and not both", given)
         for name in self.names:
-            most = LONGEST if name == "P" else None
+            most = {"M": WIDEST, "P": LONGEST}.get(name, LARGEST)
             values = axis(f"sizes.{name}", getattr(self, name), whole=True)
             object.__setattr__(self, name, [_size(f"sizes.{name}", value, most) for value in values])
 
@@ -114,6 +116,7 @@ class Sweep:
     With `nested`, all N, P, schedules and test lengths of one teacher, M and d are one task: they share
     sketches and data sets, as the paper's own sweeps do, and a change of any of them makes it another task.
     With `device = "cuda"` the random rungs take a GPU, one a worker.
+    `depends` names files that code of the user's reads: their content is part of what made a number.
     """
 
     sizes: Sizes
@@ -127,14 +130,20 @@ class Sweep:
     seed: int = 0
     nested: bool = False
     device: str | None = None
+    depends: list[str] = field(default_factory=list)
     __pydantic_config__ = _STRICT
 
     def __post_init__(self) -> None:
         rung = rung_of(self.rung)
         object.__setattr__(self, "rung", rung_name(rung))
         for name, least in (("sketches", 1), ("repetitions", 1), ("seed", 0)):
-            object.__setattr__(self, name, whole(name, getattr(self, name), least=least))
+            number = whole(name, getattr(self, name), least=least, most=2**63 - 1)  # as far as a store counts
+            object.__setattr__(self, name, number)
         object.__setattr__(self, "device", device_name(self.device))
+        for one in self.depends:
+            if not Path(one).is_file():
+                raise InputError("depends", "must name files that are there", one)
+        object.__setattr__(self, "depends", [os.path.abspath(one) for one in self.depends])
         if not self.teachers or not self.schedules:
             raise InputError("teachers" if not self.teachers else "schedules", "must not be empty", [])
         lengths = axis("eval_lengths", self.eval_lengths, whole=True)
@@ -151,11 +160,14 @@ class Sweep:
     @cached_property
     def _asked(self) -> list[Task]:
         """All sizes, schedules and test lengths, each as one flat dict, those that coincide among them."""
-        points = []
+        points: list[Task] = []
         for family in self.schedules:
             built: dict[tuple[float, ...], Task] = {}
             axes = {name: getattr(self.sizes, name) for name in self.sizes.names} | family.axes()
-            for point in combine(axes, self.combine):
+            grid = combine(axes, self.combine)
+            each = len(self.eval_lengths) * len(self.teachers)
+            require_few("combine", len(points) * len(self.teachers) + len(grid) * each)
+            for point in grid:
                 sizes = {name: point.pop(name) for name in self.sizes.names}
                 if sizes["M"] > sizes["d"]:
                     raise InputError("sizes.M", f"must be at most d = {sizes['d']}", sizes["M"])
@@ -224,15 +236,16 @@ def _teachers(place: int, source: Any) -> list[Teacher]:
 
 
 def _beside(file: Path, data: dict[str, Any]) -> dict[str, Any]:
-    """The tables with the teachers' files found beside the sweep's, from whatever folder it is run."""
-    teachers = data.get("teachers")
-    if not isinstance(teachers, list):
-        return data
-    found = [
-        str(file.parent / one) if isinstance(one, str) and (file.parent / one).is_file() else one
-        for one in teachers
-    ]
-    return data | {"teachers": found}
+    """The tables with the files that they name found beside the sweep's, from whatever folder it is run."""
+    found = {
+        name: [
+            str(file.parent / one) if isinstance(one, str) and (file.parent / one).is_file() else one
+            for one in data[name]
+        ]
+        for name in ("teachers", "depends")
+        if isinstance(data.get(name), list)
+    }
+    return data | found
 
 
 def _look_beside(file: Path, data: Mapping[str, Any]) -> None:

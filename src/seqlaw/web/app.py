@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
@@ -25,9 +25,10 @@ from seqlaw.model.teacher import PRESETS
 from seqlaw.model.threads import cores
 from seqlaw.web.guard import Guard, problem
 from seqlaw.web.openapi import document
-from seqlaw.web.pool import Busy, Job, Jobs, OutOfTime, Pool
+from seqlaw.web.pool import Busy, Fault, Job, Jobs, Lost, OutOfTime, Pool
 from seqlaw.web.schema import (
     LIMITS,
+    RUNG,
     CurveBody,
     JobState,
     LadderBody,
@@ -56,6 +57,7 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"model": Refusal, "description": text}
     for status, text in (
         (400, "The body is not JSON."),
+        (408, "The body did not come."),
         (415, "The body is not called application/json."),
         (422, "A value breaks a rule; the error names the field."),
         (429, "Too many jobs at once."),
@@ -84,7 +86,7 @@ def create_app(
     *,
     hosts: Iterable[str] | None = LOOPBACK,
     results: str | Path | None = None,
-    rung: str = CurveBody.rung,
+    rung: str = RUNG,
 ) -> FastAPI:
     """The application. `hosts` are the names it answers to (None: any); `results` a reproduce folder.
 
@@ -146,7 +148,7 @@ def create_app(
     @app.post("/api/curve", response_model=dict[str, Any], responses=_ERRORS)
     async def curve(body: CurveBody, request: Request) -> Response:
         """The risk along M, N, P, R or b on the equivalent rung, with slopes and the theorem's guides."""
-        return await ask("curve", replace(body, rung=rung), request)
+        return await ask("curve", (body, rung), request)
 
     @app.post("/api/tradeoff", response_model=dict[str, Any], responses=_ERRORS)
     async def tradeoff(body: TradeoffBody, request: Request) -> Response:
@@ -167,9 +169,12 @@ def create_app(
     async def panels(request: Request) -> Response:
         """The paper's six panels, computed once."""
         own = services["own"]
-        if own.panels is None:
-            own.panels = bytes((await ask("panels", own.results, request)).body)
-        return _json(own.panels)
+        if own.panels is not None:
+            return _json(own.panels)
+        answer = await ask("panels", (own.results, rung), request)
+        if answer.status_code == 200:  # and not that of a client that left
+            own.panels = bytes(answer.body)
+        return answer
 
     @app.post("/api/jobs/sampled", status_code=202, response_model=JobState, responses=_ERRORS)
     async def sampled(body: SampledBody) -> Response:
@@ -283,10 +288,13 @@ def _handle_errors(app: FastAPI) -> None:
     async def late(request: Request, error: OutOfTime) -> Response:
         return _refuse(503, InputError("time", f"must stay below {ANSWER_SECONDS:g} s", "a longer answer"))
 
-    @app.exception_handler(asyncio.IncompleteReadError)
-    @app.exception_handler(ConnectionError)
-    async def lost(request: Request, error: Exception) -> Response:
-        return _refuse(500, InputError("server", "must keep its worker", "one that ended"))
+    @app.exception_handler(Lost)
+    async def lost(request: Request, error: Lost) -> Response:
+        return _refuse(503, InputError("server", "must keep its worker", "one that ended"))
+
+    @app.exception_handler(Fault)
+    async def fault(request: Request, error: Fault) -> Response:
+        return _refuse(500, InputError("server", "met a fault of its own, which it has printed", "no answer"))
 
     @app.exception_handler(HTTPException)
     async def other(request: Request, error: HTTPException) -> Response:

@@ -10,7 +10,7 @@ from seqlaw.model.momentum import Momentum
 from seqlaw.model.schedule import WSD, Constant, Schedule
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import NUMBERS, PRESETS, Teacher
-from seqlaw.web.schema import CurveBody, LadderBody, PlanBody, SampledBody, TradeoffBody
+from seqlaw.web.schema import RUNG, Along, LadderBody, PlanBody, SampledBody, TradeoffBody
 
 
 def _number(value: float) -> str:
@@ -117,8 +117,8 @@ def copy_spectrum(setting: Setting, *, points: int, last: int, orders: bool) -> 
     }
 
 
-def copy_curve(body: CurveBody) -> dict[str, str]:
-    """The curve on the equivalent rung, or (a sampled body) on the sampled one."""
+def copy_curve(body: Along, rung: str) -> dict[str, str]:
+    """The curve on the server's rung, or (a sampled body) on the sampled one."""
     setting, along = body.setting(), body.along
     options = ["--along", along, "--from", _number(body.start), "--to", _number(body.stop)]
     options += ["--points", str(body.points)]
@@ -127,9 +127,9 @@ def copy_curve(body: CurveBody) -> dict[str, str]:
         how = f', rung="sampled", sketches={body.sketches}, repetitions={body.repetitions}, seed={body.seed}'
         options += ["--rung", "sampled", "--sketches", str(body.sketches)]
         options += ["--repetitions", str(body.repetitions), "--seed", str(body.seed)]
-    elif body.rung != CurveBody.rung:
-        how = f", rung={body.rung!r}"
-        options += ["--rung", body.rung]
+    elif rung != RUNG:
+        how = f", rung={rung!r}"
+        options += ["--rung", rung]
     if body.tokens is not None:
         how += f", tokens={_number(body.tokens)}"
         options += ["--tokens", _number(body.tokens)]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
 from urllib.parse import urlsplit
-
-from starlette.exceptions import HTTPException
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -17,6 +16,9 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 MOST_BYTES = 16 * 1024
 """The longest body of a request; the largest question takes about one thousand."""
 MOST_AT_ONCE = 64
+BODY_SECONDS = 10.0
+SEND_SECONDS = 60.0
+"""For a client to send its body, and to take each part of an answer."""
 # Plotly draws with inline styles and turns pictures into data: and blob: images; nothing else is let in.
 POLICY = "; ".join(
     (
@@ -72,16 +74,29 @@ class Guard:
                     *message["headers"],
                     *((k.encode(), v.encode()) for k, v in HEADERS.items() if k.encode() not in given),
                 ]
-            await send(message)
+            async with asyncio.timeout(SEND_SECONDS):  # a client that reads nothing holds no place for ever
+                await send(message)
 
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
-        refused = self._refused(headers)
+        body, refused = b"", self._refused(headers)
+        if refused is None:
+            try:
+                async with asyncio.timeout(BODY_SECONDS):
+                    body = await _body(receive)
+            except TimeoutError:
+                refused = 408, "body", f"must come within {BODY_SECONDS:g} s", "a slower one"
+            except _Gone:
+                return
+        if refused is None and len(body) > MOST_BYTES:
+            refused = 413, "body", f"must be at most {MOST_BYTES} bytes", "more"
+        if refused is None and self._inside >= MOST_AT_ONCE:  # a body that is still to come holds no place
+            refused = 503, "server", f"takes at most {MOST_AT_ONCE} requests at once", "more"
         if refused is not None:
             await _refuse(decorated, *refused)
             return
         self._inside += 1
         try:
-            await self._app(scope, _bounded(receive), decorated)
+            await self._app(scope, _again(body, receive), decorated)
         finally:
             self._inside -= 1
 
@@ -93,29 +108,45 @@ class Guard:
         if headers.get(b"sec-fetch-site") in ("cross-site", "same-site"):
             return 403, "origin", "must be this page", headers[b"sec-fetch-site"]
         origin = headers.get(b"origin")  # browsers that say no more than this
-        if self._hosts is not None and origin and urlsplit(origin).hostname not in self._hosts:
+        if self._hosts is not None and origin and _hostname(origin) not in self._hosts:
             return 403, "origin", "must be this page", origin
         length = headers.get(b"content-length", "0")
-        if not length.isdecimal() or int(length) > MOST_BYTES:
+        if not length.isdecimal() or len(length) > 9 or int(length) > MOST_BYTES:
             return 413, "body", f"must be at most {MOST_BYTES} bytes", length
-        if self._inside >= MOST_AT_ONCE:
-            return 503, "server", f"takes at most {MOST_AT_ONCE} requests at once", "more"
         return None
 
 
-def _bounded(receive: Receive) -> Receive:
-    """For a body without a stated length."""
-    seen = 0
+def _hostname(origin: str) -> str | None:
+    try:
+        return urlsplit(origin).hostname
+    except ValueError:  # no address at all: http://[
+        return None
 
-    async def counted() -> MutableMapping[str, Any]:
-        nonlocal seen
+
+class _Gone(Exception):
+    """The client left."""
+
+
+async def _body(receive: Receive) -> bytes:
+    """The whole body, or a little more than is allowed of it."""
+    body, more = b"", True
+    while more and len(body) <= MOST_BYTES:
         message = await receive()
-        seen += len(message.get("body", b""))
-        if seen > MOST_BYTES:
-            raise HTTPException(413)
-        return message
+        if message["type"] == "http.disconnect":
+            raise _Gone
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+    return body
 
-    return counted
+
+def _again(body: bytes, receive: Receive) -> Receive:
+    """The body in one piece, then what else comes: that the client leaves."""
+    messages = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def replay() -> MutableMapping[str, Any]:
+        return messages.pop() if messages else await receive()
+
+    return replay
 
 
 async def _refuse(send: Send, status: int, field: str, rule: str, value: str) -> None:

@@ -4,44 +4,69 @@ from __future__ import annotations
 
 import json
 import shlex
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from seqlaw.answers.rungs import caption_of
+from seqlaw.files import read
 from seqlaw.fit import fit_power_law
 from seqlaw.model.checks import InputError, needs
 from seqlaw.paper.experiments.panels import Panel, paper_panels, quick_panels, select
-from seqlaw.paper.experiments.run import tasks
+from seqlaw.paper.experiments.run import read_rows, tasks
 from seqlaw.paper.experiments.slopes import Measured, measured
 from seqlaw.paper.experiments.task import panel_rows
 from seqlaw.paper.report.figures import relative_label
+from seqlaw.rungs.ask import RUNGS
 from seqlaw.rungs.rows import Row
+from seqlaw.web.schema import RUNG
 
 Curve = dict[str, Any]
 
 
-def check_results(folder: str) -> Path:
-    """A folder of `seqlaw reproduce` that can be read here."""
+def check_results(folder: str, rung: str = RUNG) -> Path:
+    """A folder of `seqlaw reproduce` that can be read here; `rung` is the server's own."""
     if not all((Path(folder) / name).is_file() for name in ("rows.parquet", "table.json")):
         raise InputError(
             "results", "must be a folder of `seqlaw reproduce` with rows.parquet and table.json", folder
         )
     if find_spec("pyarrow") is None:
         raise InputError("results", needs("pyarrow", "lab"), folder)
+    _read_run(Path(folder), rung)
     return Path(folder)
 
 
-def panels(folder: str | None = None) -> dict[str, Any]:
-    """The panels as the report draws them: curves, guides, x; on the equivalent rung or as measured."""
+def panels(folder: str | None = None, rung: str = RUNG) -> dict[str, Any]:
+    """The panels as the report draws them: curves, guides, x; on the equivalent rung or as measured.
+
+    A folder may have been measured on the server's own `rung`.
+    """
+    if folder is None:
+        return _panels(None, RUNG)
+    try:
+        return _panels(folder, rung)
+    except InputError as error:
+        if error.field == "results":
+            raise
+        why: Exception = error
+    except (LookupError, TypeError, ValueError, ArithmeticError, AssertionError) as error:
+        why = error
+    rule = f"must have rows.parquet as `seqlaw reproduce` wrote it ({type(why).__name__}: {why})"
+    raise InputError("results", rule, folder) from None
+
+
+def _panels(folder: str | None, rung: str) -> dict[str, Any]:
     if folder is None:
         chosen = list(paper_panels().values())
         how: dict[str, Any] = {"rung": "equivalent"}
         rows = [row for task in tasks(chosen, ["equivalent"]) for row in panel_rows(task, 0)]
         source, folder = caption_of("equivalent").key, "results/equivalent"
     else:
-        path = check_results(folder)
-        chosen, how, rows = _recorded(path)
+        path = check_results(folder, rung)
+        chosen, how, rows = _recorded(path, rung)
         grid = ", quick grid" if "quick" in how else ""
         source = f"{how['rung']} rung, seed {how['seed']}{grid}, from {path.name}"
     seed, overlays = how.get("seed", 0), how.get("overlay", [])
@@ -118,23 +143,51 @@ def _curve(one: Measured, seed: int) -> Curve:
     }
 
 
-def _recorded(folder: Path) -> tuple[list[Panel], dict[str, Any], list[Row]]:
-    """The panels that the folder holds, the options of the run, and its rows."""
-    from pyarrow.parquet import read_table
+@dataclass(frozen=True, kw_only=True)
+class _Slope:
+    panel: Literal["a", "b", "c", "d", "e", "f"]
 
+
+@dataclass(frozen=True, kw_only=True)
+class _Run:
+    """What is read of a table.json."""
+
+    rung: str
+    seed: Annotated[int, Field(ge=0)]
+    grid: Literal["quick", "paper"]
+    replicates: Annotated[int, Field(ge=1)]
+    overlay: list[str]
+    slopes: Annotated[list[_Slope], Field(min_length=1)]
+
+
+def _read_run(folder: Path, rung: str) -> _Run:
+    """The run that a folder tells of.
+
+    Whatever it says is data: a rung of the user's is taken only if it is the server's own, `rung`.
+    """
     try:
-        record = json.loads((folder / "table.json").read_text(encoding="utf-8"))
-        rung, seed, quick = record["rung"], record["seed"], record["grid"] == "quick"
-        replicates, overlay = record["replicates"], record["overlay"]
-        letters = "".join(dict.fromkeys(row["panel"] for row in record["slopes"]))
-    except (ValueError, KeyError, TypeError):
-        rule = "must have the table.json that `seqlaw reproduce` wrote"
+        found = read(_Run, json.loads((folder / "table.json").read_text(encoding="utf-8")), where="")
+    except (OSError, ValueError, RecursionError) as error:
+        why = f" ({error.field.lstrip('.')} {error.rule})" if isinstance(error, InputError) else ""
+        rule = f"must have the table.json that `seqlaw reproduce` wrote{why}"
         raise InputError("results", rule, str(folder)) from None
+    for name in (found.rung, *found.overlay):
+        if name not in (*RUNGS, rung):
+            rule = f"was made with code that is not seqlaw's, {name}: name it with --rung, if you trust it"
+            raise InputError("results", rule, str(folder))
+    return found
+
+
+def _recorded(folder: Path, rung: str) -> tuple[list[Panel], dict[str, Any], list[Row]]:
+    """The panels that the folder holds, the options of the run, and its rows."""
+    found = _read_run(folder, rung)
+    letters = "".join(dict.fromkeys(row.panel for row in found.slopes))
+    quick = found.grid == "quick"
     chosen = select(quick_panels() if quick else paper_panels(), letters)
-    rows = [row for row in read_table(folder / "rows.parquet").to_pylist() if row["seed"] == seed]
-    how: dict[str, Any] = {"rung": rung, "seed": seed}
+    rows = [row for row in read_rows(folder / "rows.parquet") if row["seed"] == found.seed]
+    how: dict[str, Any] = {"rung": found.rung, "seed": found.seed}
     how |= {"quick": True} if quick else {}
     how |= {"panels": letters} if len(letters) < len(paper_panels()) else {}
-    how |= {"replicate": replicates} if replicates > 1 else {}
-    how |= {"overlay": overlay} if overlay else {}
+    how |= {"replicate": found.replicates} if found.replicates > 1 else {}
+    how |= {"overlay": found.overlay} if found.overlay else {}
     return chosen, how, rows

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import pickle
 import secrets
-import sys
 import time
 from collections import OrderedDict
 from contextlib import suppress
@@ -13,9 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from seqlaw.model.checks import InputError
-from seqlaw.web.worker import HEADER, Progress, pack
+from seqlaw.model.process import HEADER, command, pack
+from seqlaw.web.worker import Progress
 
 _START_SECONDS = 60.0  # for a worker to load the numerics on a busy machine
+GONE = (asyncio.IncompleteReadError, ConnectionError)
+"""What reading from or writing to an ended worker raises."""
 
 
 class Busy(Exception):
@@ -24,6 +26,14 @@ class Busy(Exception):
 
 class OutOfTime(Exception):
     """The answer took longer than the limit; its worker was stopped."""
+
+
+class Lost(Exception):
+    """The worker ended amid the question, and so did a second one."""
+
+
+class Fault(Exception):
+    """The worker met a fault of our own, which it has printed."""
 
 
 class Worker:
@@ -35,9 +45,7 @@ class Worker:
     @classmethod
     async def start(cls) -> Worker:
         process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "seqlaw.web.worker",
+            *command("seqlaw.web.worker"),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
         )
@@ -45,8 +53,10 @@ class Worker:
         try:
             async with asyncio.timeout(_START_SECONDS):
                 await worker._read()
-        except (asyncio.CancelledError, TimeoutError):
+        except BaseException as error:
             await worker.stop()
+            if isinstance(error, (TimeoutError, *GONE)):
+                raise Lost from error
             raise
         return worker
 
@@ -69,9 +79,15 @@ class Worker:
                 progress(*rest)
             elif kind == "refused":
                 raise InputError(*rest)
+            elif kind == "failed":
+                raise Fault
             else:
                 text: bytes = rest[0]
                 return text
+
+    @property
+    def ended(self) -> bool:
+        return self._process.returncode is not None
 
     async def stop(self) -> None:
         with suppress(ProcessLookupError):
@@ -116,23 +132,33 @@ class Pool:
         try:
             if started is not None:
                 started.set()
-            worker = self._idle.pop() if self._idle else await self._start()
+            while self._idle and self._idle[-1].ended:
+                await self._drop(self._idle.pop())
+            if self._idle:
+                with suppress(*GONE):  # it has ended just now, which may not be the question's fault
+                    return await self._ask(self._idle.pop(), view, body, progress)
             try:
-                async with asyncio.timeout(self.seconds):
-                    text = await worker.ask(view, body, progress or (lambda done, total: None))
-            except InputError:
-                self._idle.append(worker)
-                raise
-            except TimeoutError:
-                await self._drop(worker)
-                raise OutOfTime from None
-            except BaseException:  # cancelled, or the worker is gone: either way it cannot be used again
-                await self._drop(worker)
-                raise
-            self._idle.append(worker)
-            return text
+                return await self._ask(await self._start(), view, body, progress)
+            except GONE as error:
+                raise Lost from error
         finally:
             self._slots.release()
+
+    async def _ask(self, worker: Worker, view: str, body: Any, progress: Progress | None) -> bytes:
+        try:
+            async with asyncio.timeout(self.seconds):
+                text = await worker.ask(view, body, progress or (lambda done, total: None))
+        except (InputError, Fault):
+            self._idle.append(worker)
+            raise
+        except TimeoutError:
+            await self._drop(worker)
+            raise OutOfTime from None
+        except BaseException:  # cancelled, or the worker is gone: either way it cannot be used again
+            await self._drop(worker)
+            raise
+        self._idle.append(worker)
+        return text
 
     async def close(self) -> None:
         for worker in list(self._workers):
@@ -199,7 +225,7 @@ class Jobs:
         except OutOfTime:
             job.error = InputError("time", f"must stay below {self._pool.seconds:g} s", "a longer job")
             job.state = "failed"
-        except asyncio.IncompleteReadError:
+        except Exception:  # whatever it is: a job that runs for ever would block all others
             job.error, job.state = InputError("job", "must not end its worker", "a stopped worker"), "failed"
 
     def get(self, key: str) -> Job | None:

@@ -20,6 +20,7 @@ from seqlaw.model.teacher import Teacher, as_teacher
 from seqlaw.planning.budget import Budget
 from seqlaw.rungs.ask import along, spaced
 
+RUNG = "equivalent"
 LARGEST = 1e15
 """The largest size: whole numbers up to it are exact in JSON."""
 MOST_POINTS = 64
@@ -150,7 +151,7 @@ class Question:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CurveBody(Question):
+class Along(Question):
     """The setting with one size varied from `start` to `stop`, evenly in the logarithm."""
 
     along: Literal["M", "N", "P", "R", "b"] = "P"
@@ -160,10 +161,6 @@ class CurveBody(Question):
     points: Points = ONE_PASS["points"]
     tokens: Size | None = None
     """One pass: batch·P·L at every point; the steps follow."""
-    rung: str = "equivalent"
-    """The server's rung: `equivalent`, or what `seqlaw explore --rung` names."""
-    quick: bool = False
-    """Coarser sums (2e-4 of the risk instead of 1e-6), for a slider that is moving."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -193,7 +190,15 @@ class CurveBody(Question):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SampledBody(CurveBody):
+class CurveBody(Along):
+    """A curve of the server's rung, which no request can change: it may be code of the user's."""
+
+    quick: bool = False
+    """Coarser sums (2e-4 of the risk instead of 1e-6), for a slider that is moving."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampledBody(Along):
     """A curve to be sampled: sketches, data sets a sketch, and the seed of both."""
 
     points: Annotated[int, Field(ge=2, le=SAMPLED["points"])] = 6
@@ -201,7 +206,7 @@ class SampledBody(CurveBody):
     repetitions: Annotated[int, Field(ge=1, le=SAMPLED["repetitions"])] = 1
     seed: Annotated[int, Field(ge=0, le=2**53)] = 0
     epochs: Annotated[int, Field(ge=1, le=LARGEST)] = 1
-    """With a batch: how often the mini-batches come round."""
+    """With a batch: how often each sequence is used, shuffled anew in each epoch."""
 
     def setting(self) -> Setting:
         return replace(super().setting(), epochs=self.epochs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -28,7 +29,7 @@ from seqlaw.model.setting import Setting
 from seqlaw.model.sketch import SingularProblem
 from seqlaw.model.teacher import Teacher
 from seqlaw.planning.tradeoff import split_lengths
-from seqlaw.rungs.ask import require_answerable, rung_of
+from seqlaw.rungs.ask import RUNGS, require_answerable, rung_of
 from seqlaw.rungs.equivalent import equivalent_risks
 from seqlaw.rungs.one_pass.tuning import critical_tokens, tuned, with_tokens
 from seqlaw.rungs.rates import approx_guide, bias_guide, guide_cutoff
@@ -69,6 +70,13 @@ def _counted(lost: list[Flag]) -> list[str]:
     return [words(first[kind]) + (f" (and {n - 1} more)" if n > 1 else "") for kind, n in kinds.items()]
 
 
+def _found(rung: str) -> str:
+    """The server's rung; if it is code of the user's, the command named it, and it may lie in this folder."""
+    if rung not in RUNGS and "" not in sys.path:
+        sys.path.append("")
+    return rung
+
+
 def spectrum(body: Question, progress: Progress) -> Answer:
     """h_P with its two parts, where they cross (m_P) and how far training reaches (κ)."""
     if body.batch is not None:
@@ -100,9 +108,10 @@ def spectrum(body: Question, progress: Progress) -> Answer:
     }  # fmt: skip
 
 
-def curve(body: CurveBody, progress: Progress) -> Answer:
+def curve(asked: tuple[CurveBody, str], progress: Progress) -> Answer:
     """The terms along one size, at the setting itself (unless quick), slopes, and the theorem's guides."""
-    setting, rung = body.setting(), rung_of(body.rung)
+    body, name = asked
+    setting, rung = body.setting(), rung_of(_found(name))
     if body.tokens is not None:
         setting = with_tokens(setting, body.tokens)
     settings = [*body.settings(), *([] if body.quick else [setting])]
@@ -130,7 +139,7 @@ def curve(body: CurveBody, progress: Progress) -> Answer:
         "slopes": found.slopes,
         "se_is": found.se_is,
         **_marked(found, body),
-        "copy": copy_curve(body),
+        "copy": copy_curve(body, name),
     }
 
 
@@ -172,7 +181,7 @@ def sampled(body: SampledBody, progress: Progress) -> Answer:
         tokens=body.tokens,
         tune=body.tune,
     )
-    return {**_shown(found), "rows": found.fields()["rows"], "copy": copy_curve(body)}
+    return {**_shown(found), "rows": found.fields()["rows"], "copy": copy_curve(body, SAMPLED_RUNG)}
 
 
 def _shown(found: Curve) -> Answer:
@@ -270,9 +279,10 @@ def ladders(body: LadderBody, progress: Progress) -> Answer:
     }
 
 
-def six_panels(body: str | None, progress: Progress) -> Answer:
+def six_panels(asked: tuple[str | None, str], progress: Progress) -> Answer:
     """The paper's six panels, from a reproduce folder or from the equivalent rung."""
-    return panels(body)
+    folder, rung = asked
+    return panels(folder, _found(rung))
 
 
 VIEWS: dict[str, Callable[[Any, Progress], Answer]] = {

@@ -20,6 +20,7 @@ from seqlaw.rungs.rows import Row
 from seqlaw.rungs.terms import TERMS
 from seqlaw.sweeping.codec import task_of
 
+KIND = "reproduce"
 ALONE = 10.0
 """Seconds of estimated work below which worker processes cost more than they save."""
 
@@ -73,7 +74,7 @@ def plan(
     """The tasks of the panels, each once, and what is left of them; nothing runs."""
     wanted = {key(task, seed): task for task in tasks(panels, rungs, device)}
     planned = {name: software(panel_rows, task) for name, task in wanted.items()}
-    done, _ = recorded(folder, planned)
+    done, _ = recorded(folder, planned, kind=KIND)
     left = sum(seconds(task) for name, task in wanted.items() if name not in done)
     return Work(seed=seed, tasks=wanted, left=left)
 
@@ -103,7 +104,7 @@ def measure(
             jobs=work.workers(jobs),
             cost=seconds,
             retry_failed=True,
-            note="seqlaw reproduce",
+            kind=KIND,
             progress=together.show,
             notice=notice,
         )
@@ -136,6 +137,7 @@ COLUMNS = {
     **dict.fromkeys(("finite_filter_variance", "clipped", "covariance_event"), "float64"),
 }
 """The columns of `rows.parquet` and their types."""
+MOST_ROWS = 10**7
 
 
 def write_rows(rows: Iterable[Row], panels: Iterable[Panel], path: Path) -> None:
@@ -149,3 +151,20 @@ def write_rows(rows: Iterable[Row], panels: Iterable[Panel], path: Path) -> None
     ]
     schema = pyarrow.schema(list(COLUMNS.items()))
     write_table(pyarrow.Table.from_pylist(tidy, schema=schema), path)
+
+
+def read_rows(path: Path) -> list[Row]:
+    """The rows of such a file; ValueError where it is none."""
+    import pyarrow
+    from pyarrow.parquet import ParquetFile
+
+    try:
+        file = ParquetFile(path)
+        if not file.schema_arrow.equals(pyarrow.schema(list(COLUMNS.items()))):
+            raise ValueError("other columns")
+        if file.metadata.num_rows > MOST_ROWS:
+            raise ValueError(f"more than {MOST_ROWS} rows")
+        rows: list[Row] = file.read().to_pylist()
+    except (OSError, pyarrow.ArrowException) as error:
+        raise ValueError(str(error).partition("\n")[0]) from None
+    return rows

@@ -68,6 +68,8 @@ class Question:
     """Dimensions."""
     edge: float
     """Where the spectrum of Ĝ ends, or beyond."""
+    chance: float = 0.0
+    """The relative variance of ‖Ĝ‖."""
     boundary: float = 0.0
     """The relative error that a dense block too short for the memory leaves."""
 

@@ -17,7 +17,7 @@ from seqlaw.model.sketch import Problem, gaussian_sketch, sketched_problem, weig
 from seqlaw.model.threads import one_thread
 from seqlaw.rungs.drawn import sketches_cost
 from seqlaw.rungs.frozen_sketch import population_bias
-from seqlaw.rungs.one_pass.law import mean_filter, variances
+from seqlaw.rungs.one_pass.law import diagonal_error, mean_filter, variances
 from seqlaw.rungs.one_pass.nodes import Nodes, given_sketch, grouped
 from seqlaw.rungs.one_pass.step import DIAGNOSTICS, no_law, step_flags, stepped
 from seqlaw.rungs.rows import Row, columns, families, indices, summaries, summarise, with_sums
@@ -26,9 +26,6 @@ from seqlaw.rungs.terms import Risk
 
 WIDEST = 64
 """M up to which every direction has a node of its own; beyond, alike ones share it (4e-4 of the variance)."""
-DIAGONAL_ERROR = 0.003
-"""Of the variance, from keeping its diagonal in the eigenbasis of G: measured at most so on the paper's
-presets, 0.02 on harsh teachers; nothing at P = 1."""
 
 
 class OnePassExact(Rung):
@@ -146,8 +143,9 @@ def _terms(setting: Setting, learner: Learner, test: Problem) -> Row:
 def _summary(setting: Setting, rows: Sequence[Row]) -> Risk:
     flags = list(setting_flags(setting))
     flags += step_flags(rows)
-    error = 0.0 if setting.P == 1 and setting.eval_length in (None, 1) else DIAGONAL_ERROR
-    accuracy = {"variance": f"relative error about {error:.1g} besides" if error else "exact besides"}
+    exact = setting.P == 1 and setting.eval_length in (None, 1)
+    error = diagonal_error(*(float(np.mean([row[name] for row in rows])) for name in ("bias", "variance")))
+    accuracy = {"variance": "exact besides" if exact else f"relative error about {error:.2g} besides"}
     return summarise(
         "exact", setting, rows, diagnostics=DIAGNOSTICS, flags=flags, assumed=("cross",), accuracy=accuracy
     )

@@ -150,6 +150,16 @@ def left(runs: Pieces, mu: Array) -> Array:
     return psi
 
 
+def diagonal_error(bias: float, variance: float) -> float:
+    """The relative error of a variance whose diagonal alone feeds back, in the eigenbasis of G.
+
+    While the bias rules, early in training, the noise of what is not yet learned does too, and with it what
+    the diagonal leaves out. Chosen on 80 random settings against the whole recursion (docs/one-pass.md has
+    how often it holds).
+    """
+    return 0.002 + (0.01 * bias / (bias + variance) if bias > 0 else 0.0)
+
+
 def require_steady(schedule: Schedule, norm: float) -> None:
     """A smooth schedule's pieces have no whole number of steps, so no factor may turn negative."""
     if is_cut(schedule) and schedule.gamma * norm > LARGEST_STEP:

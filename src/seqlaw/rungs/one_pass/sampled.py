@@ -1,6 +1,6 @@
 """One pass simulated: b fresh trajectories a step, all repetitions of a sketch side by side.
 
-Also mini-batches that come round several times (`epochs`), for which no law is known.
+Also sequences that are used several times (`epochs`), shuffled anew in each, for which no law is known.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from seqlaw.rungs.terms import Risk
 from seqlaw.rungs.trajectories import walk
 
 _BLOCK = 2**17  # numbers of the trajectories simulated at a time, for each repetition
-_LARGEST = 2**27  # numbers that the trajectories of a step, or of an epoch that comes round, may have
+_LARGEST = 2**27  # numbers that the trajectories of a step, or of an epoch that is used again, may have
 _TOGETHER = 16  # repetitions side by side
 _ON_CARD, _ALL_ON_CARD = 2**14, 2**25  # … on a card, and the numbers of all their trajectories at a time
 _MEASURED = tuple(name for name in DIAGNOSTICS if name not in ("additive", "multiplicative"))
@@ -197,7 +197,7 @@ def _batches(
             start += L
         return
     b, L = setting.batch or 1, setting.schedule.L
-    epoch = setting.N // b  # steps until the data come round, in another order
+    epoch = setting.N // b  # steps until the data are used again, in another order
     data = _drawn(setting, S, keys, setting.one_length, setting.N, device, 0)
     each = np.arange(len(keys))[:, None]
     for turn in range(setting.epochs):

@@ -86,6 +86,6 @@ def stepped(setting: Setting, nodes: Nodes) -> Step:
 def no_law(setting: Setting) -> InputError | None:
     """The refusal of what has no law: several epochs of mini-batches, and momentum."""
     if setting.epochs > 1:
-        rule = "must be 1 on this rung: no law is known for mini-batches that come round (sampled takes them)"
+        rule = "must be 1 on this rung: no law is known for sequences used again (sampled takes them)"
         return InputError("epochs", rule, setting.epochs)
     return None

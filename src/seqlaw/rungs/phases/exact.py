@@ -18,7 +18,7 @@ from seqlaw.model.setting import Setting
 from seqlaw.model.sketch import Problem, gaussian_sketch, sketched_problem
 from seqlaw.model.threads import one_thread
 from seqlaw.rungs.finite_sample.norm import Rise, rises
-from seqlaw.rungs.one_pass.law import FINE, require_steady
+from seqlaw.rungs.one_pass.law import FINE, diagonal_error, require_steady
 from seqlaw.rungs.one_pass.nodes import Ground, Nodes, given_sketch, ground
 from seqlaw.rungs.one_pass.step import HAIR, limit, step_flags
 from seqlaw.rungs.phases.chain import (
@@ -37,10 +37,7 @@ from seqlaw.rungs.score import Score, score
 from seqlaw.rungs.spectral_sum import Rule
 from seqlaw.rungs.terms import Risk, frozen_error, frozen_filter_flags
 
-ONE_PASS_ERROR = 0.003
-"""Of the variance in one pass, from leaving the feedback between directions out: measured at most so at
-M = 16 against the whole recursion."""
-_NAMES = ("gamma", "clipped", "tokens_per_dimension")
+_NAMES = ("gamma", "clipped", "tokens_per_dimension", "error")
 
 
 class Ladders:
@@ -130,6 +127,13 @@ class Ladders:
             for length, n in zip(P.lengths, P.counts, strict=True)
         ]
 
+    def chance(self, setting: Setting) -> float:
+        """The relative variance of ‖Ĝ‖, summed over phases."""
+        P = phased(setting)
+        return sum(
+            self.rise(length).chance(n * length) for length, n in zip(P.lengths, P.counts, strict=True)
+        )
+
     def tokens_per_dimension(self, setting: Setting, schedule: Schedule) -> float:
         """The least over phases of effective tokens a dimension that the phase learns."""
         P, found = phased(setting), math.inf
@@ -194,6 +198,7 @@ def _row(setting: Setting, ladders: Ladders) -> Row:
     about = {"gamma": schedule.gamma, "clipped": float(setting.schedule.gamma > HAIR * schedule.gamma)}
     if setting.batch is None:
         about["tokens_per_dimension"] = ladders.tokens_per_dimension(setting, schedule)
+        about["error"] = frozen_error(about["tokens_per_dimension"], ladders.chance(setting))
         return with_sums(ladders.final(setting, schedule).terms(test)) | about
     about["gamma_max"] = ladders.largest(setting)
     if schedule.gamma < about["gamma_max"]:
@@ -207,6 +212,7 @@ def summary(setting: Setting, rows: Sequence[Row]) -> Risk:
     flags = list(setting_flags(setting))
     if setting.batch is not None:
         flags += step_flags(rows)
+        bias, variance = (float(np.mean([row[name] for row in rows])) for name in ("bias", "variance"))
         return summarise(
             "exact",
             setting,
@@ -214,7 +220,7 @@ def summary(setting: Setting, rows: Sequence[Row]) -> Risk:
             diagnostics=("gamma", "clipped", "gamma_max"),
             flags=flags,
             assumed=("cross",),
-            accuracy={"variance": f"relative error about {ONE_PASS_ERROR:g} besides"},
+            accuracy={"variance": f"relative error about {diagonal_error(bias, variance):.2g} besides"},
         )
     if any(row["clipped"] for row in rows):
         flags.append(flag("safeguard"))
@@ -225,7 +231,7 @@ def summary(setting: Setting, rows: Sequence[Row]) -> Risk:
     of_data = (
         "may be much too low (frozen-filter)"
         if few
-        else f"relative error about {frozen_error(tokens) * share:.1g} besides"
+        else f"relative error about {max(row['error'] for row in rows) * share:.2g} besides"
     )
     return summarise(
         "exact",
