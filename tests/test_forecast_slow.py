@@ -69,10 +69,10 @@ def test_within_two_per_cent_beyond_the_pilot(name, steps):
 
 
 @pytest.mark.parametrize("tested", [0, 1000])
-def test_intervals_cover_on_four_kinds_of_data(tested):
-    """A tenth of benchmarks/coverage_forecast.py, whose table is in docs/forecast.md; seeds of its own.
+def test_intervals_cover_on_five_kinds_of_data(tested):
+    """A quarter of benchmarks/coverage_forecast.py, whose table is in docs/forecast.md; seeds of its own.
 
-    Of 40 intervals of 90 % fewer than 32 hold the truth once in a hundred times.
+    Of 50 intervals of 90 % fewer than 40 hold the truth once in a hundred times.
     """
     right, named = dict.fromkeys(FAR, 0), []
     for kind in KINDS:
@@ -82,7 +82,7 @@ def test_intervals_cover_on_four_kinds_of_data(tested):
             right[far] += sum(covered(found[far]))
         named += said
     print(right, named)
-    assert all(count >= 32 for count in right.values())
+    assert all(count >= 40 for count in right.values())
     assert len(named) >= 8
     assert sum(mine != best for mine, best in named) <= len(named) / 20
 
