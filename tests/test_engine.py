@@ -16,13 +16,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from conftest import python_path
 from lab_tasks import moody, walk
-from seqlaw.lab.engine import GROUP_SECONDS, GROUPS_A_THREAD, joined_cluster
+from seqlaw.lab.engine import GROUP_SECONDS, GROUPS_A_THREAD, _Flight, joined_cluster
 from seqlaw.lab.errors import EngineError, StoreError
 from seqlaw.lab.progress import drawn_bar
 from seqlaw.lab.run import run
@@ -444,3 +445,18 @@ def test_a_second_driver_is_refused(tmp_path: Path) -> None:
         until(lambda: (tmp_path / FILE).exists() and contents(tmp_path).standing is not None)
         with pytest.raises(StoreError, match=rf"is in use by process {driver.pid} on"):
             run(walk, [{"i": 0}], folder=tmp_path)
+
+
+@pytest.mark.parametrize("ended", ["closed", "failed"])
+def test_a_cluster_that_has_lost_its_workers_for_good_is_not_waited_for(ended: str) -> None:
+    """On a machine too busy to start a worker again, a sweep waited for ever."""
+    ends = SimpleNamespace(status=SimpleNamespace(name=ended))
+    runs = SimpleNamespace(status=SimpleNamespace(name="running"))
+    client = SimpleNamespace(status="running", cluster=SimpleNamespace(workers={0: ends, 1: runs}))
+    flight = _Flight(client, (walk, 0, None, ""))
+    assert flight.land(patience=0.01) is None
+    client.cluster.workers[1] = ends
+    with pytest.raises(EngineError, match="no worker starts again; run the same command again to go on"):
+        flight.land(patience=0.01)
+    client.cluster = None  # another's cluster: workers may join
+    assert flight.land(patience=0.01) is None

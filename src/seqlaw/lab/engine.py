@@ -300,6 +300,8 @@ class _Flight:
         except queue.Empty:
             if self._client.status not in ("running", "connecting"):
                 raise EngineError("the scheduler is gone; run the same command again to go on") from None
+            if self._deserted():
+                raise EngineError("no worker starts again; run the same command again to go on") from None
             return None
         group, alone = self._sent[future]
         try:
@@ -318,6 +320,14 @@ class _Flight:
                 )
         del self._sent[future]  # only now: `finished` must find it if an interruption came in between
         return group, alone, outcomes
+
+    def _deserted(self) -> bool:
+        """Whether every worker of our own cluster has ended for good, as when too busy a machine starts none."""
+        cluster = self._client.cluster  # None if it is another's, whose workers may come back
+        ended = (
+            [one.status.name in ("closed", "failed") for one in cluster.workers.values()] if cluster else []
+        )
+        return bool(ended) and all(ended)
 
     def finished(self) -> list[Outcome]:
         """The outcomes that are back already; the rest is given up."""
