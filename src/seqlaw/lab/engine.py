@@ -322,11 +322,10 @@ class _Flight:
         return group, alone, outcomes
 
     def _deserted(self) -> bool:
-        """Whether every worker of our own cluster has ended for good, as when too busy a machine starts none."""
+        """Whether every worker of our own cluster has ended for good: too busy a machine starts none."""
         cluster = self._client.cluster  # None if it is another's, whose workers may come back
-        ended = (
-            [one.status.name in ("closed", "failed") for one in cluster.workers.values()] if cluster else []
-        )
+        workers = cluster.workers.values() if cluster else ()
+        ended = [worker.status.name in ("closed", "failed") for worker in workers]
         return bool(ended) and all(ended)
 
     def finished(self) -> list[Outcome]:

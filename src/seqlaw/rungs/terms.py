@@ -54,9 +54,9 @@ def frozen_error(tokens_per_dimension: float, chance: float = 0.0) -> float:
 
     It leaves out the cross term and what the data change in the bias, both of the order of the variance.
     `chance` is the relative variance of ‖Ĝ‖, summed over phases, which counts where sequences are few. The
-    numbers were chosen on 40 random settings with phases (docs/lengths.md has how often they hold).
+    numbers were chosen on 130 random settings with phases (docs/lengths.md has how often they hold).
     """
-    return 3 / tokens_per_dimension + 0.6 * chance
+    return 2.5 / tokens_per_dimension + 0.5 * chance
 
 
 def frozen_filter_flags(tokens_per_dimension: float) -> list[Flag]:
