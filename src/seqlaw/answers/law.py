@@ -147,7 +147,7 @@ class Law(Answer, ask.Law):
         for term in self.terms:
             rows.append((f"{term.label} in the middle", *_cells(term.coefficient)))
             if not paper:
-                rows += [(f"exponent of {name}", *_cells(one)) for name, one in term.exponents.items()]
+                rows += [(f"e in {name}^-e", *_cells(one)) for name, one in term.exponents.items()]
         return Table(rows=rows, header=("number", "value", "low", "high", "se"))
 
     def _predicted(self) -> Table:

@@ -38,7 +38,7 @@ def from_table(
     if len(set(columns)) < len(columns):
         again = next(name for name in columns if columns.count(name) > 1)
         raise InputError("X", "must have every column once", str(again))
-    left = [leave_out] if isinstance(leave_out, str) else list(leave_out)
+    left = list(leave_out)
     named = (("sequence", sequence), ("time", time), ("groups", groups))
     for field, name in (*named, *(("leave_out", name) for name in left)):
         if name is not None and name not in columns:
