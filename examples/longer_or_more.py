@@ -13,7 +13,7 @@ from seqlaw.answers.style import SERIES, few_ticks, new_figure, save, tidy
 
 TOKENS, TEST, LENGTHS = 2**24, 4096, [2**k for k in range(1, 13)]
 LARGEST = 100  # is reduced to what the safeguard allows at each length, 2.3 to 11.5
-PAPER = ("paper's step, 0.1", BlockDecay(gamma=0.1, L=30_000), {"linestyle": "--", "color": "0.35"})
+PAPER = ("30,000 steps of 0.1", BlockDecay(gamma=0.1, L=30_000), {"linestyle": "--", "color": "0.35"})
 LINES = [
     (f"{steps:,} steps", WSD(gamma=LARGEST, L=steps), {"color": SERIES[k], "marker": "o^s"[k]})
     for k, steps in enumerate((300, 3_000, 30_000))

@@ -373,9 +373,8 @@ def test_a_rung_of_ones_own_works_everywhere(doubled, tmp_path, capsys):
         d=64,
         schedule=ScheduleBody(L=500),
         eval_length=32,
-        rung=doubled,
     )
-    shown = curve_view(body, lambda done, total: None)
+    shown = curve_view((body, doubled), lambda done, total: None)
     assert shown["point"]["bias"] == pytest.approx(own.bias, rel=1e-10)
     assert f"--rung {doubled}" in shown["copy"]["command"]
     with pytest.raises(seqlaw.InputError, match=r"rung must name a subclass of seqlaw\.rungs\.rung\.Rung"):

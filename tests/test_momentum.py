@@ -303,7 +303,7 @@ def test_the_explorer_copies_momentum(capsys):
 
     schedule = ScheduleBody(kind="constant", L=1200, beta=0.9, nesterov=True)
     sizes = {"M": 16, "N": 64, "P": 8, "d": 64, "points": 2, "stop": 4}
-    copied = copy_curve(CurveBody(teacher=PRESETS["regime1"], schedule=schedule, **sizes))
+    copied = copy_curve(CurveBody(teacher=PRESETS["regime1"], schedule=schedule, **sizes), "equivalent")
     assert "--schedule constant --gamma 0.1 -L 1200 --momentum 0.9 --nesterov" in copied["command"]
     exec(copied["python"], {})
     assert len(capsys.readouterr().out.splitlines()) == 2

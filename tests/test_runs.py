@@ -453,7 +453,7 @@ def test_a_law_of_a_power_mean(run):
     text = " ".join(run(*words)[1].split())
     assert "predicts the largest 14 runs better" in text
     assert "fit again with --form power-mean" in text
-    assert "pattern: residuals have a pattern along 6*params*tokens" in text
+    assert "warning: residuals have a pattern along 6*params*tokens" in text
     assert "try --form power-mean or another term" in text
 
 
@@ -784,7 +784,7 @@ def test_the_command(run, chinchilla):
 def test_a_file_and_a_frame_are_one(run, chinchilla):
     mine = fit_law("runs.csv", loss="loss", preset="chinchilla", bootstraps=20)
     assert mine.numbers == fit_law(chinchilla, loss="loss", terms=TWO, bootstraps=20).numbers
-    with pytest.raises(InputError, match="terms must be a list of terms, got 'params'"):
+    with pytest.raises(InputError, match="terms must be a list of names, got 'params'"):
         fit_law(chinchilla, loss="loss", terms="params")
 
 

@@ -44,6 +44,7 @@ class Plan(Answer, planning.Plan):
     rates: bool = False
     """Whether the corollary and the programs in exponents are shown too."""
     command: ClassVar[str] = "plan"
+    unsaid = frozenset({"cross-rest"})
     pictures: ClassVar[tuple[int, float, float]] = (2, 8.8, 3.8)
 
     @property

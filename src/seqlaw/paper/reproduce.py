@@ -37,7 +37,7 @@ def reproduce(
     out: Path | str,
     *,
     rung: str | Rung = "sampled",
-    panels: Sequence[str] | None = None,
+    panels: str | Sequence[str] | None = None,
     quick: bool = False,
     replicate: int = 1,
     overlay: Sequence[str | Rung] = (),
