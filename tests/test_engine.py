@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import uuid
 from collections import Counter
@@ -23,6 +24,7 @@ import pytest
 
 from conftest import python_path
 from lab_tasks import moody, walk
+from seqlaw.lab import child
 from seqlaw.lab.engine import GROUP_SECONDS, GROUPS_A_THREAD, _Flight, joined_cluster
 from seqlaw.lab.errors import EngineError, StoreError
 from seqlaw.lab.progress import drawn_bar
@@ -275,6 +277,7 @@ def test_the_child_of_a_killed_driver_ends_with_it(tmp_path: Path) -> None:
         assert gone(mark, 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_the_longest_running_task_is_named(
     tmp_path: Path, jobs: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -460,3 +463,23 @@ def test_a_cluster_that_has_lost_its_workers_for_good_is_not_waited_for(ended: s
         flight.land(patience=0.01)
     client.cluster = None  # another's cluster: workers may join
     assert flight.land(patience=0.01) is None
+
+
+def test_an_interrupted_task_leaves_no_timer_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program waited for the rest of --timeout after Ctrl-C."""
+    worker = child.Child(walk, 0, 60.0)
+    before = set(threading.enumerate())
+
+    def interrupted(source: object) -> None:
+        raise KeyboardInterrupt
+
+    try:
+        worker.attempt(("key", {"i": 1}, "code"))
+        monkeypatch.setattr(child, "unpack", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            worker.attempt(("key", {"i": 1}, "code"))
+    finally:
+        worker.close()
+    for thread in set(threading.enumerate()) - before:
+        thread.join(5)
+        assert not thread.is_alive()

@@ -674,6 +674,7 @@ def test_a_worker_that_ends_amid_a_job_fails_it_and_no_more():
 
 
 @on_linux
+@pytest.mark.slow
 def test_a_busy_worker_ends_with_a_killed_server():
     with explorer() as (address, process):
         job = httpx.post(f"{address}/api/jobs/sampled", json=LONG_JOB).json()
@@ -685,6 +686,7 @@ def test_a_busy_worker_ends_with_a_killed_server():
         assert end(workers)
 
 
+@pytest.mark.slow
 def test_an_answer_to_a_client_that_left_is_no_answer_to_others():
     """The panels were cached, empty, if who asked left while the workers were busy."""
     slow = once(along="P", start=2, stop=4096, points=24, tune=True)

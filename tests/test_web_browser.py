@@ -549,6 +549,7 @@ def test_the_copied_command_and_python_give_the_spectrum(tab):
     assert printed == [list(row) for row in zip(j, initial, innovation, total, strict=True)]
 
 
+@pytest.mark.slow
 def test_the_planner_plans_and_copies(tab):
     tab.open("view=plan&compute=200&budget_tokens=50&plan_d=64")
     tab.page.wait_for_selector(".tiles")
@@ -579,6 +580,7 @@ LEAVE = """view => {
 }"""
 
 
+@pytest.mark.slow
 def test_a_view_shows_nothing_of_the_one_before(tab):
     tab.open("view=curve&compute=200&budget_tokens=50")
     for view in ("plan", "ladders", "spectrum", "panels", "curve"):
@@ -755,6 +757,7 @@ def check_sliders_beside_the_picture(tab):
         assert slider["y"] + slider["height"] <= PHONE["height"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "viewport", [pytest.param(WIDE, marks=pytest.mark.slow), PHONE], ids=["wide", "phone"]
 )

@@ -92,8 +92,8 @@ def verdict(found: Forecast) -> str:
     worse += f", P = {amount(near.P)} by {by}" if len(others) > 1 else f" by {by}"
     if found.best.P is None:
         return (
-            f"{at} lengths {_names(found.best.tied)} are equally good, at a held-out loss of {loss}; these "
-            f"data cannot distinguish them. {worse}."
+            f"{at} these data cannot distinguish the lengths {_names(found.best.tied)}; the lowest held-out "
+            f"loss is {loss}. {worse}."
         )
     kind = {
         found.rows[0].P: "more, shorter sequences are best",

@@ -43,7 +43,8 @@ class Child:
             (outcome,) = unpack(process.stdout)
         except (EOFError, OSError):
             outcome = None
-        timer.cancel()
+        finally:
+            timer.cancel()  # after an interruption too, or the program would wait for it
         seconds = time.perf_counter() - start
         if outcome is None or seconds >= self._timeout:  # it may be killed only now
             self.close()

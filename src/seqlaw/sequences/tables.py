@@ -22,6 +22,9 @@ def is_table(X: Any) -> bool:
     return (isinstance(X, (str, Path)) and Path(X).suffix in TABLES) or hasattr(X, "columns")
 
 
+_NUMBERED = "number sequences through, not anew in every group"
+
+
 def from_table(
     X: Any, sequence: str | None, time: str | None, groups: Any, leave_out: Sequence[str]
 ) -> tuple[list[Array], Any, tuple[Flag, ...]]:
@@ -63,11 +66,7 @@ def from_table(
     owner, states, moments = owner[order], states[order], moments[order]
     again = np.flatnonzero((owner[1:] == owner[:-1]) & (moments[1:] == moments[:-1]))
     if again.size:
-        asked = (
-            "number sequences through, not anew in every group"
-            if sequence
-            else "give the sequence column too"
-        )
+        asked = _NUMBERED if sequence else "give the sequence column too"
         rule = f"must have every moment once in a sequence: {asked}"
         where = f" twice in {frame[sequence].to_numpy()[order][again[0]]}" if sequence else " twice"
         raise InputError("time", rule, f"{moments[again[0]]}{where}")
@@ -83,7 +82,7 @@ def from_table(
     labels = frame[groups].to_numpy()[order]
     for part in np.split(labels, edges):
         if len(set(part.tolist())) > 1:
-            raise InputError("groups", "must be the same all through a sequence", str(part[0]))
+            raise InputError("groups", f"must be the same all through a sequence: {_NUMBERED}", str(part[0]))
     return recordings, labels[np.concatenate([[0], edges]).astype(np.int64)], flags
 
 
