@@ -23,7 +23,7 @@ def forecast(
     lengths: Annotated[
         str | None,
         typer.Option(
-            help="Lengths P, such as 2,8,31.  [default: powers of two, a few of many]", metavar="LIST"
+            help="Lengths P, such as 2,8,31.  [default: powers of two]", metavar="LIST"
         ),
     ] = None,
     eval_length: Annotated[
