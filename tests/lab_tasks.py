@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -38,6 +40,8 @@ def moody(task: dict[str, Any], seed: int) -> list[dict[str, Any]]:
         raise ValueError("a bad\nmood")
     if mood == "exit":
         raise SystemExit(3)
+    if mood == "fork":
+        subprocess.run([sys.executable, "-c", "import time; time.sleep(60)"], check=False)
     if mood == "stuck":
         return stuck(task, seed)
     if mood == "kill":

@@ -461,6 +461,9 @@ def test_a_cluster_that_has_lost_its_workers_for_good_is_not_waited_for(ended: s
     client.cluster.workers[1] = ends
     with pytest.raises(EngineError, match="no worker starts again; run the same command again to go on"):
         flight.land(patience=0.01)
+    client.cluster.workers.clear()  # as dask forgets them
+    with pytest.raises(EngineError, match="no worker starts again"):
+        flight.land(patience=0.01)
     client.cluster = None  # another's cluster: workers may join
     assert flight.land(patience=0.01) is None
 
@@ -483,3 +486,15 @@ def test_an_interrupted_task_leaves_no_timer_behind(monkeypatch: pytest.MonkeyPa
     for thread in set(threading.enumerate()) - before:
         thread.join(5)
         assert not thread.is_alive()
+
+
+def test_what_a_task_starts_ends_with_it_and_loading_is_not_its_time() -> None:
+    """A process that the task had started held the pipe; the first task paid for what the child loads."""
+    worker = child.Child(moody, 0, 1.0)
+    try:
+        start = time.monotonic()
+        found = worker.attempt(("key", {"i": 1, "mood": "fork"}, "code"))
+        assert found.error == "Timeout: it took longer than 1 s"
+        assert time.monotonic() - start < 20  # of the sixty that its process sleeps
+    finally:
+        worker.close()

@@ -22,9 +22,7 @@ def forecast(
     ] = None,
     lengths: Annotated[
         str | None,
-        typer.Option(
-            help="Lengths P, such as 2,8,31.  [default: powers of two]", metavar="LIST"
-        ),
+        typer.Option(help="Lengths P, such as 2,8,31.  [default: powers of two]", metavar="LIST"),
     ] = None,
     eval_length: Annotated[
         str | None, typer.Option(help="Length P' of the test.  [default: the longest]", metavar="INT")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import pickle
+import signal
 import subprocess
 import sys
 import threading
 import time
 
 from seqlaw.lab.errors import EngineError
-from seqlaw.lab.software import function_path
+from seqlaw.lab.software import function_path, software
 from seqlaw.lab.store import Outcome
 from seqlaw.lab.work import Function, Job, attempt, facts
 from seqlaw.model.checks import library
@@ -34,7 +37,14 @@ class Child:
         process = self._process or self._started()
         assert process.stdin is not None
         assert process.stdout is not None
-        timer = threading.Timer(self._timeout, process.kill)
+        late = threading.Event()
+
+        def stop() -> None:
+            late.set()
+            _kill(process)
+
+        timer = threading.Timer(min(self._timeout, threading.TIMEOUT_MAX), stop)
+        timer.daemon = True
         start = time.perf_counter()
         try:
             timer.start()
@@ -46,13 +56,13 @@ class Child:
         finally:
             timer.cancel()  # after an interruption too, or the program would wait for it
         seconds = time.perf_counter() - start
-        if outcome is None or seconds >= self._timeout:  # it may be killed only now
+        if outcome is None or late.is_set():  # it may be killed only now
             self.close()
         if outcome is not None:
             found: Outcome = outcome
             return found
         reason = "WorkerDied: the process of this task ended (killed, crashed or out of memory)"
-        if seconds >= self._timeout:
+        if late.is_set():
             reason = f"Timeout: it took longer than {self._timeout:g} s"
         key, task, code = job
         return Outcome(
@@ -67,7 +77,10 @@ class Child:
 
     def _started(self) -> subprocess.Popen[bytes]:
         pipe = subprocess.PIPE
-        process = self._process = subprocess.Popen(command(__name__), stdin=pipe, stdout=pipe)
+        # A session of its own: what the task starts is ended with it, or its end of the pipe would stay open.
+        process = self._process = subprocess.Popen(
+            command(__name__), stdin=pipe, stdout=pipe, start_new_session=True
+        )
         assert process.stdin is not None
         assert process.stdout is not None
         try:
@@ -80,10 +93,23 @@ class Child:
         return process
 
     def close(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.communicate()
-            self._process = None
+        process, self._process = self._process, None
+        if process is not None:
+            _kill(process)
+            process.wait()
+            for pipe in (process.stdin, process.stdout):
+                with contextlib.suppress(OSError):
+                    assert pipe is not None
+                    pipe.close()
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """End a child and, where the system has groups of processes, what it started."""
+    if sys.platform == "win32":
+        process.kill()
+        return
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def main() -> None:
@@ -92,6 +118,9 @@ def main() -> None:
     path, work = next(messages)
     sys.path[:] = path
     function, seed = pickle.loads(work)
+    if not function_path(function).startswith("__main__:"):
+        software(function)  # takes a second the first time, which is not the first task's
+    facts()
     send("ready")
     with one_thread():
         for job in messages:

@@ -89,6 +89,7 @@ def local_cluster(workers: int) -> Iterator[Client]:
         "distributed.scheduler.worker-ttl": None,  # a task that holds the interpreter lock is not dead
         "distributed.worker.profile.enabled": False,
         "distributed.admin.tick.limit": "1h",
+        "distributed.deploy.lost-worker-timeout": "5m",  # a busy machine takes its time to start one again
         "distributed.nanny.pre-spawn-environ": {
             # dask's own 65536 gives every freed matrix of 128×128 back to the system: 30 % more time
             "MALLOC_TRIM_THRESHOLD_": 2**26,
@@ -324,9 +325,9 @@ class _Flight:
     def _deserted(self) -> bool:
         """Whether every worker of our own cluster has ended for good: too busy a machine starts none."""
         cluster = self._client.cluster  # None if it is another's, whose workers may come back
-        workers = cluster.workers.values() if cluster else ()
-        ended = [worker.status.name in ("closed", "failed") for worker in workers]
-        return bool(ended) and all(ended)
+        if cluster is None:
+            return False  # dask forgets workers that it has lost: none at all is the same
+        return all(worker.status.name in ("closed", "failed") for worker in cluster.workers.values())
 
     def finished(self) -> list[Outcome]:
         """The outcomes that are back already; the rest is given up."""

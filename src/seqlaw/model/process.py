@@ -51,6 +51,8 @@ def served() -> tuple[Iterator[Any], Callable[..., None]]:
     die_with_parent()
     source, sink = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever prints must not land between frames
+    # On Windows a library that asks about its standard input while it loads would wait for the next frame.
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     messages: queue.SimpleQueue[Any] = queue.SimpleQueue()
 
     def listen() -> None:
