@@ -404,7 +404,7 @@ def test_every_answer_in_a_notebook(tmp_path, monkeypatch):
     client = NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(tmp_path)}})
     client.execute()
     (printed,) = notebook.cells[0].outputs  # one text, the answer first: rich shows no table by itself
-    assert printed["text"].startswith("Teacher regime2")
+    assert printed["text"].startswith("Reducible risk")
     assert "irreducible" in printed["text"]
     outputs = [
         {kind for output in cell.outputs for kind in output.get("data", {})} for cell in notebook.cells
