@@ -321,6 +321,27 @@ def test_nothing_to_read(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="holds no results"):
         list(read(tmp_path))
 
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="no list of open files")
+def test_a_damaged_file_is_closed_before_it_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Windows neither replaces nor deletes an open file."""
+    filled(tmp_path / FILE)
+    damaged(tmp_path / FILE, "DELETE FROM results WHERE id = 3")
+    moved: list[set[str]] = []
+
+    def move(source: Path, target: Path) -> None:
+        links = [Path("/proc/self/fd", name) for name in os.listdir("/proc/self/fd")]
+        moved.append({os.readlink(link) for link in links if os.path.lexists(link)})
+        os.rename(source, target)
+
+    monkeypatch.setattr(os, "replace", move)
+    opened(tmp_path).close()
+    [names] = moved
+    assert str(tmp_path / "driver.lock") in names  # so the list does show what is open
+    assert not [name for name in names if FILE in name]
+
+
 
 def test_a_killed_creation_leaves_nothing_in_the_way(tmp_path: Path) -> None:
     (tmp_path / FILE).touch()

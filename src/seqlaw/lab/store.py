@@ -214,10 +214,12 @@ class Store:
                 look.check()
                 if look.damage and again:
                     raise StoreError(look.damage.words)
-                if not look.damage:
-                    break
-                kept = _save(look)
-                self.saved = f"{look.damage.words.partition('; run')[0]}; the damaged file is kept as {kept}"
+                if look.damage:
+                    draft = _draft(look)
+            if not look.damage:
+                break
+            kept = _put(draft, self.path)  # now that the file is closed: Windows replaces no open one
+            self.saved = f"{look.damage.words.partition('; run')[0]}; the damaged file is kept as {kept}"
         return look.runs
 
     def known(self) -> tuple[set[str], set[str]]:
@@ -417,8 +419,8 @@ def _run(values: Iterable[Any]) -> Run:
     )
 
 
-def _save(look: _Look) -> str:
-    """Put the sound part of a file in its place; the name under which the damaged file is kept."""
+def _draft(look: _Look) -> Path:
+    """Write the sound part of a file beside it."""
     path = look.damage.path
     draft = path.with_name(path.name + ".new")
     make(draft)
@@ -449,6 +451,11 @@ def _save(look: _Look) -> str:
     return kept
 
 
+    return draft
+
+
+def _put(draft: Path, path: Path) -> str:
+    """Put a draft in the place of a damaged file; the name under which that file is kept."""
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Contents:
     """What a folder holds at one moment."""
