@@ -25,7 +25,18 @@ from typing import Any, Self
 
 from filelock import FileLock, Timeout
 
-from seqlaw.lab.database import FILE, Mark, create, inspect, is_as_made, journal_for, make, reader, translated
+from seqlaw.lab.database import (
+    FILE,
+    Mark,
+    create,
+    inspect,
+    is_as_made,
+    journal_for,
+    make,
+    reader,
+    roll_back,
+    translated,
+)
 from seqlaw.lab.errors import StoreError
 from seqlaw.lab.grid import Task, compact
 
@@ -169,6 +180,7 @@ class Store:
             folder.mkdir(parents=True, exist_ok=True)
             self._lock = _locked(folder)
             undo.callback(self._lock.release)
+            roll_back(self.path)
             if self.path.exists() and self.path.stat().st_size:
                 runs = self._read(kind)
             else:
@@ -439,6 +451,11 @@ def _draft(look: _Look) -> Path:
         assert mark is not None
         database.execute("UPDATE store SET mark = ?", (str(replace(mark, records=count)),))
         database.execute("COMMIT")
+    return draft
+
+
+def _put(draft: Path, path: Path) -> str:
+    """Put a draft in the place of a damaged file; the name under which that file is kept."""
     names = (f"{path.name}.damaged-{number}" for number in itertools.count(1))
     kept = next(name for name in names if not path.with_name(name).exists())
     log = path.with_name(path.name + "-wal")
@@ -451,11 +468,6 @@ def _draft(look: _Look) -> Path:
     return kept
 
 
-    return draft
-
-
-def _put(draft: Path, path: Path) -> str:
-    """Put a draft in the place of a damaged file; the name under which that file is kept."""
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Contents:
     """What a folder holds at one moment."""
@@ -550,6 +562,10 @@ def recorded(folder: Path, planned: Mapping[str, str], *, kind: str = "") -> tup
     with translated(path):
         if not path.exists() or not path.stat().st_size:
             return set(), set()
+        if path.with_name(f"{FILE}-journal").exists():  # a driver is at work, or was killed
+            with contextlib.suppress(StoreError, OSError), contextlib.ExitStack() as undo:
+                undo.callback(_locked(folder).release)
+                roll_back(path)
     with _looked(path) as look:
         _require_kind(folder, look.runs.values(), kind)
         return _known(((row[2].decode(), row[1].decode(), row[6]) for row in look.records()), planned)
