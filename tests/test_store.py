@@ -15,11 +15,12 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from conftest import python_path
 from seqlaw.lab.database import FILE, file_system, inspect, journal_for
 from seqlaw.lab.errors import StoreError
-from seqlaw.lab.store import Outcome, Standing, Store, contents, read
+from seqlaw.lab.store import Outcome, Standing, Store, contents, read, recorded
 
 ROOT = Path(__file__).parent.parent
 
@@ -221,6 +222,66 @@ def test_the_log_of_a_killed_driver_is_taken_up(tmp_path: Path) -> None:
     assert len(list(read(tmp_path))) == 101
 
 
+def killed_while_writing(path: Path) -> None:
+    """What a driver leaves that a kill meets with a part of its pages written: a hot rollback journal."""
+    program = (
+        "import os, sqlite3, sys; database = sqlite3.connect(sys.argv[1], isolation_level=None)\n"
+        "database.execute('PRAGMA cache_size = 1'); database.execute('BEGIN IMMEDIATE')\n"
+        "database.execute('UPDATE store SET mark = 0')\n"
+        "for i in range(200): database.execute('INSERT INTO machines VALUES (?, ?, 0)', (i + 9, 'x' * 500))\n"
+        "os._exit(0)"
+    )
+    subprocess.run([sys.executable, "-c", program, str(path)], check=True)
+
+
+def test_what_a_killed_driver_has_half_written_is_undone(tmp_path: Path) -> None:
+    with opened(tmp_path, journal="delete") as store:
+        store.record([outcome(1)])
+    path, before = tmp_path / FILE, list(read(tmp_path))
+    whole = path.read_bytes()
+    killed_while_writing(path)
+    assert path.read_bytes() != whole
+    with pytest.raises(StoreError, match="a driver was killed while writing; run its command again"):
+        list(read(tmp_path))
+    with opened(tmp_path, journal="delete") as store:
+        assert (store.saved, store.known()) == ("", (set(plan(1)), set()))
+    assert list(read(tmp_path)) == before
+    assert {one.name for one in tmp_path.iterdir()} == {FILE, "driver.lock"}
+
+
+def test_asking_what_is_left_undoes_it_too_unless_a_driver_is_at_work(tmp_path: Path) -> None:
+    """`seqlaw reproduce` asks before it opens the store: the same command has to go on."""
+    with opened(tmp_path, journal="delete") as store:
+        store.record([outcome(1)])
+    killed_while_writing(tmp_path / FILE)
+    with FileLock(tmp_path / "driver.lock"), pytest.raises(StoreError, match="killed while writing"):
+        recorded(tmp_path, plan(1, 2))
+    assert recorded(tmp_path, plan(1, 2)) == (set(plan(1)), set())
+    opened(tmp_path).close()  # the lock is free
+
+
+def test_a_journal_whose_file_is_gone_is_not_applied_to_the_new_one(tmp_path: Path) -> None:
+    with opened(tmp_path, journal="delete") as store:
+        store.record([outcome(1)])
+    killed_while_writing(tmp_path / FILE)
+    (tmp_path / FILE).unlink()
+    with opened(tmp_path, journal="delete") as store:
+        assert (store.saved, store.known()) == ("", (set(), set()))
+    assert list(read(tmp_path)) == []
+
+
+def test_the_half_written_file_of_another_program_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / FILE
+    with closing(sqlite3.connect(path)) as database:
+        database.executescript("CREATE TABLE store (mark); CREATE TABLE machines (id, facts, sum)")
+    killed_while_writing(path)
+    files = (path, tmp_path / f"{FILE}-journal")
+    before = [file.read_bytes() for file in files]
+    with pytest.raises(StoreError, match="a database of another program"):
+        opened(tmp_path)
+    assert [file.read_bytes() for file in files] == before
+
+
 def damaged(path: Path, spoil: str, *values: object) -> None:
     with closing(sqlite3.connect(path)) as database:
         database.execute(spoil, values)
@@ -258,6 +319,27 @@ def test_a_damaged_record_is_named_left_out_and_computed_again(tmp_path: Path, s
     assert (tmp_path / "results.sqlite.damaged-1").read_bytes() == spoilt
     again = sorted(read(tmp_path), key=lambda record: record.task["i"])
     assert [(one.key, one.rows) for one in again] == [(one.key, one.rows) for one in whole]
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="no list of open files")
+def test_a_damaged_file_is_closed_before_it_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Windows neither replaces nor deletes an open file."""
+    filled(tmp_path / FILE)
+    damaged(tmp_path / FILE, "DELETE FROM results WHERE id = 3")
+    moved: list[set[str]] = []
+
+    def move(source: Path, target: Path) -> None:
+        links = [Path("/proc/self/fd", name) for name in os.listdir("/proc/self/fd")]
+        moved.append({os.readlink(link) for link in links if os.path.lexists(link)})
+        os.rename(source, target)
+
+    monkeypatch.setattr(os, "replace", move)
+    opened(tmp_path).close()
+    [names] = moved
+    assert str(tmp_path / "driver.lock") in names  # so the list does show what is open
+    assert not [name for name in names if FILE in name]
 
 
 @pytest.mark.parametrize("rows", ["3", '{"a":1}', "[3]", "[[]]", "nonsense", '"text"'])

@@ -38,6 +38,7 @@ _NETWORK = (
 )  # fmt: skip
 _REASONS = {
     "SQLITE_FULL": "the disk is full; what was recorded is kept: free some space and run the command again",
+    "SQLITE_READONLY_ROLLBACK": "a driver was killed while writing; run its command again",
     "SQLITE_READONLY": "it is read-only",
     "SQLITE_CANTOPEN": "it cannot be opened or created",
     "SQLITE_NOTADB": "it is damaged, or no result file: nothing in it can be read",
@@ -117,6 +118,17 @@ def inspect(path: Path) -> list[str]:
     if size < pages * page and not _frames(log):
         return [f"the file is cut: {size} of {pages * page} bytes are left"]
     return []
+
+
+def roll_back(path: Path) -> None:
+    """Undo what a killed driver has half written, which a reader cannot; only for who holds the lock."""
+    if not path.with_name(path.name + "-journal").exists():
+        return
+    if path.exists() and path.stat().st_size:
+        inspect(path)  # the file of another program is left alone
+    with contextlib.closing(sqlite3.connect(path, timeout=30)) as database:
+        database.execute("PRAGMA writable_schema = ON")  # as in `reader`
+        database.execute("PRAGMA user_version").fetchall()  # the first look at the file rolls it back
 
 
 def _frames(log: Path) -> list[tuple[int, int, bytes]]:

@@ -25,7 +25,18 @@ from typing import Any, Self
 
 from filelock import FileLock, Timeout
 
-from seqlaw.lab.database import FILE, Mark, create, inspect, is_as_made, journal_for, make, reader, translated
+from seqlaw.lab.database import (
+    FILE,
+    Mark,
+    create,
+    inspect,
+    is_as_made,
+    journal_for,
+    make,
+    reader,
+    roll_back,
+    translated,
+)
 from seqlaw.lab.errors import StoreError
 from seqlaw.lab.grid import Task, compact
 
@@ -169,6 +180,7 @@ class Store:
             folder.mkdir(parents=True, exist_ok=True)
             self._lock = _locked(folder)
             undo.callback(self._lock.release)
+            roll_back(self.path)
             if self.path.exists() and self.path.stat().st_size:
                 runs = self._read(kind)
             else:
@@ -214,10 +226,12 @@ class Store:
                 look.check()
                 if look.damage and again:
                     raise StoreError(look.damage.words)
-                if not look.damage:
-                    break
-                kept = _save(look)
-                self.saved = f"{look.damage.words.partition('; run')[0]}; the damaged file is kept as {kept}"
+                if look.damage:
+                    draft = _draft(look)
+            if not look.damage:
+                break
+            kept = _put(draft, self.path)  # now that the file is closed: Windows replaces no open one
+            self.saved = f"{look.damage.words.partition('; run')[0]}; the damaged file is kept as {kept}"
         return look.runs
 
     def known(self) -> tuple[set[str], set[str]]:
@@ -417,8 +431,8 @@ def _run(values: Iterable[Any]) -> Run:
     )
 
 
-def _save(look: _Look) -> str:
-    """Put the sound part of a file in its place; the name under which the damaged file is kept."""
+def _draft(look: _Look) -> Path:
+    """Write the sound part of a file beside it."""
     path = look.damage.path
     draft = path.with_name(path.name + ".new")
     make(draft)
@@ -437,6 +451,11 @@ def _save(look: _Look) -> str:
         assert mark is not None
         database.execute("UPDATE store SET mark = ?", (str(replace(mark, records=count)),))
         database.execute("COMMIT")
+    return draft
+
+
+def _put(draft: Path, path: Path) -> str:
+    """Put a draft in the place of a damaged file; the name under which that file is kept."""
     names = (f"{path.name}.damaged-{number}" for number in itertools.count(1))
     kept = next(name for name in names if not path.with_name(name).exists())
     log = path.with_name(path.name + "-wal")
@@ -543,6 +562,10 @@ def recorded(folder: Path, planned: Mapping[str, str], *, kind: str = "") -> tup
     with translated(path):
         if not path.exists() or not path.stat().st_size:
             return set(), set()
+        if path.with_name(f"{FILE}-journal").exists():  # a driver is at work, or was killed
+            with contextlib.suppress(StoreError, OSError), contextlib.ExitStack() as undo:
+                undo.callback(_locked(folder).release)
+                roll_back(path)
     with _looked(path) as look:
         _require_kind(folder, look.runs.values(), kind)
         return _known(((row[2].decode(), row[1].decode(), row[6]) for row in look.records()), planned)
