@@ -480,6 +480,15 @@ def test_sequences_too_short_are_left_out_where_that_keeps_more():
         forecast(ragged, eval_length=9)
 
 
+def test_an_eval_length_that_few_ragged_sequences_reach_is_refused():
+    """The long ones are cut to the length that keeps most of the data."""
+    ragged = [x[:6] for x in STATES[:60]] + [x[:12] for x in STATES[60:63]]
+    rule = r"eval_length must be at most 5, the length that keeps most of the data \(or give lengths\), got 8"
+    with pytest.raises(InputError, match=rule):
+        forecast(ragged, eval_length=8)
+    assert forecast(ragged, eval_length=5).eval_length == 5
+
+
 def test_one_recording_is_cut_into_blocks_with_a_gap():
     S = STATES.reshape(-1, 8)
     found = sequences(S, window=10)

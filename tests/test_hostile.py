@@ -23,6 +23,7 @@ from seqlaw import Budget, InputError, Lengths, Setting
 from seqlaw.cli import main
 from seqlaw.model import stored
 from seqlaw.model.checks import shown
+from seqlaw.sequences import mat as load
 from seqlaw.sequences.source import open_file
 
 SMALL = Budget(compute=1e4, tokens=1e3)
@@ -94,6 +95,48 @@ def test_a_mat_file_is_what_scipy_reads():
     assert labels is None
     for one, other in zip(found, cells, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def test_structs_and_names_beside_the_array_of_a_mat_file_do_not_count(capsys):
+    """`file` is the name of an argument of `np.savez`; a struct is written with objects."""
+    from scipy.io import savemat
+    from scipy.sparse import eye_array
+
+    nested, mixed = np.empty(2, dtype=object), np.empty(3, dtype=object)
+    nested[:] = [mixed, X[0]]
+    mixed[:] = [X[0], {"rate": 1.0}, X[1]]
+    rest = {"info": {"rate": 100.0}, "nested": nested, "mixed": mixed, "S": eye_array(3).tocsc()}
+    savemat("x.mat", {"X": X, "file": np.arange(8), "allow_pickle": 1.0} | rest)
+    found, labels = open_file(Path("x.mat"), "file")
+    np.testing.assert_array_equal(found, X)
+    np.testing.assert_array_equal(labels.ravel(), np.arange(8))
+    savemat("data.mat", {"data": X, "info": {"rate": 100.0}})
+    np.testing.assert_array_equal(open_file(Path("data.mat"))[0], X)
+    for name, value in rest.items():  # as data they are refused, and nothing else is taken for the data
+        savemat("x.mat", {"X": value, "times": X[0]})
+        for command in ("measure", "forecast"):
+            assert refused(capsys, command, "x.mat"), name
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a limit of memory")
+def test_a_mat_file_is_read_below_a_limit_of_memory():
+    Path("x.mat").write_bytes(mat())
+    line = f"ulimit -v 1500000; exec {sys.executable} -P {load.__file__} x.mat x.npz"
+    one = os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(["sh", "-c", line], env=one, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    np.testing.assert_array_equal(np.load("x.npz")["X"], X[:2, :4])
+
+
+def test_a_mat_file_is_read_where_the_limit_cannot_be_set(monkeypatch):
+    """As on macOS."""
+
+    def fails(*_):
+        raise ValueError("current limit exceeds maximum limit")
+
+    monkeypatch.setattr(pytest.importorskip("resource"), "setrlimit", fails)
+    Path("x.mat").write_bytes(mat())
+    assert load._convert("x.mat", "x.npz") == 0
 
 
 def test_code_beside_a_mat_file_is_not_imported(capsys):

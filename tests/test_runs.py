@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,15 +13,15 @@ from scipy.optimize import minimize
 import seqlaw
 from run_tables import THREE, beyond_table, run_table
 from seqlaw import InputError, fit_law
-from seqlaw.answers.law_words import law_sentence
+from seqlaw.answers.law_words import comparison_sentence, law_sentence
 from seqlaw.cli import main
 from seqlaw.files import read_table
 from seqlaw.runs import compare as compare_module
 from seqlaw.runs import rollout
 from seqlaw.runs.ask import length_flags
-from seqlaw.runs.compare import compare
+from seqlaw.runs.compare import Comparison, compare
 from seqlaw.runs.form import Form, make_form
-from seqlaw.runs.law import bootstrap, counts, fit_form, influences, one_step, refit
+from seqlaw.runs.law import Estimate, bootstrap, counts, fit_form, influences, one_step, refit
 from seqlaw.runs.rollout import Drift, Reach, _excess, measure_drift, pattern_flags
 from seqlaw.runs.solve import HUBER, linearise, minimise, predict, start_points
 from seqlaw.runs.table import read_runs, table_flags
@@ -287,6 +288,20 @@ def test_a_term_that_matters_is_not_advised_against():
     assert found.nested is None
     assert str(found).startswith("100 runs")
     assert [f.code for f in found.flags if f.code in ("no-floor", "test-length")] == ["test-length"]
+
+
+def test_a_cost_that_is_rounding_is_zero_in_the_sentence():
+    costs = Estimate(value=-8.3e-17, low=-1.7e-9, high=3.2e-4)
+    found = Comparison(
+        without="length", verdict="no-evidence", held_out=costs, rollout=Estimate(value=-9.9e-6), largest=8
+    )
+    said = (
+        "leaving it out costs 0 % [0, 0.032] of the loss in runs left out of the fit, 0 % in the largest 8."
+    )
+    assert comparison_sentence(found).endswith(said)
+    small = Estimate(value=2e-6, low=1e-6, high=3e-6)  # an end above zero is not said to be zero
+    found = replace(found, verdict="matters", held_out=small)
+    assert "costs 0.0002 % [0.0001, 0.0003] of" in comparison_sentence(found)
 
 
 def test_a_column_that_moves_with_another_cannot_be_judged():

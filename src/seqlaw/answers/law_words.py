@@ -23,9 +23,13 @@ def interval(one: Estimate, digits: int = 3) -> str:
     return f"{amount(one.value, digits)}{ends}"
 
 
-def _percent(one: Estimate) -> str:
-    ends = "" if one.low is None or one.high is None else f" [{100 * one.low:.2g}, {100 * one.high:.2g}]"
-    return f"{100 * one.value:.2g} %{ends}"
+def _percent(one: Estimate, least: float = 0.0) -> str:
+    """1.2 % [0.8, 1.6]; what is below `least` per cent is 0."""
+    value, low, high = (
+        None if x is None else f"{100 * x if abs(100 * x) >= least else 0:.2g}"
+        for x in (one.value, one.low, one.high)
+    )
+    return f"{value} %" + ("" if low is None or high is None else f" [{low}, {high}]")
 
 
 def law_sentences(law: Law, side: Side) -> list[str]:
@@ -84,9 +88,10 @@ def comparison_sentence(found: Comparison) -> str:
     name = found.without
     if found.verdict == "unknown":
         return f"Whether {name} matters cannot be said: it moves with {found.moves_with} in this table."
-    costs = f"{_percent(found.held_out)} of the loss in runs left out of the fit"
+    least = 0.0 if found.verdict == "matters" else 1e-3  # an end above zero is not said to be zero
+    costs = f"{_percent(found.held_out, least)} of the loss in runs left out of the fit"
     if found.rollout is not None:
-        costs += f", {_percent(found.rollout)} in the largest {found.largest}"
+        costs += f", {_percent(found.rollout, least)} in the largest {found.largest}"
     if found.verdict == "matters":
         return f"{name} matters: leaving it out costs {costs}."
     return f"No evidence in these runs that {name} matters: leaving it out costs {costs}."

@@ -149,6 +149,9 @@ def forecast(
             field = "eval_length" if P == eval_length else "lengths"
             raise InputError(field, f"must be at most the longest sequence's, {data.lengths.max() - 1}", P)
     data, longest = equal_lengths(data, max(asked) if lengths is not None else None)
+    if eval_length is not None and eval_length > longest:
+        rule = f"must be at most {longest}, the length that keeps most of the data (or give lengths)"
+        raise InputError("eval_length", rule, eval_length)
     count = int(data.groups.max()) + 1
     least, what = (_LEAST_GROUPS, "groups") if data.grouped else (LEAST_SEQUENCES, "sequences")
     if how.get("window") is not None and groups is None:

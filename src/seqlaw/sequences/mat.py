@@ -1,7 +1,8 @@
 """MATLAB's files, read in a process of their own: SciPy's reader crashes on some damaged ones.
 
 Run as a script, `mat.py FILE OUT` writes the arrays of FILE to OUT, an .npz archive. A cell array, which
-holds ragged sequences, is written cell by cell as name/0, name/1, …
+holds ragged sequences, is written cell by cell as name/0, name/1, … A struct, and a cell that holds cells,
+are written as empty arrays: they do not stand in the way of the data beside them, and are refused as data.
 """
 
 from __future__ import annotations
@@ -10,13 +11,14 @@ import os
 import subprocess
 import sys
 import tempfile
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 ROOM = 2**30
-"""Bytes of memory beside twice the file's size: 1 GiB (no limit on Windows)."""
+"""Bytes of memory beside twice the file's size: 1 GiB (no limit on Windows and macOS)."""
 _VERSION, _DAMAGED = 3, 4  # exit codes
 
 
@@ -58,26 +60,33 @@ def _convert(source: str, out: str) -> int:
         import resource
 
         most = ROOM + 2 * os.path.getsize(source) + 2**29  # the last for the libraries
+        limits = [n for n in resource.getrlimit(resource.RLIMIT_AS) if n != resource.RLIM_INFINITY]
+        most = min([most, *limits])
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
-    except ImportError:  # Windows
+    except (ImportError, ValueError, OSError):  # Windows; macOS, which has the limit and refuses to set it
         pass
     try:
-        held = loadmat(source)
-        arrays: dict[str, Any] = {}
-        for name, value in held.items():
-            if name.startswith("__"):
-                continue
-            cells = value.dtype == object
-            arrays |= (
-                {f"{name}/{k}": cell for k, cell in enumerate(value.ravel())} if cells else {name: value}
-            )
-        np.savez(out, allow_pickle=False, **arrays)
+        held = {name: np.asarray(value) for name, value in loadmat(source).items() if name[:2] != "__"}
+        with zipfile.ZipFile(out, "w") as archive:
+            for name, value in held.items():
+                if value.dtype == object or (value.dtype.hasobject and value.size > 1):
+                    for k, cell in enumerate(value.ravel()):
+                        _write(archive, f"{name}/{k}", np.asarray(cell))
+                else:
+                    _write(archive, name, value)
     except (MatReadError, NotImplementedError):
         return _VERSION
     except Exception as error:  # a damaged file raises almost anything
         print(f"{type(error).__name__}: {error}".splitlines()[0], file=sys.stderr)
         return _DAMAGED
     return 0
+
+
+def _write(archive: zipfile.ZipFile, name: str, array: Any) -> None:
+    """As `np.savez`, for which a name may not be that of an argument."""
+    with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+        plain = np.empty(0) if array.dtype.hasobject else array
+        np.lib.format.write_array(member, plain, allow_pickle=False)
 
 
 if __name__ == "__main__":
