@@ -8,7 +8,9 @@ import os
 import shutil
 import subprocess
 import sys
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -20,6 +22,7 @@ from seqlaw.lab import software as lab_software
 from seqlaw.lab.errors import StoreError
 from seqlaw.lab.run import run
 from seqlaw.lab.software import fingerprint, named_modules, software
+from seqlaw.lab.table import load as load_any
 from seqlaw.sweeping.run import load, sweep
 from seqlaw.sweeping.task import risk_rows
 
@@ -221,8 +224,6 @@ def test_what_a_task_names() -> None:
 
 def test_a_function_without_a_file_is_known_by_its_code(tmp_path: Path) -> None:
     """As in a notebook; what it computed last is what `load` takes."""
-    from seqlaw.lab.table import load as load_any
-
     made = []
     for number in ("1.5", "2.5"):
         place: dict[str, object] = {"__name__": "__main__"}
@@ -529,3 +530,115 @@ def test_a_broken_module_is_one_line(
     assert made.returncode == 2
     assert made.stderr.count("\n") == 1
     assert words.partition("(mine_7")[0] in made.stderr
+
+
+def test_modules_in_folders_without_an_init_file_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python imports such folders too, and so does the fingerprint: of a folder within a package as well."""
+    monkeypatch.syspath_prepend(tmp_path)
+    for folder in ("plain_9/sub", "whole_9/sub"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "mod.py").write_text("def g():\n    return 1.0\n")
+    (tmp_path / "whole_9" / "__init__.py").write_text("K = 1.0\n")
+    (tmp_path / "mine_9.py").write_text(
+        "def f(task, seed):\n    from plain_9.sub.mod import g\n    import whole_9.sub.mod\n"
+        "    return [{'y': g()}]\n"
+    )
+    modules = {"mine_9", "plain_9.sub.mod", "whole_9", "whole_9.sub.mod"}
+    assert set(lab_software._sources("mine_9")) == modules
+    assert not {"plain_9", "whole_9"} & set(sys.modules)  # nothing is imported to read it
+    import mine_9
+
+    before = software(mine_9.f)
+    mine_9.f({}, 0)
+    assert set(lab_software._sources("mine_9")) == modules
+    (tmp_path / "plain_9" / "sub" / "mod.py").write_text("def g():\n    return 2.0\n")
+    monkeypatch.setattr(lab_software, "_prints", {})  # as in another process
+    assert software(mine_9.f) != before
+    del lab_software._read[tmp_path / "plain_9" / "sub" / "mod.py"]
+
+
+def test_a_library_in_a_folder_without_an_init_file_is_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One name may have folders among the libraries and among the user's files."""
+    for place, name in (("libraries", "theirs"), ("project", "ours")):
+        (tmp_path / place / "shared_9").mkdir(parents=True)
+        (tmp_path / place / "shared_9" / f"{name}.py").write_text("K = 1.0\n")
+        monkeypatch.syspath_prepend(tmp_path / place)
+    (tmp_path / "project" / "mine_10.py").write_text("import shared_9.ours, shared_9.theirs\n")
+    monkeypatch.setattr(lab_software, "_LIBRARIES", {(tmp_path / "libraries").resolve()})
+    assert set(lab_software._sources("mine_10")) == {"mine_10", "shared_9.ours"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "K = None\ntry:\n    import numpy as K\nexcept ImportError:\n    pass\n",
+        "os = None\nimport os.path\n",
+        "K = 1\nfrom math import *\npi = 3\nfrom cmath import *\n",
+        "K = 1\ndef K():\n    pass\n",
+        "K = 1\nclass K:\n    pass\n",
+        "K = 1\nmatch [2, 3]:\n    case [K, *_]:\n        pass\n",
+        "K = 1\nmatch {'a': 2}:\n    case {**K}:\n        pass\n",
+        "K = 1\ndef change():\n    global K\n    from math import pi as K\nchange()\n",
+        "K = 1\nglobals()['K'] = __import__('numpy').ones(2)\n",
+    ],
+)
+def test_a_name_bound_twice_is_no_edit(tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "mine_11", raising=False)
+    (tmp_path / "mine_11.py").write_text(text)
+    import mine_11
+
+    path = Path(mine_11.__file__)
+    assert lab_software._is_loaded_from(mine_11, text.encode(), path)
+    monkeypatch.setattr(lab_software, "_compiled_by_import", lambda module: None)
+    vars(mine_11)["M"] = 2  # while a plain number that differs is
+    assert lab_software._is_loaded_from(mine_11, f"M = 1\n{text}".encode(), path) == ("import *" in text)
+
+
+@pytest.mark.parametrize("text", ["def (", "x = '\0'"])
+def test_a_module_that_no_longer_parses_is_one_line(
+    tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    file = tmp_path / "mine_12.py"
+    file.write_text("K = 1.0\n")
+    out = tmp_path / "out"
+    run(lab_tasks.walk, [{"i": 1, "rung": "mine_12:Mine"}], folder=out)
+    file.write_text(text)
+    for name in ("_prints", "_read"):
+        monkeypatch.setattr(lab_software, name, {})  # as in another process
+    with pytest.raises(StoreError, match=r"mine_12\.py, which the results depend on, is not valid Python \("):
+        load_any(out)
+    assert not load_any(out, software="all").frame.empty
+    monkeypatch.setitem(sys.modules, "mine_12", ModuleType("mine_12"))
+    monkeypatch.setattr(
+        sys.modules["mine_12"], "__loader__", SourceFileLoader("mine_12", str(file)), raising=False
+    )
+    with pytest.raises(StoreError, match=r"mine_12\.py has changed since it was loaded here"):
+        lab_software.require_unchanged()
+
+
+def test_a_file_that_cannot_be_read_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "data.json"
+    file.write_text("1")
+    run(lab_tasks.walk, [{"i": 1}], folder=tmp_path / "out", depends=[str(file)])
+
+    usual = Path.read_bytes
+
+    def refuse(path: Path) -> bytes:
+        if path == file:  # as /proc/self/mem does
+            raise OSError(5, "Input/output error", str(path))
+        return usual(path)
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    with pytest.raises(
+        StoreError, match=r"data\.json, which the results depend on, cannot be read \(Input/out"
+    ):
+        lab_software.depends_print([str(file)])
+    held = load_any(tmp_path / "out")
+    assert held.frame.empty
+    assert sum(held.others.values()) == 1

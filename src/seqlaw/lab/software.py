@@ -41,6 +41,7 @@ _PLACES = ("stdlib", "platstdlib", "purelib", "platlib")
 _LIBRARIES = {
     Path(path).resolve() for path in (*map(sysconfig.get_path, _PLACES), site.getusersitepackages())
 }
+_PLAIN = (int, float, complex, bool, str, bytes, type(None))
 _prints: dict[str, str] = {}  # fingerprints, computed once a process
 _read: dict[Path, tuple[str, bytes]] = {}  # the files behind this process's fingerprints: module, source
 _checked: set[Path] = set()  # those of which it is known that the module was loaded from this source
@@ -116,7 +117,11 @@ def _content(name: str) -> bytes:
         raise StoreError(f"{name} is not there, which the results depend on")
     if os.path.getsize(name) > LARGEST:
         raise StoreError(f"{name} is larger than {LARGEST // 2**30} GiB, which is too much to depend on")
-    return Path(name).read_bytes()
+    try:
+        return Path(name).read_bytes()
+    except OSError as error:
+        why = error.strerror or error
+        raise StoreError(f"{name}, which the results depend on, cannot be read ({why})") from None
 
 
 def without_depends(name: str) -> str:
@@ -148,7 +153,10 @@ def _is_loaded_from(module: ModuleType, source: bytes, path: Path) -> bool:
     those of this source."""
     if type(getattr(module, "__loader__", None)) is not SourceFileLoader:
         return True  # not plain source: another loader may change it (pytest's does)
-    compiled = compile(source, str(path), "exec", dont_inherit=True)
+    try:
+        compiled = compile(source, str(path), "exec", dont_inherit=True)
+    except (SyntaxError, ValueError):
+        return False
     known, left = {compiled}, [compiled]
     while left:
         inner = [one for one in left.pop().co_consts if isinstance(one, CodeType)]
@@ -156,8 +164,10 @@ def _is_loaded_from(module: ModuleType, source: bytes, path: Path) -> bool:
         left += inner
     if not all(code in known for code in _own_codes(module)):
         return False
-    if any(vars(module).get(name, value) != value for name, value in _numbers(ast.parse(source)).items()):
-        return False
+    for name, value in _numbers(ast.parse(source)).items():
+        now = vars(module).get(name, value)
+        if type(now) in _PLAIN and now != value:
+            return False
     cached = _compiled_by_import(module)
     return cached is None or cached == compiled
 
@@ -178,14 +188,24 @@ def _own_codes(module: ModuleType) -> Iterator[CodeType]:
 def _numbers(tree: ast.Module) -> dict[str, Any]:
     """The constants that a source binds once, at its top: K = 1.0."""
     found: dict[str, Any] = {}
-    bound = [one.id for one in ast.walk(tree) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)]
+    bound = [name for node in ast.walk(tree) for name in _bound(node)]
     for node in tree.body:
         targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
         value = getattr(node, "value", None)
         for target in targets:
             if isinstance(target, ast.Name) and isinstance(value, ast.Constant) and target.id[:2] != "__":
                 found[target.id] = value.value
-    return {name: value for name, value in found.items() if bound.count(name) == 1}
+    return {name: value for name, value in found.items() if bound.count(name) == 1 and "*" not in bound}
+
+
+def _bound(node: ast.AST) -> Iterable[str]:
+    """The names that a node binds, in whatever scope; `*` for all of another module's."""
+    if isinstance(node, ast.Name):
+        return [node.id] if isinstance(node.ctx, ast.Store) else []
+    if isinstance(node, ast.alias):
+        return [node.asname or node.name.partition(".")[0]]
+    # Functions, classes and handlers of errors have a name, and what a `match` captures a name or a rest.
+    return filter(None, (getattr(node, "name", None), getattr(node, "rest", None)))
 
 
 def _compiled_by_import(module: ModuleType) -> CodeType | None:
@@ -216,23 +236,32 @@ def _sources(module: str) -> dict[str, bytes]:
         if name in found or name == _HOME or not _is_followed(name, own):
             continue
         spec = _spec(name)
-        if spec is None or spec.origin is None or not hasattr(spec.loader, "get_data"):
+        if spec is None:
             continue
-        found[name] = _text(spec)
         left += [name.rpartition(".")[0]] if "." in name else []
+        if spec.origin is None or not hasattr(spec.loader, "get_data"):
+            continue  # a folder without __init__.py, or no source
+        found[name] = _text(spec)
         if spec.origin.endswith(".py"):
-            tree = ast.parse(found[name])
+            try:
+                tree = ast.parse(found[name], spec.origin)
+            except (SyntaxError, ValueError) as error:
+                why = f"{spec.origin}, which the results depend on, is not valid Python"
+                raise StoreError(f"{why} ({str(error).splitlines()[0]})") from None
             left += _imported(spec, tree)
             found[name] = _without_words(found[name], tree)
     return found
 
 
 def _is_followed(name: str, own: str) -> bool:
-    """A module of the function's own package, of seqlaw, or in a file that is no library."""
-    top = name.partition(".")[0]
-    if top in (own, _HOME):
+    """A module of the function's own package, of seqlaw, or in a file that is no library.
+
+    The outermost package with a file decides: one folder without `__init__.py` may hold both kinds.
+    """
+    if name.partition(".")[0] in (own, _HOME):
         return True
-    spec = _spec(top)
+    outer = (name[: dot.start()] for dot in re.finditer(r"\.|$", name))
+    spec = next((spec for spec in map(_spec, outer) if spec is None or spec.origin is not None), None)
     if spec is None or spec.origin is None or not spec.has_location:
         return False
     return not any(library in Path(spec.origin).resolve().parents for library in _LIBRARIES)
@@ -256,7 +285,15 @@ def _spec(name: str) -> ModuleSpec | None:
     if parent and (inside is None or inside.submodule_search_locations is None):
         return None
     path = inside.submodule_search_locations if inside is not None else None
-    return next(filter(None, (finder.find_spec(name, path) for finder in sys.meta_path)), None)
+    try:
+        spec = next(filter(None, (finder.find_spec(name, path) for finder in sys.meta_path)), None)
+        if spec is not None and spec.submodule_search_locations is not None:
+            spec.submodule_search_locations = list(spec.submodule_search_locations)
+    except KeyError:  # a folder without __init__.py asks for its parent, which is not imported
+        spec = ModuleSpec(name, None, is_package=True)
+        folders = [os.path.join(place, name.rpartition(".")[2]) for place in path or ()]
+        spec.submodule_search_locations = [folder for folder in folders if os.path.isdir(folder)]
+    return spec
 
 
 def _text(spec: ModuleSpec) -> bytes:

@@ -143,7 +143,14 @@ def load(folder: Path | str, *, software: str | None = None, derived: Sequence[s
 def _lost(held: Contents) -> tuple[str, ...]:
     named = {module for record in held.records for module in named_modules(record.task)}
     files = [] if held.last is None else [name for name in held.last.depends if not os.path.isfile(name)]
-    return (*sorted(module for module in named if not fingerprint(module)), *files)
+    return (*sorted(module for module in named if not _is_found(module)), *files)
+
+
+def _is_found(module: str) -> bool:
+    try:
+        return bool(fingerprint(module))
+    except StoreError:  # broken now, which takes nothing from rows that are asked for by name
+        return False
 
 
 def _software_now(held: Contents) -> Callable[[str, Task], str]:
