@@ -284,3 +284,10 @@ def test_a_schedule_of_0_1_still_works_with_a_word_what_to_call_it():
                 return 2 * super().log_psi(s)
 
     assert Old(gamma=0.1, L=5).log_residual(0.5) == 2 * Constant(gamma=0.1, L=5).log_residual(0.5)
+
+
+def test_the_key_of_a_stream_holds_names_and_numbers():
+    modes = PRESETS["regime1"].modes(2)
+    with pytest.raises(InputError, match="key must hold names and whole numbers"):
+        seqlaw.trajectories(modes, 1, 1, key=np.array([1, 2]))
+    seqlaw.trajectories(modes, 1, 1, key=("mine", 2))

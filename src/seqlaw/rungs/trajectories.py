@@ -104,6 +104,8 @@ def trajectory_chunks(
     states of a trajectory in one chunk; the data do not depend on it.
     """
     N, P = whole("N", N), whole("P", P)
+    if not all(isinstance(one, (str, int)) for one in key):
+        raise InputError("key", "must hold names and whole numbers", key)
     if not isinstance(modes, Modes):
         raise InputError("modes", "must be Modes (of a teacher: teacher.modes(d))", modes)
     window = whole("positions", P + 1 if positions is None else positions)
