@@ -78,6 +78,7 @@ def check(folder, monkeypatch, capsys):
     return call
 
 
+@pytest.mark.slow
 def test_no_line_of_any_command_is_wider(check):
     """Explore prints one short line; those below are narrower."""
     for command in COMMANDS:

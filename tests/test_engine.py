@@ -332,6 +332,7 @@ def killed_and_resumed(folder: Path, wait: Callable[[Path], None], count: int) -
     return len(kept) / count
 
 
+@pytest.mark.slow
 def test_a_killed_driver_resumes_where_it_was(tmp_path: Path) -> None:
     share = killed_and_resumed(tmp_path, lambda log: until(lambda: len(executions(log)) > 50), 100)
     assert 0 < share < 1

@@ -303,6 +303,26 @@ def test_code_edited_after_it_was_loaded_records_nothing(
     del lab_software._read[file]
 
 
+def test_a_helper_edited_between_two_tasks_records_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first run had found it unchanged; the second task's fingerprint reads the new text."""
+    monkeypatch.syspath_prepend(tmp_path)
+    helper = tmp_path / "shared_helper.py"
+    helper.write_text("def g():\n    return 1.0\n")
+    for name in ("first_task", "second_task"):
+        text = "from shared_helper import g\n\n\ndef f(task, seed):\n    return [{'y': g()}]\n"
+        (tmp_path / f"{name}.py").write_text(text)
+    import first_task
+    import second_task
+
+    run(first_task.f, [{"x": 1}], folder=tmp_path / "out")
+    helper.write_text("def g():\n    return 2.0\n")
+    with pytest.raises(StoreError, match="has changed since it was loaded here: start Python again"):
+        run(second_task.f, [{"x": 1}], folder=tmp_path / "out")
+    del lab_software._read[helper]
+
+
 def test_touched_code_is_the_same_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What counts is the content, and not the time: an archive or a wrong clock may say any."""
     monkeypatch.syspath_prepend(tmp_path)

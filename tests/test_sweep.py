@@ -439,6 +439,7 @@ def test_failed_tasks_are_told_and_set_the_exit_code(
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.slow
 def test_ctrl_c_is_exit_code_130_with_the_finished_work_kept(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -253,6 +253,7 @@ def test_the_intervals_of_a_law_are_cut_to_stable_teachers():
 # --- what a plan says ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("intervals", "centred"),
     [({"alpha": (1.7, 1.9), "c_0": (0.1, 0.9)}, True), ({"r": (0.34, 0.7)}, False)],

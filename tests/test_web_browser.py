@@ -188,6 +188,7 @@ def test_a_link_with_nonsense_says_so_where_the_picture_would_be(tab):
     assert tab.page.get_attribute("#style-stacked", "aria-pressed") == "true"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "view",
     [
@@ -238,6 +239,7 @@ def test_sampled_points_come_and_can_be_cancelled(tab):
     assert "sampled" not in names
 
 
+@pytest.mark.slow
 def test_the_button_shows_double_descent_with_sampled_points_on_it(tab):
     tab.open("view=curve&d=inf&along=P&theta=1.4")
     tab.page.click("#descent")
@@ -284,12 +286,14 @@ def check_copies(tab, shown):
     assert [float(row[-1]) for row in printed] == pytest.approx(shown, rel=ROUNDING)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("state", ["along=P", "along=R&kind=block&eval_length=100&theta=2.1"])
 def test_the_copied_command_and_python_give_the_curve_on_the_screen(tab, state):
     tab.open(f"view=curve&{state}")
     check_copies(tab, risk_on_screen(tab))
 
 
+@pytest.mark.slow
 def test_one_pass_has_a_batch_and_its_copies_give_the_curve(tab):
     tab.open("view=curve&along=N&kind=block&L=20000")
     tab.page.check("#field-one_pass")

@@ -301,6 +301,8 @@ def _text(spec: ModuleSpec) -> bytes:
     text: bytes = spec.loader.get_data(str(path))  # type: ignore[union-attr]  # checked by the caller
     text = text.replace(b"\r\n", b"\n")
     if path.exists():  # not inside a zip
+        if _read.get(path, ("", text))[1] != text:
+            _checked.discard(path)  # what was loaded is older than this text
         _read[path] = (spec.name, text)
     return text
 
