@@ -89,7 +89,7 @@ def test_site(tmp_path):
     for page in [*pages, *site.rglob("*.css")]:
         assert not LOADED.search(page.read_text()), page
     paper = (site / "notebooks" / "paper.html").read_text()
-    assert "Least risk with" in paper  # what a cell printed
+    assert "Least risk, with" in paper  # what a cell printed
     assert 'src="../_images/' in paper  # what one drew
     assert 'id="seqlaw.risk"' in (site / "reference.html").read_text()
     assert "--eval-length" in (site / "commands.html").read_text()
