@@ -122,7 +122,7 @@ def test_a_file_may_have_intervals(tmp_path, capsys):
     assert load_teacher(file) == teacher
     assert load_uncertain("regime2") is REGIME2
     code, out, _ = called(capsys, "risk", "--teacher", file)  # the middle, as from any file
-    assert (code, out.split("\n")[0]) == (
+    assert (code, out.split("\n")[1]) == (  # below the answer
         0,
         "Teacher: alpha=1.75 theta=1.25 r=0.35 rho=0.55 c_xi=0.03 c_0=0.3",
     )
