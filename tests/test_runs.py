@@ -143,6 +143,9 @@ def test_a_law_without_noise_comes_back():
     assert str(found).startswith(
         "60 runs: loss goes as x^-(0.41 [0.41, 0.41]) and y^+(0.3 [0.3, 0.3]) towards 1.7"
     )
+    # The table names its e, whose sign is not that of the power in the sentence.
+    [line] = [line for line in str(found).splitlines() if "e in y^-e" in line]
+    assert float(line.split()[3]) == pytest.approx(-0.3, rel=1e-3)
     assert [term.at_one for term in found.terms] == pytest.approx([3, 0.02], rel=5e-3)
 
 
