@@ -10,9 +10,9 @@ import time
 import numpy as np
 
 from seqlaw import WSD, BlockDecay, Setting
+from seqlaw.methods.ask import method_of
+from seqlaw.methods.method import Draws
 from seqlaw.model.lengths import Lengths
-from seqlaw.rungs.ask import rung_of
-from seqlaw.rungs.rung import Draws
 
 _KINDS = ("full", "full", "mixture", "one pass", "phases")
 _RUNGS = ("sampled", "exact", "equivalent")
@@ -41,7 +41,7 @@ def main() -> None:
     for index in range(120):
         kind, name = _KINDS[index % len(_KINDS)], _RUNGS[index % len(_RUNGS)]
         setting = drawn(rng, kind)
-        rung = rung_of(name)
+        rung = method_of(name)
         if rung.refuses(setting) is not None:
             continue
         draws = Draws(sketches=4, repetitions=2)

@@ -10,8 +10,8 @@ from threadpoolctl import threadpool_limits
 from timing import best_times, report
 
 from seqlaw import PRESETS, WSD, Setting, curve
+from seqlaw.methods import equivalent_risk, equivalent_risks, exact_rows, sampled_rows
 from seqlaw.paper.experiments.panels import paper_panels
-from seqlaw.rungs import equivalent_risk, equivalent_risks, exact_rows, sampled_rows
 
 
 def point(M: int, d: float) -> Setting:

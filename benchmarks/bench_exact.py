@@ -7,11 +7,11 @@ from threadpoolctl import threadpool_limits
 from timing import best_times, report
 
 from seqlaw import PRESETS, BlockDecay, Setting
+from seqlaw.methods.exact import exact_rows
+from seqlaw.methods.frozen_sketch import exact_variance
+from seqlaw.methods.sampled import sampled_rows
+from seqlaw.methods.score import lag_sums, score
 from seqlaw.model import gaussian_sketch, sketched_problem
-from seqlaw.rungs.exact import exact_rows
-from seqlaw.rungs.frozen_sketch import exact_variance
-from seqlaw.rungs.sampled import sampled_rows
-from seqlaw.rungs.score import lag_sums, score
 
 TEACHER = PRESETS["regime2"]
 SCHEDULE = BlockDecay(gamma=0.1, L=302909)

@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_limits
 from timing import best_times, report
 
 from seqlaw import PRESETS, WSD, Setting, curve
-from seqlaw.rungs import equivalent_risks, exact_rows
+from seqlaw.methods import equivalent_risks, exact_rows
 
 BASE = Setting(teacher=PRESETS["regime2"], M=64, N=100, P=100, d=math.inf, schedule=WSD(gamma=0.1, L=10**4))
 

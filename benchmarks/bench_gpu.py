@@ -17,16 +17,16 @@ import numpy as np
 from timing import report
 
 from seqlaw import PRESETS, WSD, BlockDecay, Setting
+from seqlaw.methods.exact import exact_rows
+from seqlaw.methods.method import Draws
+from seqlaw.methods.moments import card_direct_cost, card_gram_cost, cheaper_drawing, nested_moments
+from seqlaw.methods.one_pass.exact import one_pass_rows
+from seqlaw.methods.one_pass.sampled import OnePassSampled
 from seqlaw.model import gaussian_sketch
 from seqlaw.model.checks import InputError, MissingLibrary
 from seqlaw.model.device import WORTH, Device, device_of
 from seqlaw.paper.experiments.panels import paper_panels
 from seqlaw.paper.experiments.run import measure, plan
-from seqlaw.rungs.exact import exact_rows
-from seqlaw.rungs.moments import card_direct_cost, card_gram_cost, cheaper_method, nested_moments
-from seqlaw.rungs.one_pass.exact import one_pass_rows
-from seqlaw.rungs.one_pass.sampled import OnePassSampled
-from seqlaw.rungs.rung import Draws
 
 TEACHER = PRESETS["regime2"]
 SCHEDULE = BlockDecay(gamma=0.1, L=302909)
@@ -145,12 +145,12 @@ def model(device: Device) -> None:
         modes, S = TEACHER.modes(d), gaussian_sketch(M, d)
         for N in (2 * d, 32 * d, 512 * d):
             P, took = 16, []
-            for method in ("gram", "direct"):
-                run = partial(nested_moments, modes, S, [(N, P)], method=method, device=device)
+            for drawing in ("gram", "direct"):
+                run = partial(nested_moments, modes, S, [(N, P)], drawing=drawing, device=device)
                 run()
                 took.append(seconds(device, run, rounds=2) / P * 1e6)
             gram, direct = card_gram_cost(d) / 1e3, card_direct_cost(N, d, M) / 1e3
-            choice = cheaper_method(N, d, M, True)
+            choice = cheaper_drawing(N, d, M, True)
             print(
                 f"{d:>6} {M:>5} {N:>8} {took[0]:>9.0f} {gram:>9.0f} {took[1]:>10.0f} {direct:>9.0f}  {choice}"
             )

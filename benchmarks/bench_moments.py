@@ -11,11 +11,11 @@ from threadpoolctl import threadpool_limits
 from timing import best_times, report
 
 from seqlaw import PRESETS
+from seqlaw.methods.gram import gram_sums
+from seqlaw.methods.kernel import NUMPY, Kernel, compiled
+from seqlaw.methods.moments import cheaper_drawing, direct_cost, gram_cost, nested_moments, sample_moments
+from seqlaw.methods.trajectories import block_rows, blocks, direct_sums
 from seqlaw.model import gaussian_sketch
-from seqlaw.rungs.gram import gram_sums
-from seqlaw.rungs.kernel import NUMPY, Kernel, compiled
-from seqlaw.rungs.moments import cheaper_method, direct_cost, gram_cost, nested_moments, sample_moments
-from seqlaw.rungs.trajectories import block_rows, blocks, direct_sums
 
 TEACHER = PRESETS["regime2"]
 SIZES = [16384, 24576, 32768, 49152, 65536, 98304, 131072]
@@ -97,7 +97,7 @@ def cost_model() -> None:
                 gram_sums(rng, modes, S, N, (P,), NUMPY)
 
             gram, plain = (seconds / P for seconds in best_times(chain, direct, rounds=3))
-            choice = cheaper_method(N, d, M)
+            choice = cheaper_drawing(N, d, M)
             worst = max(worst, (gram if choice == "gram" else plain) / min(gram, plain))
             print(
                 f"{d:>6} {M:>5} {N:>7} {1e3 * gram:>9.3f} {gram_cost(d) / 1e6:>9.3f} "
@@ -114,7 +114,7 @@ def peak_memory() -> None:
 
 def run_for_peak() -> None:
     modes, S = TEACHER.modes(128), gaussian_sketch(20, 128)
-    sample_moments(modes, S, 10**6, 64, method="direct")
+    sample_moments(modes, S, 10**6, 64, drawing="direct")
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)  # kilobytes on Linux
 
 

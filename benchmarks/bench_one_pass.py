@@ -7,9 +7,9 @@ from dataclasses import replace
 from timing import best_times, report
 
 from seqlaw import PRESETS, BlockDecay, Setting
-from seqlaw.rungs.ask import RUNGS
-from seqlaw.rungs.one_pass.equivalent import one_pass_equivalent
-from seqlaw.rungs.rung import Draws
+from seqlaw.methods.ask import METHODS
+from seqlaw.methods.method import Draws
+from seqlaw.methods.one_pass.equivalent import one_pass_equivalent
 
 BASE = Setting(teacher=PRESETS["regime2"], M=48, P=8, d=96, batch=4, schedule=BlockDecay(gamma=0.2, L=10**5))
 
@@ -18,8 +18,8 @@ def beside_simulation() -> None:
     """100 replicates of 10^5 steps are simulated as 4 of 10^4 and scaled: every step costs the same."""
     few = replace(BASE, schedule=BASE.schedule.with_steps(10**4))
     law, simulated = best_times(
-        lambda: RUNGS["exact"].risks([BASE], Draws(sketches=1)),
-        lambda: RUNGS["sampled"].risks([few], Draws(sketches=1, repetitions=4)),
+        lambda: METHODS["exact"].risks([BASE], Draws(sketches=1)),
+        lambda: METHODS["sampled"].risks([few], Draws(sketches=1, repetitions=4)),
         rounds=2,
     )
     report(
@@ -31,7 +31,7 @@ def beside_simulation() -> None:
 
 def in_the_steps() -> None:
     for name, ask in (
-        ("exact", lambda s: RUNGS["exact"].risks([s], Draws(sketches=1))),
+        ("exact", lambda s: METHODS["exact"].risks([s], Draws(sketches=1))),
         ("equivalent", lambda s: one_pass_equivalent([s])),
     ):
         runs = [replace(BASE, schedule=BASE.schedule.with_steps(L)) for L in (10**3, 10**9)]

@@ -17,8 +17,8 @@ import numpy as np
 from timing import best_times, report
 
 from seqlaw import WSD, Setting, curve
-from seqlaw.rungs import equivalent_risks
-from seqlaw.rungs.ask import along
+from seqlaw.methods import equivalent_risks
+from seqlaw.methods.ask import along
 
 BUDGETS = {
     "the default": ("regime2", 1e15, 1e9, None),

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from seqlaw import PRESETS, BlockDecay, Setting
-from seqlaw.rungs.ask import risks
-from seqlaw.rungs.exact import exact_rows
+from seqlaw.methods.ask import risks
+from seqlaw.methods.exact import exact_rows
 
 TERMS = ("approx", "bias", "variance")
 NAMES = {"approx": "approx", "bias": "bias", "variance": "variance / irreducible"}

@@ -14,10 +14,10 @@ from numpy.polynomial import Chebyshev
 
 from recursions import moment_recursion
 from seqlaw import WSD, BlockDecay, Constant, Cosine, Lengths, Setting, Teacher
+from seqlaw.methods.ask import risks
+from seqlaw.methods.method import Draws
 from seqlaw.model.pieces import filters, stretches
 from seqlaw.model.sketch import gaussian_sketch, sketched_problem
-from seqlaw.rungs.ask import risks
-from seqlaw.rungs.rung import Draws
 
 KINDS = (Constant, Cosine, WSD, BlockDecay)
 

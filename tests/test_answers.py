@@ -314,12 +314,12 @@ def test_nobody_reads_the_text_of_a_flag():
 
 
 RUNG = '''
-from seqlaw.rungs.equivalent import equivalent_risks
-from seqlaw.rungs.rung import Rung
+from seqlaw.methods.equivalent import equivalent_risks
+from seqlaw.methods.method import Method
 from dataclasses import replace
 
 
-class Doubled(Rung):
+class Doubled(Method):
     """Twice the bias of the equivalent rung."""
 
     name = "doubled"
@@ -377,7 +377,7 @@ def test_a_rung_of_ones_own_works_everywhere(doubled, tmp_path, capsys):
     shown = curve_view((body, doubled), lambda done, total: None)
     assert shown["point"]["bias"] == pytest.approx(own.bias, rel=1e-10)
     assert f"--rung {doubled}" in shown["copy"]["command"]
-    with pytest.raises(seqlaw.InputError, match=r"rung must name a subclass of seqlaw\.rungs\.rung\.Rung"):
+    with pytest.raises(seqlaw.InputError, match=r"rung must name a subclass of seqlaw\.rungs\.rung\.Method"):
         seqlaw.risk(SETTING, rung="json:JSONEncoder")
 
 

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from seqlaw import PRESETS, WSD, BlockDecay, Constant, Cosine, Explicit, InputError
+from seqlaw.methods.frozen_sketch import population_bias
 from seqlaw.model import Moments, Momentum, Spectrum, descend, gaussian_sketch, sketched_problem
-from seqlaw.rungs.frozen_sketch import population_bias
 
 SCHEDULES = [
     WSD(gamma=0.1, L=400),

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from seqlaw import PRESETS, WSD, BlockDecay, Constant, Cosine, InputError, Modes, Setting, Teacher
 from seqlaw.answers.words import sentences
+from seqlaw.methods import expected, frozen
+from seqlaw.methods.ask import along
+from seqlaw.methods.equivalent import equivalent_risk, equivalent_risks, population
+from seqlaw.methods.exact import exact_rows
+from seqlaw.methods.frozen_sketch import population_bias
+from seqlaw.methods.resolvent import contours, spectral_edge
+from seqlaw.methods.spectral_sum import Rule, sum_rule
 from seqlaw.model import gaussian_sketch, sketched_problem
-from seqlaw.rungs import expected, frozen
-from seqlaw.rungs.ask import along
-from seqlaw.rungs.equivalent import equivalent_risk, equivalent_risks, population
-from seqlaw.rungs.exact import exact_rows
-from seqlaw.rungs.frozen_sketch import population_bias
-from seqlaw.rungs.resolvent import contours, spectral_edge
-from seqlaw.rungs.spectral_sum import Rule, sum_rule
 
 POINTS = json.loads((Path(__file__).parent / "data" / "equivalent_points.json").read_text())["points"]
 
@@ -222,7 +222,7 @@ def test_ellipse_and_hyperbola_agree(kind, gamma, monkeypatch):
     ]
     answers = []
     for threshold in (0, 10**12):
-        monkeypatch.setattr("seqlaw.rungs.resolvent.HYPERBOLA_STEPS", threshold)
+        monkeypatch.setattr("seqlaw.methods.resolvent.HYPERBOLA_STEPS", threshold)
         answers.append(frozen_risks(points))
     for one, two in zip(*answers, strict=True):
         assert one.bias == pytest.approx(two.bias, abs=1e-10 * one.diagnostics["source_energy"])

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from seqlaw import PRESETS, WSD, BlockDecay, Constant, InputError, Modes, Setting
+from seqlaw.methods.exact import exact_risk, exact_risks, exact_rows
+from seqlaw.methods.frozen_sketch import exact_variance, finite_filter_variance, population_bias
+from seqlaw.methods.moments import sample_moments
+from seqlaw.methods.score import lag_sums, score
 from seqlaw.model import gaussian_sketch, sketched_problem
-from seqlaw.rungs.exact import exact_risk, exact_risks, exact_rows
-from seqlaw.rungs.frozen_sketch import exact_variance, finite_filter_variance, population_bias
-from seqlaw.rungs.moments import sample_moments
-from seqlaw.rungs.score import lag_sums, score
 
 
 def random_modes(seed, d=6):

@@ -14,22 +14,22 @@ from scipy.stats import truncnorm
 
 from oracles import FiniteSample, random_settings
 from seqlaw import PRESETS, WSD, BlockDecay, Constant, Cosine, Modes, Setting, Teacher
+from seqlaw.methods import exact
+from seqlaw.methods.equivalent import equivalent_risk, equivalent_risks
+from seqlaw.methods.exact import exact_risks, exact_rows
+from seqlaw.methods.expected import Population, population
+from seqlaw.methods.finite_sample import law, norm, over_sketches, positions
+from seqlaw.methods.finite_sample.law import FINE, QUICK, Level, Question
+from seqlaw.methods.finite_sample.norm import rises
+from seqlaw.methods.frozen import frozen_rows
+from seqlaw.methods.frozen_sketch import frozen_given
+from seqlaw.methods.moments import sample_moments
+from seqlaw.methods.sampled import sampled_rows, sampled_terms
+from seqlaw.methods.score import score
+from seqlaw.methods.spectral_sum import Rule, sum_rule
 from seqlaw.model import sketched_problem
 from seqlaw.model.descent import operator_norm
 from seqlaw.model.threads import one_thread
-from seqlaw.rungs import exact
-from seqlaw.rungs.equivalent import equivalent_risk, equivalent_risks
-from seqlaw.rungs.exact import exact_risks, exact_rows
-from seqlaw.rungs.expected import Population, population
-from seqlaw.rungs.finite_sample import law, norm, over_sketches, positions
-from seqlaw.rungs.finite_sample.law import FINE, QUICK, Level, Question
-from seqlaw.rungs.finite_sample.norm import rises
-from seqlaw.rungs.frozen import frozen_rows
-from seqlaw.rungs.frozen_sketch import frozen_given
-from seqlaw.rungs.moments import sample_moments
-from seqlaw.rungs.sampled import sampled_rows, sampled_terms
-from seqlaw.rungs.score import score
-from seqlaw.rungs.spectral_sum import Rule, sum_rule
 from stated import campaign, exact_on, trajectories
 
 POINTS = json.loads((Path(__file__).parent / "data" / "finite_sample.json").read_text())["points"]

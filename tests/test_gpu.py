@@ -13,6 +13,16 @@ import pytest
 
 import seqlaw
 from seqlaw import PRESETS, BlockDecay, InputError, Setting
+from seqlaw.methods import ask
+from seqlaw.methods.exact import exact_rows, population_rows
+from seqlaw.methods.kernel import NUMPY
+from seqlaw.methods.method import Draws
+from seqlaw.methods.moments import cheaper_drawing, nested_moments
+from seqlaw.methods.one_pass.exact import one_pass_rows
+from seqlaw.methods.one_pass.sampled import OnePassSampled
+from seqlaw.methods.sampled import sampled_rows
+from seqlaw.methods.terms import TERMS
+from seqlaw.methods.trajectories import walk
 from seqlaw.model import device as devices
 from seqlaw.model import sketch
 from seqlaw.model.checks import MissingLibrary
@@ -20,16 +30,6 @@ from seqlaw.model.device import cards, device_of, in_memory, smaller_blocks
 from seqlaw.model.lengths import parse
 from seqlaw.model.momentum import Momentum
 from seqlaw.model.sketch import gaussian_sketch
-from seqlaw.rungs import ask
-from seqlaw.rungs.exact import exact_rows, population_rows
-from seqlaw.rungs.kernel import NUMPY
-from seqlaw.rungs.moments import cheaper_method, nested_moments
-from seqlaw.rungs.one_pass.exact import one_pass_rows
-from seqlaw.rungs.one_pass.sampled import OnePassSampled
-from seqlaw.rungs.rung import Draws
-from seqlaw.rungs.sampled import sampled_rows
-from seqlaw.rungs.terms import TERMS
-from seqlaw.rungs.trajectories import walk
 from seqlaw.sweeping.codec import draws_of
 from seqlaw.sweeping.file import Sizes, Sweep, load_sweep
 from seqlaw.sweeping.run import sweep
@@ -131,13 +131,13 @@ def same_law(one, other):
 
 
 @needs_torch
-@pytest.mark.parametrize("method", ["direct", "gram"])
-def test_the_same_law_of_moments(method, torch_alone):
+@pytest.mark.parametrize("drawing", ["direct", "gram"])
+def test_the_same_law_of_moments(drawing, torch_alone):
     modes, S, count = REGIME2.modes(6), gaussian_sketch(2, 6), 100
     device = device_of(here())
 
     def draw(where, k):
-        found = nested_moments(modes, S, [(14, 3), (28, 7)], seed=5, key=(k,), method=method, device=where)
+        found = nested_moments(modes, S, [(14, 3), (28, 7)], seed=5, key=(k,), drawing=drawing, device=where)
         return np.concatenate([np.concatenate([one.G.ravel(), one.C.ravel()]) for one in found.values()])
 
     host, card = ([draw(where, k) for k in range(count)] for where in (None, device))
@@ -178,7 +178,7 @@ def test_sketches_are_the_cpus_up_to_a_size(monkeypatch, torch_alone):
     shared = gaussian_sketch(4, 9, seed=2, index=1, device=device)
     assert np.array_equal(shared.cpu().numpy(), gaussian_sketch(4, 9, seed=2, index=1))
     monkeypatch.setattr(sketch, "LARGEST_SHARED", 10)
-    monkeypatch.setattr("seqlaw.rungs.both.LARGEST_SHARED", 10)
+    monkeypatch.setattr("seqlaw.methods.both.LARGEST_SHARED", 10)
     own = gaussian_sketch(4, 2000, seed=2, device=device).cpu().numpy()
     assert abs(own.var() * 4 - 1) < 5 * np.sqrt(2 / own.size)
     assert not np.array_equal(own, gaussian_sketch(4, 2000, seed=2))
@@ -262,12 +262,14 @@ def test_costs_on_a_card():
     """Less time than a core where it is worth it, and memory that grows with the sketch."""
     large, small = point(M=1024, d=4096), point(M=8, d=32)
     for setting in (large, dataclasses.replace(large, N=None, batch=2)):
-        host, card = (ask.RUNGS["exact"].cost([setting], Draws(device=name)) for name in (None, "cuda"))
+        host, card = (ask.METHODS["exact"].cost([setting], Draws(device=name)) for name in (None, "cuda"))
         assert card.seconds < host.seconds / 20
         assert card.memory > 8 * 7 * 1024 * 4096
-    assert len({ask.RUNGS["exact"].cost([small], Draws(device=name)).seconds for name in (None, "cuda")}) == 1
-    assert cheaper_method(10**6, 512, 64, True) == "gram"
-    assert cheaper_method(2048, 512, 64, True) == "direct"
+    assert (
+        len({ask.METHODS["exact"].cost([small], Draws(device=name)).seconds for name in (None, "cuda")}) == 1
+    )
+    assert cheaper_drawing(10**6, 512, 64, True) == "gram"
+    assert cheaper_drawing(2048, 512, 64, True) == "direct"
 
 
 @pytest.mark.parametrize("several", ["4:0.5,9:0.5", "4:0.5 then 9:0.5"])
@@ -278,7 +280,7 @@ def test_several_lengths_are_for_the_cpu(several, ask_for):
         with pytest.raises(InputError, match=line):
             seqlaw.risk(setting, rung=rung, device="cuda")
         with pytest.raises(InputError, match=line):
-            ask.RUNGS[rung].rows([point(), setting], Draws(device="torch"))
+            ask.METHODS[rung].rows([point(), setting], Draws(device="torch"))
         assert seqlaw.risk(setting, rung=rung, sketches=1, repetitions=1, device="cpu").total > 0
 
 

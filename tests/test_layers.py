@@ -16,22 +16,22 @@ ROOT = Path(seqlaw.__file__).parent
 # room → the rooms it may import; a room is the first name below seqlaw (or the two names given here).
 ALLOWED = {
     "model": set(),
-    "rungs.rates": {"model"},
-    "rungs": {"model"},
-    "planning": {"model", "rungs"},
-    "spectrum": {"model", "rungs"},
+    "methods.rates": {"model"},
+    "methods": {"model"},
+    "planning": {"model", "methods"},
+    "spectrum": {"model", "methods"},
     "fit": {"model"},
     "sequences": {"model", "planning"},
     "runs": {"model"},
     "lab": {"model"},
     "files": {"model"},
-    "answers": {"model", "rungs", "planning", "sequences", "runs", "spectrum", "fit", "files"},
-    "sweeping": {"lab", "rungs", "model", "files"},
+    "answers": {"model", "methods", "planning", "sequences", "runs", "spectrum", "fit", "files"},
+    "sweeping": {"lab", "methods", "model", "files"},
     "sweep": {"sweeping"},  # 0.1's name of it
-    "paper": {"model", "rungs", "planning", "fit", "lab", "sweeping", "answers"},
+    "paper": {"model", "methods", "planning", "fit", "lab", "sweeping", "answers"},
     "cli": {
         "model",
-        "rungs",
+        "methods",
         "planning",
         "sequences",
         "runs",
@@ -43,7 +43,7 @@ ALLOWED = {
         "paper",
         "web",
     },
-    "web": {"model", "rungs", "planning", "answers", "files", "paper", "fit"},
+    "web": {"model", "methods", "planning", "answers", "files", "paper", "fit"},
 }
 
 

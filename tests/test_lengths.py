@@ -11,6 +11,18 @@ import seqlaw
 from recursions import ladder_recursion, score_covariance
 from seqlaw.cli import main
 from seqlaw.files import load_lengths
+from seqlaw.methods.ask import METHODS
+from seqlaw.methods.equivalent import equivalent_risk
+from seqlaw.methods.exact import exact_risk
+from seqlaw.methods.method import Draws
+from seqlaw.methods.one_pass.law import between
+from seqlaw.methods.one_pass.nodes import given_sketch, ground, keep
+from seqlaw.methods.one_pass.tuning import best_step
+from seqlaw.methods.phases.bench import Bench, Runs, Sums, Trial
+from seqlaw.methods.phases.chain import full_batch_ladder
+from seqlaw.methods.phases.exact import Ladders
+from seqlaw.methods.sampled import sampled_risk
+from seqlaw.methods.score import lag_sums, score
 from seqlaw.model.lengths import Lengths, averaged, counted, documents, parse
 from seqlaw.model.momentum import Momentum
 from seqlaw.model.pieces import Pieces, filters, stretches
@@ -18,18 +30,6 @@ from seqlaw.model.schedule import WSD, BlockDecay, Constant, Cosine
 from seqlaw.model.setting import Setting
 from seqlaw.model.sketch import gaussian_sketch, sketched_problem
 from seqlaw.planning.ladder import presets
-from seqlaw.rungs.ask import RUNGS
-from seqlaw.rungs.equivalent import equivalent_risk
-from seqlaw.rungs.exact import exact_risk
-from seqlaw.rungs.one_pass.law import between
-from seqlaw.rungs.one_pass.nodes import given_sketch, ground, keep
-from seqlaw.rungs.one_pass.tuning import best_step
-from seqlaw.rungs.phases.bench import Bench, Runs, Sums, Trial
-from seqlaw.rungs.phases.chain import full_batch_ladder
-from seqlaw.rungs.phases.exact import Ladders
-from seqlaw.rungs.rung import Draws
-from seqlaw.rungs.sampled import sampled_risk
-from seqlaw.rungs.score import lag_sums, score
 from seqlaw.sweeping.codec import setting_of, task_of
 from stated import exact_on, trained_in_phases
 
@@ -43,7 +43,7 @@ def setting(P, **more):
 
 def excess(one, rung, **draws):
     """Rows of approx + bias + variance + cross, sketch by sketch."""
-    rows = RUNGS[rung].rows([one], Draws(**draws))
+    rows = METHODS[rung].rows([one], Draws(**draws))
     return np.array([row["reducible"] for row in rows])
 
 
@@ -319,14 +319,14 @@ def test_a_schedule_in_parts_is_the_schedule(schedule):
 
 def test_phases_of_one_length_are_the_plain_run():
     plain, phased = setting(8), setting(Lengths((8, 8, 8), (0.2, 0.5, 0.3), True))
-    one, other = (RUNGS["exact"].rows([s], Draws(sketches=1))[0] for s in (plain, phased))
+    one, other = (METHODS["exact"].rows([s], Draws(sketches=1))[0] for s in (plain, phased))
     for name in ("irreducible", "approx"):
         assert one[name] == other[name]
-    bias = RUNGS["exact"].full.rows([replace(plain, N=10**30)], Draws(sketches=1))[0]["bias"]
+    bias = METHODS["exact"].full.rows([replace(plain, N=10**30)], Draws(sketches=1))[0]["bias"]
     assert other["bias"] == pytest.approx(bias, rel=1e-11)
     for more in ({"batch": 3}, {"batch": 2, "schedule": WSD(gamma=0.4, L=300)}):
         one, other = (
-            RUNGS["exact"].rows([replace(s, **({"N": None} | more))], Draws(sketches=1))[0]
+            METHODS["exact"].rows([replace(s, **({"N": None} | more))], Draws(sketches=1))[0]
             for s in (plain, phased)
         )
         # WSD is cut at other places: the Richardson step leaves 1e-4.
@@ -450,7 +450,9 @@ def test_phases_are_no_mixture_by_any_door():
 
 def test_sampled_phases_add_up():
     for more in ({}, {"batch": 1}):
-        rows = RUNGS["sampled"].rows([setting("2:0.5 then 8:0.5", **more)], Draws(sketches=1, repetitions=2))
+        rows = METHODS["sampled"].rows(
+            [setting("2:0.5 then 8:0.5", **more)], Draws(sketches=1, repetitions=2)
+        )
         for row in rows:
             assert row["total"] == pytest.approx(row["loss"], rel=1e-10)
         assert rows[0]["total"] != rows[1]["total"]
@@ -507,7 +509,7 @@ def test_the_best_ladder():
     plain = [ladder.steps(30_000)[k] / 30_000 for k in (0, 1)]
     assert plain == list(ladder.shares)
     counts = 2**22 * (ladder.shares[0] / ladder.lengths[0] + ladder.shares[1] / 256)
-    rows = RUNGS["exact"].rows([replace(setup, P=ladder, N=round(counts))], Draws(sketches=3))
+    rows = METHODS["exact"].rows([replace(setup, P=ladder, N=round(counts))], Draws(sketches=3))
     assert found.ladder.reducible == pytest.approx(np.mean([row["reducible"] for row in rows]), rel=1e-4)
     assert set(presets([4])) == {"long-only"}
 
@@ -528,13 +530,13 @@ def test_a_ladder_of_one_pass_is_the_exact_rung_s():
         one = replace(setup, P=P)
         trial = Trial(one.schedule, one.tokens, 16.0)
         mine = bench.trained(P, trial, Runs(one.schedule)).terms(bench.problem(16))
-        (row,) = RUNGS["exact"].rows([one], Draws(sketches=1))
+        (row,) = METHODS["exact"].rows([one], Draws(sketches=1))
         assert mine["variance"] == pytest.approx(row["variance"], rel=1e-9)
     # Channels side by side are the mixture's own.
     mixture = setting("2:0.5,16:0.5", batch=18, schedule=Constant(gamma=0.3, L=100), eval_length=16)
     trial = Trial(mixture.schedule, mixture.tokens, float(mixture.P.tokens))
     mine = bench.trained(mixture.P, trial, Runs(mixture.schedule)).terms(bench.problem(16))
-    (row,) = RUNGS["exact"].rows([mixture], Draws(sketches=1))
+    (row,) = METHODS["exact"].rows([mixture], Draws(sketches=1))
     # The exact rung keeps the diagonal of the covariance at another test length, phases the whole.
     assert mine["variance"] == pytest.approx(row["variance"], rel=5e-3)
     assert mine["bias"] == pytest.approx(row["bias"], rel=1e-9)

@@ -18,9 +18,9 @@ from seqlaw.answers.style import new_figure
 from seqlaw.answers.words import sentence, sentences
 from seqlaw.cli import main
 from seqlaw.files import load_teacher
+from seqlaw.methods.trajectories import trajectories
 from seqlaw.model import gaussian_sketch
 from seqlaw.model.schedule import WSD
-from seqlaw.rungs.trajectories import trajectories
 from seqlaw.sequences.findings import VOID
 from seqlaw.sequences.powerlaw import (
     correct_covariance,

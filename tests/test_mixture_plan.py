@@ -8,9 +8,9 @@ import pytest
 
 from seqlaw import WSD, Budget, InputError, Lengths, Setting, plan, risk, tradeoff
 from seqlaw.cli import main
+from seqlaw.methods.equivalent import equivalent_risks
 from seqlaw.model.lengths import documents
 from seqlaw.planning.mixed import mixed
-from seqlaw.rungs.equivalent import equivalent_risks
 
 MIXTURE = Lengths((16, 1024), (0.7, 0.3))
 BUDGET = Budget(compute=1e12, tokens=1e7)

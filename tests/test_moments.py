@@ -15,19 +15,19 @@ from statsmodels.tsa.vector_ar.util import varsim
 from statsmodels.tsa.vector_ar.var_model import VARProcess
 
 from seqlaw import PRESETS, InputError, Modes
-from seqlaw.model import gaussian_sketch, generator, sketched_problem
-from seqlaw.rungs import gram
-from seqlaw.rungs.gram import gram_sums
-from seqlaw.rungs.kernel import NUMPY, compiled
-from seqlaw.rungs.moments import (
-    cheaper_method,
+from seqlaw.methods import gram
+from seqlaw.methods.gram import gram_sums
+from seqlaw.methods.kernel import NUMPY, compiled
+from seqlaw.methods.moments import (
+    cheaper_drawing,
     direct_cost,
     gram_cost,
     moments_of,
     nested_moments,
     sample_moments,
 )
-from seqlaw.rungs.trajectories import block_rows, direct_sums, trajectories, trajectory_chunks
+from seqlaw.methods.trajectories import block_rows, direct_sums, trajectories, trajectory_chunks
+from seqlaw.model import gaussian_sketch, generator, sketched_problem
 
 STATIONARY = Modes(
     a=[0.8, -0.5, 0.3],
@@ -139,7 +139,7 @@ def test_sampler_gives_the_data_that_streaming_sees():
     assert latent.shape == (N, P + 1, 128)
     seen = trajectories(modes, N, P, S=sketch, seed=4, key=("x", 1))
     np.testing.assert_allclose(seen, latent @ sketch.T, rtol=1e-10, atol=1e-13)
-    streamed = sample_moments(modes, sketch, N, P, seed=4, key=("x", 1), method="direct")
+    streamed = sample_moments(modes, sketch, N, P, seed=4, key=("x", 1), drawing="direct")
     mine = moments_of(seen)
     np.testing.assert_allclose(streamed.G, mine.G, rtol=0, atol=1e-13)  # rounding of NP terms of size 1e-1
     np.testing.assert_allclose(streamed.C, mine.C, rtol=0, atol=1e-13)
@@ -191,8 +191,8 @@ def test_bad_sequences_are_refused(data, rule):
         ({"points": []}, "empty"),
         ({"points": [(0, 3)]}, "N must"),
         ({"points": [(5, 2.5)]}, "P must"),
-        ({"method": "magic"}, "method"),
-        ({"method": "gram", "points": [(5, 3)]}, "2d"),
+        ({"drawing": "magic"}, "drawing"),
+        ({"drawing": "gram", "points": [(5, 3)]}, "2d"),
         ({"S": np.ones((2, 5))}, "S must"),
         ({"workers": 0}, "workers"),
     ],
@@ -215,27 +215,27 @@ def same(first, second):
     )
 
 
-@pytest.mark.parametrize("method", ["auto", "direct", "gram"])
-def test_bits_do_not_depend_on_workers_memory_or_company(method):
+@pytest.mark.parametrize("drawing", ["auto", "direct", "gram"])
+def test_bits_do_not_depend_on_workers_memory_or_company(drawing):
     modes, sketch = PRESETS["regime2"].modes(96), gaussian_sketch(8, 96)
-    once = nested_moments(modes, sketch, POINTS, seed=3, method=method)
+    once = nested_moments(modes, sketch, POINTS, seed=3, drawing=drawing)
     assert set(once) == set(POINTS)
     for workers, memory in ((2, 2**30), (3, 1), (4, 3 * 2**20)):
-        again = nested_moments(modes, sketch, POINTS, seed=3, method=method, workers=workers, memory=memory)
+        again = nested_moments(modes, sketch, POINTS, seed=3, drawing=drawing, workers=workers, memory=memory)
         assert same(once, again)
     # The first N of a family are a data set by themselves, at any of its lengths.
-    alone = nested_moments(modes, sketch, [(300, 2)], seed=3, method=method)
+    alone = nested_moments(modes, sketch, [(300, 2)], seed=3, drawing=drawing)
     assert same(alone, {(300, 2): once[300, 2]})
-    other = nested_moments(modes, sketch, POINTS, seed=4, method=method)
+    other = nested_moments(modes, sketch, POINTS, seed=4, drawing=drawing)
     assert not same(once, other)
 
 
 def test_bits_do_not_depend_on_blas_threads():
     code = (
         "import hashlib; from seqlaw import PRESETS, gaussian_sketch;"
-        "from seqlaw.rungs.moments import nested_moments;"
+        "from seqlaw.methods.moments import nested_moments;"
         "m, S = PRESETS['regime2'].modes(192), gaussian_sketch(64, 192);"
-        "runs = [nested_moments(m, S, [(700, 3)], method=k)[700, 3] for k in ('direct', 'gram')];"
+        "runs = [nested_moments(m, S, [(700, 3)], drawing=k)[700, 3] for k in ('direct', 'gram')];"
         "print(hashlib.sha256(b''.join(r.G.tobytes() + r.C.tobytes() for r in runs)).hexdigest())"
     )
     seen = set()
@@ -267,7 +267,7 @@ def test_numba_gives_the_bits_of_numpy():
 def test_nested_blocks_add_and_run_no_longer_than_needed():
     """At fixed N·P the wide block is short: the work is the sum, not the product, of the extremes."""
     points = [(4, 2**14), (2**14, 4)]
-    moments = nested_moments(FAR, S, points, seed=0, method="direct")
+    moments = nested_moments(FAR, S, points, seed=0, drawing="direct")
     for (_, P), found in moments.items():
         problem = sketched_problem(FAR, S, P)
         np.testing.assert_allclose(found.G, problem.G, rtol=0.2, atol=0.2 * np.abs(problem.G).max())
@@ -278,7 +278,7 @@ def test_memory_does_not_grow_with_trajectories():
     peaks = []
     for N in (20_000, 200_000):
         tracemalloc.start()
-        sample_moments(modes, sketch, N, 2, method="direct")
+        sample_moments(modes, sketch, N, 2, drawing="direct")
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 1.1 * peaks[0]
@@ -291,14 +291,14 @@ def test_modes_without_innovation_are_simulated():
     problem = sketched_problem(quiet, S, 30)
     np.testing.assert_allclose(found.G, problem.G, atol=0.02 * np.abs(problem.G).max())
     with pytest.raises(InputError, match="innovation"):
-        sample_moments(quiet, S, 10**4, 30, method="gram")
+        sample_moments(quiet, S, 10**4, 30, drawing="gram")
 
 
-def test_cheaper_method():
-    assert cheaper_method(100, 128, 20) == "direct"  # below 2d there is no chain
-    assert cheaper_method(10**6, 128, 20) == "gram"
-    assert cheaper_method(4096, 2048, 100) == "direct"
+def test_cheaper_drawing():
+    assert cheaper_drawing(100, 128, 20) == "direct"  # below 2d there is no chain
+    assert cheaper_drawing(10**6, 128, 20) == "gram"
+    assert cheaper_drawing(4096, 2048, 100) == "direct"
     for d, M in ((16, 4), (128, 20), (512, 64)):
-        N = next(N for N in range(2 * d, 10**7) if cheaper_method(N, d, M) == "gram")
+        N = next(N for N in range(2 * d, 10**7) if cheaper_drawing(N, d, M) == "gram")
         assert direct_cost(N, d, M) > gram_cost(d)
         assert N == 2 * d or direct_cost(N - 1, d, M) <= gram_cost(d)

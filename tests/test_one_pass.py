@@ -23,21 +23,21 @@ from seqlaw import (
     sweep,
 )
 from seqlaw.cli import main
+from seqlaw.methods.ask import METHODS, along, risks
+from seqlaw.methods.method import Draws
+from seqlaw.methods.one_pass.equivalent import one_pass_equivalent
+from seqlaw.methods.one_pass.exact import mean_error, one_pass_rows
+from seqlaw.methods.one_pass.law import FINE, geometric, mean_filter, variances
+from seqlaw.methods.one_pass.nodes import channels, given_sketch, grouped, innovation_lags
+from seqlaw.methods.one_pass.over_sketches import over_sketches
+from seqlaw.methods.one_pass.tuning import best_step, critical_tokens, tuned, with_tokens
+from seqlaw.methods.score import lag_sums
+from seqlaw.methods.spectral_sum import sum_rule
 from seqlaw.model.pieces import pieces
 from seqlaw.model.schedule import WSD, BlockDecay
 from seqlaw.model.sketch import gaussian_sketch, sketched_problem
 from seqlaw.model.teacher import PRESETS
 from seqlaw.model.threads import one_thread
-from seqlaw.rungs.ask import RUNGS, along, risks
-from seqlaw.rungs.one_pass.equivalent import one_pass_equivalent
-from seqlaw.rungs.one_pass.exact import mean_error, one_pass_rows
-from seqlaw.rungs.one_pass.law import FINE, geometric, mean_filter, variances
-from seqlaw.rungs.one_pass.nodes import channels, given_sketch, grouped, innovation_lags
-from seqlaw.rungs.one_pass.over_sketches import over_sketches
-from seqlaw.rungs.one_pass.tuning import best_step, critical_tokens, tuned, with_tokens
-from seqlaw.rungs.rung import Draws
-from seqlaw.rungs.score import lag_sums
-from seqlaw.rungs.spectral_sum import sum_rule
 from stated import one_pass_on
 
 POINTS = json.loads((Path(__file__).parent / "data" / "one_pass.json").read_text())["points"]
@@ -241,7 +241,7 @@ def test_the_rungs_agree():
     sampled = risks([setting], rung="sampled", draws=Draws(sketches=2, repetitions=16))[0]
     assert sampled.bias == pytest.approx(exact.bias, rel=1e-10)  # both are the mean's
     # Of 16 runs on each of two sketches: 5 standard errors of their own scatter.
-    rows = RUNGS["sampled"].rows([setting], Draws(sketches=2, repetitions=16))
+    rows = METHODS["sampled"].rows([setting], Draws(sketches=2, repetitions=16))
     scatter = np.std([row["variance"] for row in rows]) / math.sqrt(len(rows))
     assert abs(sampled.variance - exact.variance) < 5 * scatter
     assert exact.cross == 0
@@ -252,7 +252,7 @@ def test_the_rungs_agree():
 
 def test_a_run_does_not_depend_on_those_beside_it():
     setting = Setting(teacher="regime1", M=6, P=3, d=24, batch=2, schedule=Constant(gamma=1.0, L=40))
-    rung = RUNGS["sampled"]
+    rung = METHODS["sampled"]
     together = rung.rows([setting], Draws(sketches=1, repetitions=3))
     alone = rung.rows([setting], Draws(sketches=1, repetitions=[2]))
     assert alone[0]["loss"] == pytest.approx(together[2]["loss"], rel=1e-12)  # BLAS may sum in another order
@@ -349,7 +349,7 @@ def test_a_batch_beyond_the_critical_one_wastes_tokens():
 def test_rows_for_a_sweep():
     full = Setting(teacher="regime2", M=8, N=50, P=4, d=32, schedule=Constant(gamma=0.1, L=100))
     once = replace(full, N=None, batch=2)
-    for name, rung in RUNGS.items():
+    for name, rung in METHODS.items():
         rows = rung.rows([once, full, once], Draws(sketches=1, repetitions=1))
         assert [row["point"] for row in rows] == [0, 1, 2]
         assert [row["batch"] for row in rows] == [2, None, 2]
@@ -370,7 +370,7 @@ def test_simulation_over_law(teacher):
         schedule = (Constant, BlockDecay, WSD)[k % 3](gamma=gamma, L=120)
         setting = Setting(teacher=teacher, M=16, P=P, d=48, batch=batch, schedule=schedule, safeguard=False)
         law = risks([setting], rung="exact", draws=Draws(sketches=1))[0]
-        runs = RUNGS["sampled"].rows([setting], Draws(sketches=1, repetitions=96))
+        runs = METHODS["sampled"].rows([setting], Draws(sketches=1, repetitions=96))
         excess = np.array([row["reducible"] - row["approx"] for row in runs])
         want = law.bias + law.variance
         error = excess.std(ddof=1) / math.sqrt(excess.size) / want

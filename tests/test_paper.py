@@ -20,11 +20,14 @@ import pandas as pd
 import pytest
 
 from conftest import python_path
-from seqlaw.answers.rungs import caption_of
+from seqlaw.answers.methods import caption_of
 from seqlaw.cli import main
 from seqlaw.lab.errors import EngineError
 from seqlaw.lab.software import software
 from seqlaw.lab.store import FILE, read
+from seqlaw.methods.ask import METHODS
+from seqlaw.methods.exact import exact_rows, population_rows
+from seqlaw.methods.method import Method
 from seqlaw.model.checks import InputError
 from seqlaw.model.schedule import BlockDecay
 from seqlaw.model.sketch import gaussian_sketch
@@ -33,14 +36,11 @@ from seqlaw.paper.experiments.checks import common_tests, longer_or_more, schedu
 from seqlaw.paper.experiments.curves import Curve, curve
 from seqlaw.paper.experiments.guides import POWERS, two_scale
 from seqlaw.paper.experiments.panels import PRINTED, TEACHERS, Series, paper_panels, quick_panels, select
+from seqlaw.paper.experiments.roles import Role, role
 from seqlaw.paper.experiments.run import COLUMNS, measure, plan, tasks
-from seqlaw.paper.experiments.rungs import Role, role
 from seqlaw.paper.experiments.slopes import agreement, measured, z_score
 from seqlaw.paper.experiments.task import panel_rows
 from seqlaw.paper.reproduce import reproduce
-from seqlaw.rungs.ask import RUNGS
-from seqlaw.rungs.exact import exact_rows, population_rows
-from seqlaw.rungs.rung import Rung
 from seqlaw.sweeping.codec import setting_of, task_of
 
 ROOT = Path(__file__).parent.parent
@@ -97,20 +97,20 @@ def test_rungs_share_the_tasks_that_need_no_data() -> None:
 
 
 def test_every_rung_has_words_and_an_expectation_that_samples_no_data() -> None:
-    class Magic(Rung):
+    class Magic(Method):
         name = "magic"
 
         def risks(self, settings, draws, *, progress=None):
             raise NotImplementedError
 
-    captions = [caption_of(rung) for rung in (*RUNGS, Magic())]
+    captions = [caption_of(rung) for rung in (*METHODS, Magic())]
     assert all(text for caption in captions for text in vars(caption).values())
     for field in ("opening", "solid", "key", "dashes", "dashed"):
         assert len({getattr(caption, field) for caption in captions}) == len(captions)
     assert captions[-1].key == "magic rung"
     Magic.caption = replace(captions[-1], key="by magic")
     assert caption_of(Magic()).key == "by magic"
-    for one in (*map(role, RUNGS), Role(Magic())):
+    for one in (*map(role, METHODS), Role(Magic())):
         assert not role(one.rung.expectation).repetitions
     own = Role(Magic())  # a rung that nobody has described
     assert own.name.endswith("Magic")

@@ -12,12 +12,12 @@ from scipy.optimize import minimize
 from seqlaw import PRESETS, WSD, BlockDecay, Constant, InputError, Setting, Teacher
 from seqlaw.answers.plan import plan
 from seqlaw.answers.tradeoff import tradeoff
+from seqlaw.methods.equivalent import equivalent_risks
 from seqlaw.planning.budget import Budget, Search
 from seqlaw.planning.corollary import corollary, risk_exponent
 from seqlaw.planning.program import SETTINGS, program
 from seqlaw.planning.search import FLAT, TIED, finite_plan
 from seqlaw.planning.tradeoff import split_lengths
-from seqlaw.rungs.equivalent import equivalent_risks
 
 ONE, TWO = PRESETS["regime1"], PRESETS["regime2"]
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from seqlaw import PRESETS, WSD, BlockDecay, InputError, Setting
-from seqlaw.rungs.rates import approx_guide, bias_guide, cutoff, guide_cutoff, rates
+from seqlaw.methods.rates import approx_guide, bias_guide, cutoff, guide_cutoff, rates
 
 TWO = PRESETS["regime2"]
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from seqlaw import PRESETS, WSD, BlockDecay, Constant, Cosine, Setting, Teacher
+from seqlaw.methods import frozen, rays
+from seqlaw.methods.equivalent import equivalent_risks
+from seqlaw.methods.spectral_sum import sum_rule
 from seqlaw.model.threads import one_thread
-from seqlaw.rungs import frozen, rays
-from seqlaw.rungs.equivalent import equivalent_risks
-from seqlaw.rungs.spectral_sum import sum_rule
 
 TERMS = ("approx", "variance", "reducible")
 SAME = ("learned_dimensions", "effective_dimension", "finite_filter_variance", "tokens_per_dimension")

@@ -18,6 +18,8 @@ from conftest import python_path
 from seqlaw.answers.glossary import WORDS
 from seqlaw.lab.progress import WorkBar, seconds_left
 from seqlaw.lab.run import Summary
+from seqlaw.methods.exact import exact_rows
+from seqlaw.methods.sampled import sampled_rows
 from seqlaw.paper.experiments.checks import LONGER, TOKENS, noise_checks
 from seqlaw.paper.experiments.conditions import conditions, named_conditions
 from seqlaw.paper.experiments.panels import PRINTED, Panel, paper_panels, quick_panels
@@ -26,8 +28,6 @@ from seqlaw.paper.report.page import LEAST, PAGE, Picture, environment
 from seqlaw.paper.report.tables import Table
 from seqlaw.paper.report.typeset import typeset
 from seqlaw.paper.reproduce import reproduce
-from seqlaw.rungs.exact import exact_rows
-from seqlaw.rungs.sampled import sampled_rows
 
 ROOT = Path(__file__).parent.parent
 PANELS = paper_panels()
@@ -240,7 +240,7 @@ def test_the_setup_is_told_at_the_top(page: str) -> None:
     variance = lines["(f) Regime II: GD variance"]
     assert variance[:2] == ["40", "128"]
     assert parts(variance[2]) == ["16,384–131,072", "else 65,536"]
-    for word in ("Sketch", "Guide", "Safeguard", "Deterministic equivalent", "Rung", "Reducible", "Cross"):
+    for word in ("Sketch", "Guide", "Safeguard", "Deterministic equivalent", "Method", "Reducible", "Cross"):
         assert f"<li>{word}: {typeset(WORDS[word.lower()])}." in shown[1]
 
 

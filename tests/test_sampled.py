@@ -9,19 +9,19 @@ import numpy as np
 import pytest
 
 from seqlaw import PRESETS, WSD, BlockDecay, Constant, Cosine, Explicit, InputError, Setting
-from seqlaw.model import Moments, Momentum, descend, gaussian_sketch, sketched_problem
-from seqlaw.rungs.equivalent import equivalent_risks
-from seqlaw.rungs.exact import exact_rows
-from seqlaw.rungs.moments import sample_moments
-from seqlaw.rungs.rows import summarise
-from seqlaw.rungs.sampled import (
+from seqlaw.methods.equivalent import equivalent_risks
+from seqlaw.methods.exact import exact_rows
+from seqlaw.methods.moments import sample_moments
+from seqlaw.methods.rows import summarise
+from seqlaw.methods.sampled import (
     covariance_event,
     sampled_risk,
     sampled_risks,
     sampled_rows,
     sampled_terms,
 )
-from seqlaw.rungs.terms import FEWEST_TOKENS, TERMS
+from seqlaw.methods.terms import FEWEST_TOKENS, TERMS
+from seqlaw.model import Moments, Momentum, descend, gaussian_sketch, sketched_problem
 
 SCHEDULES = [
     WSD(gamma=0.3, L=400),

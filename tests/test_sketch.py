@@ -5,8 +5,8 @@ from scipy.linalg import lstsq
 from oracles import dense_moments, position_covariances
 from seqlaw import PRESETS, BlockDecay, InputError, Modes, Setting, SingularProblem
 from seqlaw.answers.words import sentences
+from seqlaw.methods.frozen_sketch import population_bias
 from seqlaw.model import gaussian_sketch, setting_flags, sketched_problem
-from seqlaw.rungs.frozen_sketch import population_bias
 
 
 @pytest.fixture(params=[*PRESETS])

@@ -106,7 +106,7 @@ def test_a_changed_formula_gives_the_new_number_and_a_sentence_about_the_old_one
     assert "0 done, 2 recorded before" in again
     assert "recorded by other code" not in again
 
-    file = copy / "seqlaw" / "rungs" / "frozen.py"
+    file = copy / "seqlaw" / "methods" / "frozen.py"
     text = file.read_text()
     changed = text.replace('        "approx": approx,\n', '        "approx": 7 * approx,\n')
     assert changed != text
@@ -157,10 +157,12 @@ def test_wheel_checkout_and_copy_have_one_fingerprint(tmp_path: Path, copy: Path
 def test_the_fingerprint_is_of_the_numeric_source_alone() -> None:
     modules = set(lab_software._sources("seqlaw.sweeping.task"))
     rooms = {name.split(".")[1] for name in modules}
-    assert rooms == {"model", "rungs", "sweeping"}
-    numeric = {f"seqlaw.rungs.{path.stem}" for path in (ROOT / "src" / "seqlaw" / "rungs").glob("[a-z]*.py")}
+    assert rooms == {"model", "methods", "sweeping"}
+    numeric = {
+        f"seqlaw.methods.{path.stem}" for path in (ROOT / "src" / "seqlaw" / "methods").glob("[a-z]*.py")
+    }
     # The theorem's rates are no part of a sweep: they answer by themselves.
-    assert numeric - modules == {"seqlaw.rungs.rates"}
+    assert numeric - modules == {"seqlaw.methods.rates"}
     assert {"seqlaw.model.schedule", "seqlaw.model.teacher", "seqlaw.model.filters"} <= modules
 
 
@@ -263,7 +265,7 @@ def test_a_name_of_the_script_itself_is_refused() -> None:
     """Workers have another `__main__`."""
     words = r"rung must lie in a module of its own, which workers can import, got '__main__:Mine'"
     with pytest.raises(seqlaw.InputError, match=words):
-        seqlaw.rungs.ask.rung_of("__main__:Mine")
+        seqlaw.methods.ask.method_of("__main__:Mine")
     assert named_modules({"rung": "__main__:Mine"}) == {"__main__"}
 
 
@@ -456,7 +458,7 @@ TASKS = {
         "from seqlaw import Setting, risk\ndef f(task, seed):\n"
         "    s = Setting(teacher='regime2', M=4, N=9, P=4, d=16, schedule='wsd')\n"
         "    return [{'y': risk(s).approx}]\n",
-        "seqlaw/rungs/equivalent",
+        "seqlaw/methods/equivalent",
     ),
     "script": (
         "K = 1.0\ndef helper():\n    return K\ndef f(task, seed):\n    return [{'y': helper()}]\n",

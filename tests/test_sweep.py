@@ -28,11 +28,11 @@ from seqlaw.lab.software import function_path, software
 from seqlaw.lab.store import FILE, Store, contents
 from seqlaw.lab.table import load as load_any
 from seqlaw.lab.table import to_dataset
+from seqlaw.methods import ask
 from seqlaw.model.checks import InputError
 from seqlaw.model.schedule import BlockDecay
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import PRESETS
-from seqlaw.rungs import ask
 from seqlaw.sweeping.file import Schedules, Sizes, Sweep, load_sweep
 from seqlaw.sweeping.run import export, load, sweep
 from seqlaw.sweeping.task import risk_rows
@@ -172,7 +172,7 @@ def test_a_bad_sweep_is_refused_in_one_line(tmp_path: Path, changes: dict[str, A
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("rung", ask.RUNGS)
+@pytest.mark.parametrize("rung", ask.METHODS)
 def test_a_row_is_the_answer_of_its_rung_to_the_last_bit(tmp_path: Path, rung: str) -> None:
     source = tables(rung=rung, sketches=2, repetitions=2, seed=5, schedules=[{"kind": "block", "R": 20}])
     summary = sweep(source, tmp_path)

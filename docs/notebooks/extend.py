@@ -12,8 +12,8 @@ from typing import ClassVar
 import numpy as np
 
 from seqlaw import WSD, Explicit, Schedule, Setting, curve, risk
+from seqlaw.methods import Method, Risk, population_bias
 from seqlaw.model import gaussian_sketch, ramp_power_sums, setting_flags, sketched_problem, sum_logs
-from seqlaw.rungs import Risk, Rung, population_bias
 
 # %% [markdown]
 # ## A schedule
@@ -64,7 +64,7 @@ for schedule in (wsd, equal):
 
 
 # %%
-class InfiniteData(Rung):
+class InfiniteData(Method):
     """The risk as N goes to infinity, averaged over sketches."""
 
     name = "infinite-data"

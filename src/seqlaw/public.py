@@ -18,6 +18,7 @@ from seqlaw.answers.uncertain import UncertainPlan
 from seqlaw.files import load_teacher, load_uncertain
 from seqlaw.fit import PowerFit, fit_power_law
 from seqlaw.lab.errors import EngineError, LabError, StoreError
+from seqlaw.methods.trajectories import trajectories
 from seqlaw.model.checks import InputError, MissingLibrary
 from seqlaw.model.lengths import Lengths
 from seqlaw.model.schedule import WSD, BlockDecay, Constant, Cosine, Explicit, Schedule
@@ -28,7 +29,6 @@ from seqlaw.model.uncertain import Uncertain
 from seqlaw.paper.answer import Reproduction
 from seqlaw.paper.reproduce import reproduce
 from seqlaw.planning.budget import Budget
-from seqlaw.rungs.trajectories import trajectories
 from seqlaw.sweeping.run import export, load, sweep
 
 __all__ = [
@@ -106,7 +106,7 @@ MOVED = {
             "exact_rows", "finite_filter_variance", "moments_of", "nested_moments", "sample_moments",
             "sampled_risk", "sampled_risks", "sampled_rows", "sampled_terms", "score", "trajectory_chunks",
         ),
-        "seqlaw.rungs",
+        "seqlaw.methods",
     ),
     "Allocation": "seqlaw.planning.budget",
     "FinitePlan": "seqlaw.planning.search",

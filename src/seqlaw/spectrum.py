@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from seqlaw.methods.rates import guide_cutoff
 from seqlaw.model.checks import Array, InputError, whole
 from seqlaw.model.setting import Setting, as_setting
 from seqlaw.model.teacher import Modes, Teacher
-from seqlaw.rungs.rates import guide_cutoff
 
 FARTHEST = 10**12
 """The last mode that is looked at of a longer spectrum."""

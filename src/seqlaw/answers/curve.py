@@ -13,14 +13,14 @@ from seqlaw.answers.risk import Risk, drawn
 from seqlaw.answers.style import COLOURS, MARKERS, mark, tidy
 from seqlaw.answers.words import Side, describe_teacher, regime_words, sizes_words, tested_words
 from seqlaw.fit import fit_power_law
+from seqlaw.methods import ask
+from seqlaw.methods.method import SHORT, Draws, Method, Progress, letters
+from seqlaw.methods.one_pass.tuning import tuned
+from seqlaw.methods.terms import LEVEL, reach
 from seqlaw.model.amount import amount
 from seqlaw.model.checks import InputError, checked, whole
 from seqlaw.model.flags import Flag, flag, merge_flags
 from seqlaw.model.setting import Setting
-from seqlaw.rungs import ask
-from seqlaw.rungs.one_pass.tuning import tuned
-from seqlaw.rungs.rung import SHORT, Draws, Progress, Rung, letters
-from seqlaw.rungs.terms import LEVEL, reach
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -248,7 +248,7 @@ def curve(
     along: str,
     values: Sequence[float],
     *,
-    rung: str | Rung = "equivalent",
+    rung: str | Method = "equivalent",
     sketches: int = 4,
     repetitions: int = 2,
     seed: int = 0,
@@ -264,7 +264,7 @@ def curve(
     About `sampled` of the values, evenly spread and with both ends, are measured on the sampled rung too.
     In one pass `tokens` fixes batch·P·L, so that the steps follow, and `tune` takes the best step at each.
     """
-    along, asked = SHORT.get(along, along), ask.rung_of(rung)
+    along, asked = SHORT.get(along, along), ask.method_of(rung)
     settings = ask.along(setting, along, values, tokens=tokens)
     if along not in asked.varies:
         raise InputError("along", f"must be one of {letters(asked.varies)} on this rung", along)
@@ -290,7 +290,7 @@ def _spread(setting: Setting, values: Sequence[float], count: int) -> list[float
 
 def _overlaid(answer: Curve, chosen: Sequence[float], draws: Draws, progress: Progress | None) -> Curve:
     """The curve with these points of it sampled, but for those that the sampled rung refuses."""
-    rung, known = ask.rung_of(SAMPLED_RUNG), dict(zip(answer.values, answer.risks, strict=True))
+    rung, known = ask.method_of(SAMPLED_RUNG), dict(zip(answer.values, answer.risks, strict=True))
     settings = [known[value].setting for value in chosen]
     refusals = [rung.refuses(setting) for setting in settings]
     flags = [[] if one is None else [flag("not-sampled", of=one.field, rule=one.rule)] for one in refusals]

@@ -12,12 +12,12 @@ from seqlaw.answers.ladder import choice_row, sizes
 from seqlaw.answers.risk import parameters
 from seqlaw.answers.style import SERIES
 from seqlaw.answers.words import Side, describe_teacher, percent_words, regime_words
+from seqlaw.methods.terms import frozen_error, reach
 from seqlaw.model.amount import amount
 from seqlaw.model.checks import checked
 from seqlaw.model.setting import Setting
 from seqlaw.planning import ladder_curve as planning
 from seqlaw.planning.ladder_curve import SHARES, WAYS, At
-from seqlaw.rungs.terms import frozen_error, reach
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -13,14 +13,14 @@ from seqlaw.answers.plan_words import range_words
 from seqlaw.answers.risk import DEARER, parameters, two_digits
 from seqlaw.answers.style import SERIES, mark, share_range, tidy
 from seqlaw.answers.words import Side, describe_teacher, tested_words
+from seqlaw.methods.rows import with_sums
+from seqlaw.methods.terms import TERMS
 from seqlaw.model.amount import amount
 from seqlaw.model.checks import checked
 from seqlaw.model.schedule import Schedule, kind_name
 from seqlaw.model.teacher import Modes, Teacher
 from seqlaw.planning import one_pass as planning
 from seqlaw.planning.budget import Budget
-from seqlaw.rungs.rows import with_sums
-from seqlaw.rungs.terms import TERMS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

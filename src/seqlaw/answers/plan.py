@@ -14,6 +14,9 @@ from seqlaw.answers.plan_words import confirmed, finite_notes, range_words, unus
 from seqlaw.answers.risk import headline, parameters
 from seqlaw.answers.style import SERIES, share_range, tidy
 from seqlaw.answers.words import Side, describe_teacher, tested_words
+from seqlaw.methods.method import Progress
+from seqlaw.methods.rows import with_sums
+from seqlaw.methods.terms import TERMS
 from seqlaw.model.amount import amount, rounded
 from seqlaw.model.checks import InputError, checked
 from seqlaw.model.lengths import Lengths, as_lengths, words
@@ -24,9 +27,6 @@ from seqlaw.model.uncertain import Uncertain
 from seqlaw.planning import plan as planning
 from seqlaw.planning.budget import PAPER_COST, Allocation, Budget
 from seqlaw.planning.uncertain import DRAWS, check_draws
-from seqlaw.rungs.rows import with_sums
-from seqlaw.rungs.rung import Progress
-from seqlaw.rungs.terms import TERMS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

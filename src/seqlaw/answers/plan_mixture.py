@@ -13,14 +13,14 @@ from seqlaw.answers.plan_words import confirmed
 from seqlaw.answers.risk import parameters
 from seqlaw.answers.style import SERIES, share_range, tidy
 from seqlaw.answers.words import Side, beaten_words, describe_teacher
+from seqlaw.methods.rows import with_sums
+from seqlaw.methods.terms import SUMS, TERMS
 from seqlaw.model.amount import amount, rounded
 from seqlaw.model.lengths import Counted, Lengths, one_or_many, words
 from seqlaw.model.setting import Setting
 from seqlaw.planning import plan as planning
 from seqlaw.planning.budget import PAPER_COST, Allocation
 from seqlaw.planning.search import FinitePlan
-from seqlaw.rungs.rows import with_sums
-from seqlaw.rungs.terms import SUMS, TERMS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

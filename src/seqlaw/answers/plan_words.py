@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from seqlaw.answers.words import Side, option
+from seqlaw.methods.terms import reach
 from seqlaw.model.amount import amount, rounded
 from seqlaw.planning import plan as planning
 from seqlaw.planning.budget import Budget
 from seqlaw.planning.search import FinitePlan
-from seqlaw.rungs.terms import reach
 
 _LIMITS = {
     "one": "the least",

@@ -10,10 +10,10 @@ from seqlaw.answers.answer import Answer, fields_of
 from seqlaw.answers.blocks import Block, Sentence, Table
 from seqlaw.answers.risk import parameters
 from seqlaw.answers.words import Side, describe_teacher, regime_words
+from seqlaw.methods import rates as theorem
 from seqlaw.model.amount import amount
 from seqlaw.model.checks import checked
 from seqlaw.model.setting import Setting
-from seqlaw.rungs import rates as theorem
 
 REMAINDER = {
     "d_eff": "learned dimensions, min(M, kappa)",

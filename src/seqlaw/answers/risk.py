@@ -10,16 +10,16 @@ from typing import Any, ClassVar
 from seqlaw.answers.answer import Answer, fields_of
 from seqlaw.answers.blocks import Block, Note, Sentence, Table
 from seqlaw.answers.words import Side, describe_teacher, regime_words, sizes_words, tested_words
+from seqlaw.methods import ask, terms
+from seqlaw.methods.method import Draws, Method, Progress
+from seqlaw.methods.one_pass.tuning import WASTED, critical_tokens
+from seqlaw.methods.rows import columns, with_sums
+from seqlaw.methods.terms import LEVEL, SUMS, TERMS, reach
 from seqlaw.model.amount import amount
 from seqlaw.model.checks import checked
 from seqlaw.model.schedule import Explicit
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import NUMBERS
-from seqlaw.rungs import ask, terms
-from seqlaw.rungs.one_pass.tuning import WASTED, critical_tokens
-from seqlaw.rungs.rows import columns, with_sums
-from seqlaw.rungs.rung import Draws, Progress, Rung
-from seqlaw.rungs.terms import LEVEL, SUMS, TERMS, reach
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +115,7 @@ def parameters(setting: Setting) -> dict[str, Any]:
 def risks(
     settings: Sequence[Setting],
     *,
-    rung: str | Rung = "equivalent",
+    rung: str | Method = "equivalent",
     sketches: int = 4,
     repetitions: int = 2,
     seed: int = 0,
@@ -127,14 +127,14 @@ def risks(
 
     `sampled` draws sketches and trajectories, on `workers` threads, and tells `progress`; `exact` draws
     sketches only; `equivalent` draws nothing, and the options but `rung` mean nothing to it. `device="cuda"`
-    takes a GPU (docs/scale.md). A rung of your own is a `seqlaw.rungs.rung.Rung`, or its import path.
+    takes a GPU (docs/scale.md). A rung of your own is a `seqlaw.methods.method.Method`, or its import path.
     """
     draws = Draws(sketches=sketches, repetitions=repetitions, seed=seed, workers=workers, device=device)
     return drawn(settings, rung, draws, progress)
 
 
 def drawn(
-    settings: Sequence[Setting], rung: str | Rung, draws: Draws, progress: Progress | None
+    settings: Sequence[Setting], rung: str | Method, draws: Draws, progress: Progress | None
 ) -> list[Risk]:
     """What `risks`, `risk` and `curve` have in common."""
     return answered(settings, ask.risks(settings, rung=rung, draws=draws, progress=progress), draws)
@@ -152,7 +152,7 @@ def answered(settings: Sequence[Setting], found: Sequence[terms.Risk], draws: Dr
 def risk(
     setting: Setting,
     *,
-    rung: str | Rung = "equivalent",
+    rung: str | Method = "equivalent",
     sketches: int = 4,
     repetitions: int = 2,
     seed: int = 0,

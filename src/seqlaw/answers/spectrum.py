@@ -15,13 +15,13 @@ from seqlaw.answers.blocks import Block, Sentence, Table
 from seqlaw.answers.risk import parameters
 from seqlaw.answers.style import COLOURS, mark, tidy
 from seqlaw.answers.words import Side, describe_teacher
+from seqlaw.methods.equivalent import equivalent_risk
+from seqlaw.methods.rates import rates
 from seqlaw.model.assumptions import setting_flags
 from seqlaw.model.checks import checked
 from seqlaw.model.flags import Flag
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import Modes
-from seqlaw.rungs.equivalent import equivalent_risk
-from seqlaw.rungs.rates import rates
 from seqlaw.spectrum import FARTHEST
 from seqlaw.spectrum import AveragedSpectrum as Averaged
 from seqlaw.spectrum import averaged_spectrum as averaged

@@ -13,13 +13,13 @@ from seqlaw.answers.plan import Plan, spent
 from seqlaw.answers.risk import parameters
 from seqlaw.answers.style import MARKERS, SERIES, few_ticks, tidy
 from seqlaw.answers.words import Side
+from seqlaw.methods.method import Progress
 from seqlaw.model.amount import amount
 from seqlaw.model.flags import Flag, merge_flags
 from seqlaw.model.setting import Setting
 from seqlaw.model.uncertain import Uncertain
 from seqlaw.planning import uncertain as planning
 from seqlaw.planning.budget import SIZES, Allocation, Search
-from seqlaw.rungs.rung import Progress
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,13 +10,13 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
+from seqlaw.methods.terms import FEWEST_TOKENS
 from seqlaw.model.amount import amount
 from seqlaw.model.assumptions import setting_flags
 from seqlaw.model.flags import ASSUMPTIONS, Flag, Where
 from seqlaw.model.lengths import Length, Lengths, words
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import PRESETS, Modes, Teacher
-from seqlaw.rungs.terms import FEWEST_TOKENS
 
 Side = Literal["cli", "python"]
 

@@ -11,8 +11,8 @@ from typing import Annotated
 
 import typer
 
+from seqlaw.methods.ask import method_name, method_of
 from seqlaw.model.checks import InputError, MissingLibrary, needs, whole
-from seqlaw.rungs.ask import rung_name, rung_of
 
 
 def explore(
@@ -24,7 +24,7 @@ def explore(
     ] = False,
     rung: Annotated[
         str,
-        typer.Option(help="Rung of the curves, or your own by import path.", metavar="NAME|MODULE:NAME"),
+        typer.Option(help="Method of the curves, or your own by import path.", metavar="NAME|MODULE:NAME"),
     ] = "equivalent",
     results: Annotated[
         str | None, typer.Option(help="A folder of `seqlaw reproduce` for the six panels.", metavar="DIR")
@@ -44,7 +44,7 @@ def explore(
         from seqlaw.web.app import LOOPBACK, create_app
 
         hosts = None if allow_remote else {*LOOPBACK, host.lower()}
-        named = rung_name(rung_of(rung))
+        named = method_name(method_of(rung))
         app = create_app(hosts=hosts, results=results, rung=named)
     except ImportError as error:
         raise MissingLibrary(f"seqlaw explore {needs(error.name or 'fastapi', 'web')}") from None

@@ -10,8 +10,8 @@ import typer
 from seqlaw.cli.options import Device, Jobs, Json, Seed, jobs_or_all
 from seqlaw.cli.output import show
 from seqlaw.cli.progress import Progress, work_bar
+from seqlaw.methods.ask import METHODS
 from seqlaw.model.device import cards
-from seqlaw.rungs.ask import RUNGS
 
 
 def reproduce(
@@ -32,7 +32,7 @@ def reproduce(
     ] = 1,
     overlay: Annotated[
         list[str] | None,
-        typer.Option(help=f"Another rung to draw in: {', '.join(RUNGS)}; repeatable.", metavar="NAME"),
+        typer.Option(help=f"Another rung to draw in: {', '.join(METHODS)}; repeatable.", metavar="NAME"),
     ] = None,
     seed: Seed = 0,
     jobs: Jobs = None,

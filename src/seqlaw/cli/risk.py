@@ -13,12 +13,12 @@ from seqlaw.answers.glossary import WORDS
 from seqlaw.cli.options import Device, Jobs, Json, Plot, Seed, SettingOptions, jobs_or_all, size, takes
 from seqlaw.cli.output import show
 from seqlaw.cli.progress import Progress, progress_bar
+from seqlaw.methods import ask
+from seqlaw.methods.method import AXES, SHORT, letters
+from seqlaw.methods.one_pass.tuning import tuned
 from seqlaw.model.checks import InputError, positive, real, whole
 from seqlaw.model.flags import flag
 from seqlaw.model.setting import Setting
-from seqlaw.rungs import ask
-from seqlaw.rungs.one_pass.tuning import tuned
-from seqlaw.rungs.rung import AXES, SHORT, letters
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +28,7 @@ class RungOptions:
     rung: Annotated[
         str,
         typer.Option(
-            help=f"{', '.join(ask.RUNGS)}, or your own by import path. A rung is {WORDS['rung']}.",
+            help=f"{', '.join(ask.METHODS)}, or your own by import path. A rung is {WORDS['rung']}.",
             metavar="NAME|MODULE:NAME",
         ),
     ] = "equivalent"

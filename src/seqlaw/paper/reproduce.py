@@ -10,20 +10,20 @@ from pathlib import Path
 from seqlaw.answers.answer import fields_of
 from seqlaw.lab.engine import Notice
 from seqlaw.lab.run import Progress
+from seqlaw.methods.ask import method_name, method_of
+from seqlaw.methods.method import Method
 from seqlaw.model.checks import MissingLibrary, checked, needs, whole
 from seqlaw.model.device import cards, device_name
 from seqlaw.paper.answer import Reproduction
 from seqlaw.paper.experiments.conditions import conditions
 from seqlaw.paper.experiments.panels import paper_panels, quick_panels, select
 from seqlaw.paper.experiments.reproduction import Reproduction as Record
+from seqlaw.paper.experiments.roles import SMOOTH
 from seqlaw.paper.experiments.run import measure, plan, write_rows
-from seqlaw.paper.experiments.rungs import SMOOTH
 from seqlaw.paper.experiments.slopes import agreement, clipping_rate, measured, slope_table
 from seqlaw.paper.report import formats
 from seqlaw.paper.report.figures import draw_panels, save_all
 from seqlaw.paper.report.page import page
-from seqlaw.rungs.ask import rung_name, rung_of
-from seqlaw.rungs.rung import Rung
 
 _LIBRARIES = (
     ("matplotlib", "the figure", "plot"),
@@ -36,11 +36,11 @@ _LIBRARIES = (
 def reproduce(
     out: Path | str,
     *,
-    rung: str | Rung = "sampled",
+    rung: str | Method = "sampled",
     panels: str | Sequence[str] | None = None,
     quick: bool = False,
     replicate: int = 1,
-    overlay: Sequence[str | Rung] = (),
+    overlay: Sequence[str | Method] = (),
     seed: int = 0,
     jobs: int = 1,
     device: str | None = None,
@@ -59,8 +59,8 @@ def reproduce(
     comes after them.
     """
     start = time.monotonic()
-    name = rung_name(rung_of(rung))
-    over = [rung_name(rung_of(other, field="overlay")) for other in overlay]
+    name = method_name(method_of(rung))
+    over = [method_name(method_of(other, field="overlay")) for other in overlay]
     seed, replicate, folder = whole("seed", seed, least=0), whole("replicate", replicate), Path(out)
     chosen = select(quick_panels() if quick else paper_panels(), panels)
     device = device_name(device)

@@ -8,10 +8,10 @@ from copy import copy
 
 import numpy as np
 
+from seqlaw.methods.equivalent import equivalent_risks
 from seqlaw.planning.budget import Allocation, Box, Search
 from seqlaw.planning.few_data import factors
 from seqlaw.planning.landscape import Landscape
-from seqlaw.rungs.equivalent import equivalent_risks
 
 _FEW = 3000  # allocations that are simply all looked at
 _LOWEST = 0.7  # of the frozen filter's risk, that the law's was ever seen at

@@ -14,10 +14,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from seqlaw.methods.equivalent import equivalent_risks
 from seqlaw.model.checks import Array
 from seqlaw.planning.budget import Allocation, Search
 from seqlaw.planning.landscape import Landscape
-from seqlaw.rungs.equivalent import equivalent_risks
 
 _NODES = 8  # along each size
 _WORTH = 30.0  # times the least risk, beyond which nobody looks

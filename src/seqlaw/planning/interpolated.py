@@ -1,7 +1,7 @@
 """Splines of the risk over all that a budget allows, and the least of it with one size held.
 
 approx + bias and the variance of one trajectory are smooth in (log M, log P, log L), and for each (M, P) all
-L come from one solve (`rungs.rays`): they are tabulated on a few nodes and interpolated by SciPy's
+L come from one solve (`methods.rays`): they are tabulated on a few nodes and interpolated by SciPy's
 tensor-product splines.
 """
 
@@ -14,6 +14,8 @@ from functools import cached_property
 
 import numpy as np
 
+from seqlaw.methods.rays import surface
+from seqlaw.methods.spectral_sum import sum_rule
 from seqlaw.model.checks import Array
 from seqlaw.planning.budget import SIZES, Allocation, Box, Search
 from seqlaw.planning.few_data import factors_on
@@ -28,8 +30,6 @@ from seqlaw.planning.nodes import (
     width_at,
     width_nodes,
 )
-from seqlaw.rungs.rays import surface
-from seqlaw.rungs.spectral_sum import sum_rule
 
 _AXES = ("M", "P", "L")
 _MANY_SEQUENCES = 2000  # above which rounding N to whole sequences does not show

@@ -13,6 +13,8 @@ from itertools import combinations, permutations
 
 import numpy as np
 
+from seqlaw.methods.phases.bench import Bench, Runs, Sums, Trial
+from seqlaw.methods.terms import frozen_error, frozen_filter_flags, reach
 from seqlaw.model.assumptions import setting_flags
 from seqlaw.model.checks import InputError, positive, whole
 from seqlaw.model.flags import Flag
@@ -20,8 +22,6 @@ from seqlaw.model.lengths import Length, Lengths
 from seqlaw.model.setting import Setting, as_setting
 from seqlaw.model.teacher import LONGEST
 from seqlaw.model.threads import one_thread
-from seqlaw.rungs.phases.bench import Bench, Runs, Sums, Trial
-from seqlaw.rungs.terms import frozen_error, frozen_filter_flags, reach
 
 CANDIDATES = (2, 16, 128, 4096)
 CHOOSING = 3

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from seqlaw.methods.terms import frozen_filter_flags
 from seqlaw.model.assumptions import setting_flags
 from seqlaw.model.checks import InputError, real, whole
 from seqlaw.model.flags import Flag
@@ -12,7 +13,6 @@ from seqlaw.model.lengths import Length, Lengths
 from seqlaw.model.setting import Setting
 from seqlaw.model.threads import one_thread
 from seqlaw.planning.ladder import Choice, Sketches, asked, trial_of
-from seqlaw.rungs.terms import frozen_filter_flags
 
 SHARES = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.98)
 WAYS = ("short-to-long", "long-to-short", "mixed")

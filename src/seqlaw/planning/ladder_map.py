@@ -13,13 +13,13 @@ from itertools import permutations
 
 import numpy as np
 
+from seqlaw.methods.phases.bench import Bench, Runs, Sums, Trial
 from seqlaw.model.checks import Array, InputError, positive, whole
 from seqlaw.model.lengths import Length, Lengths
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import LONGEST
 from seqlaw.model.threads import one_thread
 from seqlaw.planning.ladder import CANDIDATES, CHOOSING, distinct, require_phases
-from seqlaw.rungs.phases.bench import Bench, Runs, Sums, Trial
 
 HORIZONS = (10**3, 10**4, 3 * 10**4, 10**5, 3 * 10**5, 10**6, 10**7)
 TESTS = (16, 128, 4096)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from seqlaw.methods.one_pass.equivalent import one_pass_equivalent
+from seqlaw.methods.one_pass.tuning import critical_tokens
+from seqlaw.methods.terms import Risk
 from seqlaw.model.checks import InputError, whole, whole_or_infinite
 from seqlaw.model.flags import Flag
 from seqlaw.model.schedule import Schedule, as_schedule
@@ -13,9 +16,6 @@ from seqlaw.model.teacher import Modes, Teacher, as_teacher
 from seqlaw.model.threads import one_thread
 from seqlaw.planning.budget import PAPER_COST, Budget
 from seqlaw.planning.passes import Passes, Run, best_pass
-from seqlaw.rungs.one_pass.equivalent import one_pass_equivalent
-from seqlaw.rungs.one_pass.tuning import critical_tokens
-from seqlaw.rungs.terms import Risk
 
 _AGAIN = 3  # times at most that the sizes beside the best one show a better one
 

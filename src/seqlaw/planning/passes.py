@@ -12,12 +12,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from seqlaw.methods.one_pass.equivalent import Learners, one_pass_equivalent
+from seqlaw.methods.one_pass.tuning import best_step
 from seqlaw.model.schedule import Schedule
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import Modes, Teacher
 from seqlaw.planning.budget import Budget
-from seqlaw.rungs.one_pass.equivalent import Learners, one_pass_equivalent
-from seqlaw.rungs.one_pass.tuning import best_step
 
 NEAR = 1.01
 """A size is as good where the risk is at most this times the least."""

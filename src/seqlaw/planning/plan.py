@@ -8,6 +8,10 @@ from functools import cached_property
 
 import numpy as np
 
+from seqlaw.methods.equivalent import equivalent_risk
+from seqlaw.methods.method import Progress
+from seqlaw.methods.sampled import sampled_risks
+from seqlaw.methods.terms import Risk
 from seqlaw.model.assumptions import teacher_flags
 from seqlaw.model.checks import InputError, whole_or_infinite
 from seqlaw.model.filters import LISTED
@@ -21,10 +25,6 @@ from seqlaw.planning.corollary import Corollary, corollary
 from seqlaw.planning.mixed import mixed
 from seqlaw.planning.program import SETTINGS, Program, program
 from seqlaw.planning.search import FinitePlan, finite_plan
-from seqlaw.rungs.equivalent import equivalent_risk
-from seqlaw.rungs.rung import Progress
-from seqlaw.rungs.sampled import sampled_risks
-from seqlaw.rungs.terms import Risk
 
 FLOPS_PER_UNIT = 4
 """FLOPs of one unit N·P·M²·L: 2M² for the prediction and 2M² for the gradient, a token and step."""

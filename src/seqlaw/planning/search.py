@@ -15,6 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from seqlaw.methods.equivalent import equivalent_risks
+from seqlaw.methods.terms import Risk
 from seqlaw.model.checks import InputError
 from seqlaw.model.threads import one_thread
 from seqlaw.planning.budget import SIZES, Allocation, Box, Search, limits
@@ -22,8 +24,6 @@ from seqlaw.planning.enumerated import Enumerated, all_triples
 from seqlaw.planning.few_data import factors, polished, small, stated
 from seqlaw.planning.interpolated import interpolated
 from seqlaw.planning.landscape import Landscape
-from seqlaw.rungs.equivalent import equivalent_risks
-from seqlaw.rungs.terms import Risk
 
 FLAT, TIED = 0.01, 0.001
 """What a size may cost to count as as good, and to be chosen for another reason than the risk."""

@@ -12,15 +12,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from seqlaw.methods import ask
+from seqlaw.methods.one_pass.tuning import tuned, with_tokens
+from seqlaw.methods.terms import Risk
 from seqlaw.model.checks import InputError, positive, whole
 from seqlaw.model.flags import Flag, flag
 from seqlaw.model.lengths import Lengths, longest, words
 from seqlaw.model.setting import Setting, as_setting
 from seqlaw.planning.budget import PAPER_COST, Budget
 from seqlaw.planning.mixed import mixed
-from seqlaw.rungs import ask
-from seqlaw.rungs.one_pass.tuning import tuned, with_tokens
-from seqlaw.rungs.terms import Risk
 
 OWN = "own"
 _LEFT_OVER = 0.005  # of the tokens: risks differ by as little

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from seqlaw.methods.equivalent import equivalent_risks
+from seqlaw.methods.method import Progress
 from seqlaw.model.checks import Array, InputError, whole
 from seqlaw.model.flags import Flag
 from seqlaw.model.teacher import Teacher
@@ -15,8 +17,6 @@ from seqlaw.model.uncertain import Uncertain
 from seqlaw.planning.budget import SIZES, Allocation, Search
 from seqlaw.planning.few_data import AMPLE
 from seqlaw.planning.search import FinitePlan, finite_plan
-from seqlaw.rungs.equivalent import equivalent_risks
-from seqlaw.rungs.rung import Progress
 
 DRAWS = 24
 LOW, HIGH = 0.1, 0.9

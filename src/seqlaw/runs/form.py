@@ -2,7 +2,7 @@
 
 loss = E + (Σ_k t_k^q)^{1/q}, t_k = A_k Π_c x_c^-e_kc(φ), with E, A_k ≥ 0 and q ≥ 1; q = 1 is the sum. A term
 that a user names has an exponent of its own for each of its columns; a preset of the paper has exponents in
-α, r and θ (`rungs.rates`).
+α, r and θ (`methods.rates`).
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ import json
 from dataclasses import dataclass
 
 from seqlaw.lab.grid import canonical
-from seqlaw.rungs.ask import rung_of
-from seqlaw.rungs.rung import Cost, Draws
+from seqlaw.methods.ask import method_of
+from seqlaw.methods.method import Cost, Draws
 from seqlaw.sweeping.codec import Task, draws_of, setting_of
 
 PROCESS = 2.5e8
@@ -29,7 +29,7 @@ def cost(task: Task) -> Cost:
 def _cost(text: str) -> Cost:
     task: Task = json.loads(text)
     settings = [setting_of(task | point) for point in task.get("points", [{}])]
-    return rung_of(task["rung"]).cost(settings, Draws(**draws_of(task)))
+    return method_of(task["rung"]).cost(settings, Draws(**draws_of(task)))
 
 
 def seconds(task: Task) -> float:

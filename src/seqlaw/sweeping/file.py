@@ -14,6 +14,8 @@ from typing import Any
 
 from seqlaw.files import load_teacher, load_toml, make_schedule, read
 from seqlaw.lab.grid import Task, axis, combine, require_few
+from seqlaw.methods.ask import method_name, method_of
+from seqlaw.methods.method import finite_only, lengths_on_cpu
 from seqlaw.model.checks import InputError, positive, real, whole
 from seqlaw.model.device import device_name
 from seqlaw.model.extension import IMPORT_PATH
@@ -21,8 +23,6 @@ from seqlaw.model.lengths import LARGEST, one_or_many, parse
 from seqlaw.model.schedule import Schedule
 from seqlaw.model.setting import WIDEST
 from seqlaw.model.teacher import LONGEST, PRESETS, Teacher
-from seqlaw.rungs.ask import rung_name, rung_of
-from seqlaw.rungs.rung import finite_only, lengths_on_cpu
 from seqlaw.sweeping.codec import LATER, schedule_columns
 
 _STRICT = {"extra": "forbid"}  # to pydantic, which reads the dataclasses: an unknown field is an error
@@ -134,8 +134,8 @@ class Sweep:
     __pydantic_config__ = _STRICT
 
     def __post_init__(self) -> None:
-        rung = rung_of(self.rung)
-        object.__setattr__(self, "rung", rung_name(rung))
+        rung = method_of(self.rung)
+        object.__setattr__(self, "rung", method_name(rung))
         for name, least in (("sketches", 1), ("repetitions", 1), ("seed", 0)):
             number = whole(name, getattr(self, name), least=least, most=2**63 - 1)  # as far as a store counts
             object.__setattr__(self, name, number)
@@ -193,7 +193,7 @@ class Sweep:
     @cached_property
     def tasks(self) -> list[Task]:
         """The tasks, each a flat dict of parameters (and, if nested, the list of its points)."""
-        random: Task = {name: getattr(self, name) for name in rung_of(self.rung).draws}
+        random: Task = {name: getattr(self, name) for name in method_of(self.rung).draws}
         random = LATER | random | ({"device": self.device} if random else {})
         teachers = dict.fromkeys(self.teachers)
         shared: list[Task] = [{"rung": self.rung, **asdict(teacher), **random} for teacher in teachers]

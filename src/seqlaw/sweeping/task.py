@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-from seqlaw.rungs import ask
-from seqlaw.rungs.rows import Row, columns, with_sums
-from seqlaw.rungs.rung import Draws
-from seqlaw.rungs.terms import TERMS
+from seqlaw.methods import ask
+from seqlaw.methods.method import Draws
+from seqlaw.methods.rows import Row, columns, with_sums
+from seqlaw.methods.terms import TERMS
 from seqlaw.sweeping.codec import Task, draws_of, setting_of
 
 

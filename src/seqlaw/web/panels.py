@@ -11,17 +11,17 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from seqlaw.answers.rungs import caption_of
+from seqlaw.answers.methods import caption_of
 from seqlaw.files import read
 from seqlaw.fit import fit_power_law
+from seqlaw.methods.ask import METHODS
+from seqlaw.methods.rows import Row
 from seqlaw.model.checks import InputError, needs
 from seqlaw.paper.experiments.panels import Panel, paper_panels, quick_panels, select
 from seqlaw.paper.experiments.run import read_rows, tasks
 from seqlaw.paper.experiments.slopes import Measured, measured
 from seqlaw.paper.experiments.task import panel_rows
 from seqlaw.paper.report.figures import relative_label
-from seqlaw.rungs.ask import RUNGS
-from seqlaw.rungs.rows import Row
 from seqlaw.web.schema import RUNG
 
 Curve = dict[str, Any]
@@ -172,7 +172,7 @@ def _read_run(folder: Path, rung: str) -> _Run:
         rule = f"must have the table.json that `seqlaw reproduce` wrote{why}"
         raise InputError("results", rule, str(folder)) from None
     for name in (found.rung, *found.overlay):
-        if name not in (*RUNGS, rung):
+        if name not in (*METHODS, rung):
             rule = f"was made with code that is not seqlaw's, {name}: name it with --rung, if you trust it"
             raise InputError("results", rule, str(folder))
     return found

@@ -13,12 +13,12 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from seqlaw.files import make_schedule
+from seqlaw.methods.ask import along, spaced
 from seqlaw.model.checks import InputError, whole
 from seqlaw.model.schedule import GAMMA, STEPS, Schedule
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import Teacher, as_teacher
 from seqlaw.planning.budget import Budget
-from seqlaw.rungs.ask import along, spaced
 
 RUNG = "equivalent"
 LARGEST = 1e15

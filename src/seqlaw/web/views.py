@@ -20,6 +20,11 @@ from seqlaw.answers.risk import DEARER, answered, two_digits
 from seqlaw.answers.spectrum import NO_NUMBER, averaged_spectrum
 from seqlaw.answers.tradeoff import tradeoff
 from seqlaw.files import plain
+from seqlaw.methods.ask import METHODS, method_of, require_answerable
+from seqlaw.methods.equivalent import equivalent_risks
+from seqlaw.methods.method import SHORT, Draws, Progress
+from seqlaw.methods.one_pass.tuning import critical_tokens, tuned, with_tokens
+from seqlaw.methods.rates import approx_guide, bias_guide, guide_cutoff
 from seqlaw.model.amount import amount
 from seqlaw.model.assumptions import setting_flags
 from seqlaw.model.checks import InputError
@@ -29,11 +34,6 @@ from seqlaw.model.setting import Setting
 from seqlaw.model.sketch import SingularProblem
 from seqlaw.model.teacher import Teacher
 from seqlaw.planning.tradeoff import split_lengths
-from seqlaw.rungs.ask import RUNGS, require_answerable, rung_of
-from seqlaw.rungs.equivalent import equivalent_risks
-from seqlaw.rungs.one_pass.tuning import critical_tokens, tuned, with_tokens
-from seqlaw.rungs.rates import approx_guide, bias_guide, guide_cutoff
-from seqlaw.rungs.rung import SHORT, Draws, Progress
 from seqlaw.web.badge import Answer, badge, told, words
 from seqlaw.web.copying import copy_curve, copy_ladder, copy_plan, copy_spectrum, copy_tradeoff
 from seqlaw.web.panels import panels
@@ -72,7 +72,7 @@ def _counted(lost: list[Flag]) -> list[str]:
 
 def _found(rung: str) -> str:
     """The server's rung; if it is code of the user's, the command named it, and it may lie in this folder."""
-    if rung not in RUNGS and "" not in sys.path:
+    if rung not in METHODS and "" not in sys.path:
         sys.path.append("")
     return rung
 
@@ -111,7 +111,7 @@ def spectrum(body: Question, progress: Progress) -> Answer:
 def curve(asked: tuple[CurveBody, str], progress: Progress) -> Answer:
     """The terms along one size, at the setting itself (unless quick), slopes, and the theorem's guides."""
     body, name = asked
-    setting, rung = body.setting(), rung_of(_found(name))
+    setting, rung = body.setting(), method_of(_found(name))
     if body.tokens is not None:
         setting = with_tokens(setting, body.tokens)
     settings = [*body.settings(), *([] if body.quick else [setting])]
@@ -195,7 +195,7 @@ def _check_sampled(body: SampledBody, settings: Sequence[Setting]) -> None:
             field = "stop" if name == body.along else name
             raise InputError(field, f"must be at most {SAMPLED[name]} for sampled points", value)
     draws = Draws(sketches=body.sketches, repetitions=body.repetitions, seed=body.seed)
-    seconds = rung_of(SAMPLED_RUNG).cost(settings, draws).seconds
+    seconds = method_of(SAMPLED_RUNG).cost(settings, draws).seconds
     if seconds > _SAMPLED_SECONDS:
         raise InputError(
             "sampled",

@@ -12,17 +12,17 @@ from typing import Any
 
 import numpy as np
 
+from seqlaw.methods.equivalent import equivalent_risks
+from seqlaw.methods.rows import Row
+from seqlaw.methods.terms import TERMS
 from seqlaw.model.checks import Array
 from seqlaw.model.schedule import WSD, BlockDecay, Schedule
 from seqlaw.model.setting import Setting
 from seqlaw.paper.experiments.curves import slope_of
 from seqlaw.paper.experiments.panels import GAMMA, TEACHERS, Panel
-from seqlaw.paper.experiments.rungs import role
+from seqlaw.paper.experiments.roles import role
 from seqlaw.paper.experiments.slopes import Measured
 from seqlaw.planning.tradeoff import Tradeoff, tradeoff
-from seqlaw.rungs.equivalent import equivalent_risks
-from seqlaw.rungs.rows import Row
-from seqlaw.rungs.terms import TERMS
 
 TOKENS = 2**24
 """As in the first figure of the README."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from seqlaw.methods.rates import Condition, rates
 from seqlaw.paper.experiments.panels import QUANTITIES, Panel
-from seqlaw.rungs.rates import Condition, rates
 
 
 def conditions(panels: Sequence[Panel]) -> list[dict[str, Any]]:

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from seqlaw.fit import fit_power_law
+from seqlaw.methods.rows import Row
 from seqlaw.model.checks import Array
 from seqlaw.model.randomness import generator
 from seqlaw.paper.experiments.panels import Panel, Series
-from seqlaw.paper.experiments.rungs import role
-from seqlaw.rungs.rows import Row
+from seqlaw.paper.experiments.roles import role
 
 RESAMPLES = 4000
 

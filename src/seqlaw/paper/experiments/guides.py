@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from seqlaw.methods.rates import approx_guide, bias_guide
 from seqlaw.model.checks import Array
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import Teacher
 from seqlaw.paper.experiments.curves import Curve, slope_of
 from seqlaw.paper.experiments.panels import TEACHERS, Series
-from seqlaw.rungs.rates import approx_guide, bias_guide
 
 POWERS: dict[tuple[str, str], Callable[[Teacher], float]] = {
     ("approx", "M"): lambda teacher: 1 - teacher.beta_alpha,

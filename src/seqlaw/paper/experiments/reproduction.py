@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import seqlaw
+from seqlaw.methods.rows import Row
 from seqlaw.paper.experiments.panels import Panel
 from seqlaw.paper.experiments.slopes import Agreement, Measured, SlopeRow
-from seqlaw.rungs.rows import Row
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -12,12 +12,12 @@ from seqlaw.lab.grid import Task, key
 from seqlaw.lab.run import Progress, Together, run
 from seqlaw.lab.software import software
 from seqlaw.lab.store import read, recorded
+from seqlaw.methods.rows import Row
+from seqlaw.methods.terms import TERMS
 from seqlaw.model.setting import Setting
 from seqlaw.paper.experiments.panels import QUANTITIES, Panel
-from seqlaw.paper.experiments.rungs import POPULATION, Role, role
+from seqlaw.paper.experiments.roles import POPULATION, Role, role
 from seqlaw.paper.experiments.task import panel_rows, seconds
-from seqlaw.rungs.rows import Row
-from seqlaw.rungs.terms import TERMS
 from seqlaw.sweeping.codec import task_of
 
 KIND = "reproduce"

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from seqlaw.methods.rows import Row
 from seqlaw.model.checks import Array
 from seqlaw.paper.experiments.curves import Curve, curve
 from seqlaw.paper.experiments.guides import Guide, guide
 from seqlaw.paper.experiments.panels import Panel, Series, size
-from seqlaw.paper.experiments.rungs import role
-from seqlaw.rungs.rows import Row
+from seqlaw.paper.experiments.roles import role
 
 ROUNDING = 0.001 / math.sqrt(12)
 """Standard deviation of what three printed digits leave out."""

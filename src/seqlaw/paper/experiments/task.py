@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from seqlaw.methods.ask import method_of
+from seqlaw.methods.exact import SketchesOnly
+from seqlaw.methods.method import Draws, Method
+from seqlaw.methods.rows import Row
 from seqlaw.model.setting import Setting
-from seqlaw.rungs.ask import rung_of
-from seqlaw.rungs.exact import SketchesOnly
-from seqlaw.rungs.rows import Row
-from seqlaw.rungs.rung import Draws, Rung
 from seqlaw.sweeping.codec import Task, setting_of
 
 
@@ -25,9 +25,9 @@ def seconds(task: Task) -> float:
     return rung.cost(settings, draws).seconds
 
 
-def _asked(task: Task, seed: int) -> tuple[Rung, list[Setting], Draws]:
+def _asked(task: Task, seed: int) -> tuple[Method, list[Setting], Draws]:
     """The rung and the settings of a task, and its one sketch and data set where the rung draws any."""
-    rung = SketchesOnly() if task["rung"] == SketchesOnly.name else rung_of(task["rung"])
+    rung = SketchesOnly() if task["rung"] == SketchesOnly.name else method_of(task["rung"])
     draws = Draws(
         sketches=[task.get("sketch", 0)],
         repetitions=[task.get("repetition", 0)],

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seqlaw.answers.rungs import caption_of
+from seqlaw.answers.methods import caption_of
 from seqlaw.answers.style import COLOURS, MARKERS, SERIES, few_ticks, new_figure, save, tidy
 from seqlaw.model.checks import Array
 from seqlaw.paper.experiments.checks import NoiseCheck, ScheduleCurve

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from seqlaw.answers.glossary import WORDS
-from seqlaw.answers.rungs import caption_of
+from seqlaw.answers.methods import caption_of
 from seqlaw.paper.experiments import checks
 from seqlaw.paper.experiments.guides import FORMULAS
 from seqlaw.paper.experiments.panels import GAMMA, QUANTITIES
 from seqlaw.paper.experiments.reproduction import Reproduction
-from seqlaw.paper.experiments.rungs import role
+from seqlaw.paper.experiments.roles import role
 from seqlaw.paper.report import figures, tables
 from seqlaw.paper.report.typeset import typeset_html
 from seqlaw.paper.report.verdicts import headline, verdicts

@@ -7,19 +7,19 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from seqlaw.methods.terms import TERMS
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import NUMBERS
 from seqlaw.paper.experiments.checks import COMMON, NoiseCheck, ScheduleCurve, TermCheck
 from seqlaw.paper.experiments.conditions import named_conditions
 from seqlaw.paper.experiments.panels import QUANTITIES, TEACHERS, Panel, size
 from seqlaw.paper.experiments.reproduction import Reproduction
-from seqlaw.paper.experiments.rungs import role
+from seqlaw.paper.experiments.roles import role
 from seqlaw.paper.experiments.slopes import Agreement
 from seqlaw.paper.report.formats import grid, ratio_cells
 from seqlaw.paper.report.typeset import span
 from seqlaw.paper.report.verdicts import FAR
 from seqlaw.planning.tradeoff import OWN, Tradeoff
-from seqlaw.rungs.terms import TERMS
 
 
 @dataclass(frozen=True)

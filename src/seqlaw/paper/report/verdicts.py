@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from seqlaw.paper.experiments.panels import QUANTITIES, Panel
 from seqlaw.paper.experiments.reproduction import Reproduction
-from seqlaw.paper.experiments.rungs import role
+from seqlaw.paper.experiments.roles import role
 from seqlaw.paper.experiments.slopes import Agreement, SlopeRow, z_score
 from seqlaw.paper.report.formats import ratio_cells, slope_text
 

@@ -1,0 +1,127 @@
+"""One question, any rung: at one point, at many, or along one size."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from seqlaw.methods.both import Both
+from seqlaw.methods.equivalent import Equivalent
+from seqlaw.methods.exact import Exact
+from seqlaw.methods.method import AXES, SHORT, Draws, Method, Progress, letters
+from seqlaw.methods.one_pass.equivalent import OnePassEquivalent
+from seqlaw.methods.one_pass.exact import OnePassExact
+from seqlaw.methods.one_pass.sampled import OnePassSampled
+from seqlaw.methods.one_pass.tuning import with_tokens
+from seqlaw.methods.phases.exact import PhasedExact
+from seqlaw.methods.phases.sampled import PhasedSampled
+from seqlaw.methods.sampled import Sampled
+from seqlaw.methods.terms import Risk
+from seqlaw.model.checks import InputError, whole
+from seqlaw.model.extension import IMPORT_PATH, import_object, path_of
+from seqlaw.model.setting import Setting, as_setting
+
+METHODS: dict[str, Method] = {
+    full.name: Both(full, one_pass, phased)
+    for full, one_pass, phased in (
+        (Sampled(), OnePassSampled(), PhasedSampled()),
+        (Exact(), OnePassExact(), PhasedExact()),
+        (Equivalent(), OnePassEquivalent(), None),
+    )
+}
+
+
+def method_of(given: str | Method, *, field: str = "rung") -> Method:
+    """A rung as it is, by name, or the user's own by import path (`mymodule:Name`)."""
+    if isinstance(given, Method):
+        return given
+    if isinstance(given, str) and given in METHODS:
+        return METHODS[given]
+    if isinstance(given, str) and IMPORT_PATH.fullmatch(given):
+        found: Any = import_object(field, given)
+        if isinstance(found, type):
+            try:
+                found = found()
+            except TypeError as error:  # abstract methods, arguments without a default
+                raise InputError(field, f"must be made without arguments ({error})", given) from None
+        if isinstance(found, Method):
+            return found
+        raise InputError(field, "must name a subclass of seqlaw.methods.method.Method", given)
+    theorem = " (the theorem: seqlaw rates)" if isinstance(given, str) and given == "rates" else ""
+    raise InputError(field, f"must be one of {', '.join(METHODS)}{theorem}", given)
+
+
+def method_name(rung: Method) -> str:
+    """What `method_of` knows a rung by: its name, or the import path of one of the user's."""
+    return rung.name if METHODS.get(rung.name) is rung else path_of(type(rung))
+
+
+def risks(
+    settings: Sequence[Setting],
+    *,
+    rung: str | Method = "equivalent",
+    draws: Draws | None = None,
+    progress: Progress | None = None,
+) -> list[Risk]:
+    """The risk of each setting on a rung, or the first refusal."""
+    asked = method_of(rung)
+    require_answerable(asked, settings)
+    found = asked.risks(settings, Draws() if draws is None else draws, progress=progress)
+    if len(found) != len(settings):
+        raise InputError("rung", f"must give one risk a setting, {len(settings)}", len(found))
+    return found
+
+
+def require_answerable(rung: Method, settings: Sequence[Setting]) -> None:
+    """Raise the first refusal of a rung."""
+    if isinstance(settings, Setting):
+        raise InputError("settings", "must be a list of settings", settings)
+    for setting in settings:
+        if (refusal := rung.refuses(as_setting("setting", setting))) is not None:
+            raise refusal
+
+
+def spaced(axis: str, low: float, high: float, points: int) -> list[float]:
+    """Values from low to high, evenly spaced in the logarithm; whole and distinct for M, N and P."""
+    whole("points", points, least=2, most=10_000)
+    if not 0 < low < high < math.inf:
+        raise InputError("from", "must be positive and below the end of the range", f"{low:g}, {high:g}")
+    values = np.geomspace(float(low), float(high), points)
+    if axis == "R":
+        return [float(value) for value in values]
+    return [float(value) for value in dict.fromkeys(np.round(values).tolist())]
+
+
+def along(
+    setting: Setting, axis: str, values: Sequence[float], *, tokens: float | None = None
+) -> list[Setting]:
+    """The setting with one size varied: M, N, P, the schedule's horizon R or, in one pass, the batch b.
+
+    A test length that was chosen stays; one that was not follows P. In one pass the steps may follow from
+    `tokens`, so that batch·P·L stays.
+    """
+    as_setting("setting", setting)
+    axis = SHORT.get(axis, axis)
+    if axis not in AXES:
+        raise InputError("along", f"must be one of {letters()}", axis)
+    if isinstance(values, (str, bytes)) or not hasattr(values, "__len__"):
+        raise InputError("values", "must be a list of numbers", values)
+    if len(values) == 0:
+        raise InputError("values", "must be at least one", values)
+    if axis == "P" and setting.lengths is not None:
+        raise InputError("along", "must not be P with several lengths", axis)
+    if axis == "N" and setting.batch is not None:
+        raise InputError("along", "must not be N in one pass, where it is batch · L (take R or b)", axis)
+    if axis == "batch" and setting.batch is None:
+        raise InputError("along", "can be b in one pass only (give a batch)", "b")
+    if axis == "R":
+        if tokens is not None:
+            raise InputError("tokens", "cannot be given along R, which sets the steps", tokens)
+        return [replace(setting, schedule=setting.schedule.with_horizon(R)) for R in values]
+    changes: list[dict[str, Any]] = [{axis: whole(axis, value)} for value in values]
+    varied = [replace(setting, **change) for change in changes]
+    return varied if tokens is None else [with_tokens(one, tokens) for one in varied]

@@ -1,0 +1,318 @@
+"""The equivalent rung: the expectation over trajectories and over the sketch, with no random number drawn.
+
+The filter frozen at G (`frozen`), plus what a finite number of data changes (`finite_sample`); O(1) in d,
+N, P and L. Exact to leading order as M and the data grow together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from seqlaw.methods.expected import population
+from seqlaw.methods.finite_sample.error import data_error, data_flags
+from seqlaw.methods.finite_sample.ladder import Terms
+from seqlaw.methods.finite_sample.law import (
+    FINE,
+    QUICK,
+    Question,
+    boundary_error,
+    changed,
+    level_of,
+    over_sketches,
+    refuses,
+)
+from seqlaw.methods.finite_sample.norm import Rise, averaged_rows, rises
+from seqlaw.methods.frozen import Frozen, frozen_rows
+from seqlaw.methods.method import BLOCK, Cost, Draws, Method, Progress
+from seqlaw.methods.resolvent import reaches
+from seqlaw.methods.spectral_sum import Rule, sum_rule
+from seqlaw.methods.terms import (
+    Risk,
+    frozen_error,
+    frozen_filter_flags,
+    safeguard_flags,
+    saturation_flags,
+)
+from seqlaw.model.assumptions import setting_flags
+from seqlaw.model.checks import InputError
+from seqlaw.model.flags import flag
+from seqlaw.model.lengths import Length
+from seqlaw.model.setting import Setting
+from seqlaw.model.threads import one_thread
+
+_LEAST_TRAINING = 1e-4
+"""Σγ‖G‖ below which (1-ψ)², of order its square, drowns in the contour's 1e-13."""
+
+
+def equivalent_risk(setting: Setting) -> Risk:
+    """The expected risk at one setting, by the deterministic equivalent."""
+    return equivalent_risks([setting])[0]
+
+
+@one_thread()
+def equivalent_risks(
+    settings: Sequence[Setting], *, quick: bool = False, frozen: bool = False, ample: float = math.inf
+) -> list[Risk]:
+    """The expected risk of each setting; settings of one teacher and d are computed together.
+
+    `quick` takes coarser sums, good to 2e-4 of the reducible risk. `frozen` leaves the filter frozen at G,
+    the paper's leading order; so does `ample` where there are more effective tokens a learned dimension.
+    """
+    for setting in settings:
+        if (refusal := _refusal(setting)) is not None:
+            raise refusal
+    answers: list[Risk | None] = [None] * len(settings)
+    groups: dict[Any, list[int]] = {}
+    for index, setting in enumerate(settings):
+        groups.setdefault((setting.teacher, setting.d), []).append(index)
+    for indices in groups.values():
+        members = [settings[k] for k in indices]
+        levels = ("coarse", "rough") if quick else ("fine", "coarse")
+        widest = max(one.M for one in members)
+        fine, coarse = (sum_rule(members[0], level, widest=widest) for level in levels)
+        answered = (
+            [(one, None) for one in frozen_rows(members, fine, coarse, endless=True)]
+            if frozen
+            else _answered(members, fine, coarse, quick=quick, ample=ample)
+        )
+        for index, setting, (one, shift) in zip(indices, members, answered, strict=True):
+            answers[index] = _risk(setting, one, shift)
+    return [risk for risk in answers if risk is not None]
+
+
+class Equivalent(Method):
+    """The expectation over the sketch too: no random number, O(1) in d, N, P and L."""
+
+    name: ClassVar[str] = "equivalent"
+    mixtures: ClassVar[bool] = True
+    infinite: ClassVar[bool] = True
+
+    def risks(
+        self, settings: Sequence[Setting], draws: Draws, *, progress: Progress | None = None
+    ) -> list[Risk]:
+        return equivalent_risks(settings)
+
+    def quick(self, settings: Sequence[Setting]) -> list[Risk]:
+        return equivalent_risks(settings, quick=True)
+
+    def cost(self, settings: Sequence[Setting], draws: Draws) -> Cost:
+        first, more = (0.05, 0.03) if settings[0].d == math.inf else (0.02, 0.01)
+        return Cost(seconds=first + more * (len(settings) - 1), memory=BLOCK)
+
+    def refuses(self, setting: Setting) -> InputError | None:
+        return super().refuses(setting) or _refusal(setting)
+
+
+def _refusal(setting: Setting) -> InputError | None:
+    """Momentum too near 1 for these steps: no contour of not too many nodes is known."""
+    if reaches(setting.schedule):
+        return None
+    beta, L = getattr(setting.schedule, "beta", None), setting.schedule.L
+    rule = f"must be at most 1 - 100/L, L = {L}, on the equivalent rung (the exact rung takes any)"
+    return InputError("beta", rule, beta)
+
+
+class Shift(NamedTuple):
+    """What a finite number of data changes at a setting."""
+
+    question: Question
+    terms: Terms
+    variance: float
+    """The frozen one there."""
+
+
+def expected_shifts(settings: Sequence[Setting]) -> list[Shift | None]:
+    """What the data change over sketches in settings of one teacher; None where the law does not reach."""
+    near = [one for one in settings if reaches(one.schedule)]
+    if not near:
+        return [None] * len(settings)
+    found = iter(_answered(near, *(sum_rule(near[0], level) for level in ("fine", "coarse"))))
+    return [next(found)[1] if reaches(one.schedule) else None for one in settings]
+
+
+def _answered(
+    settings: Sequence[Setting], fine: Rule, coarse: Rule, *, quick: bool = False, ample: float = math.inf
+) -> list[tuple[Frozen, Shift | None]]:
+    """The frozen filter and what the data change in settings of one teacher.
+
+    At the step of the mean norm; and where the norm's chance shows, the mean over the steps that the
+    safeguard leaves, unless the law refuses one of them.
+    """
+    rule = sum_rule(settings[0], "rough" if quick else "coarse", widest=max(one.M for one in settings))
+    rise = rises(rule, [setting.P for setting in settings])
+    found = frozen_rows(settings, fine, coarse)
+    answers = list(zip(found, _shifts(settings, found, rule, rise, quick=quick, ample=ample), strict=True))
+    parts: dict[int, list[tuple[float, Setting]]] = {}
+    for k, (setting, (one, shift)) in enumerate(zip(settings, answers, strict=True)):
+        one.row["chance"] = rise[setting.P].chance(setting.tokens)
+        if shift is None:
+            continue
+        steps = rise[setting.P].steps(setting.schedule, one.row["norm"], setting.tokens, one.row["edge"])
+        taken = (refuses(rule.modes, replace(shift.question, schedule=step)) is None for _, step in steps)
+        if len(steps) > 1 and all(taken):
+            parts[k] = [(weight, replace(setting, schedule=step)) for weight, step in steps]
+    if not parts:
+        return answers
+    varied = [one for part in parts.values() for _, one in part]
+    rows = frozen_rows(varied, fine, coarse, as_given=True)
+    both = iter(zip(rows, _shifts(varied, rows, rule, rise, quick=quick), strict=True))
+    for k, part in parts.items():
+        seen = [(weight, *next(both)) for weight, _ in part]
+        terms = [(weight, vars(shift.terms)) for weight, _, shift in seen if shift is not None]
+        one, shift = answers[k]
+        if shift is not None and len(terms) == len(seen):
+            row = averaged_rows([(weight, each.row) for weight, each, _ in seen])
+            clipped = sum(weight for weight, each, _ in seen if each.schedule is not settings[k].schedule)
+            mean = Terms(**averaged_rows(terms))
+            answers[k] = replace(one, row=row, clipped=clipped), Shift(shift.question, mean, row["variance"])
+    return answers
+
+
+def _shifts(
+    settings: Sequence[Setting],
+    found: Sequence[Frozen],
+    rule: Rule,
+    rise: dict[Length, Rise],
+    *,
+    quick: bool = False,
+    ample: float = math.inf,
+) -> list[Shift | None]:
+    """What the data change in each setting of one teacher; None where the law does not reach."""
+    questions = [
+        Question(
+            M=float(setting.M),
+            N=float(setting.N),
+            P=setting.P,
+            eval_length=setting.test_length,
+            schedule=one.schedule,
+            share=one.row["effective_share"],
+            learned=one.row["learned_dimensions"],
+            edge=rise[setting.P].edge(one.row["edge"], setting.tokens),
+            chance=rise[setting.P].chance(setting.tokens),
+            boundary=boundary_error(rule.modes, setting.P),
+        )
+        for setting, one in zip(settings, found, strict=True)
+    ]
+    shifts: list[Shift | None] = [None] * len(settings)
+    for level in (FINE, QUICK):
+        part = [
+            k
+            for k, asked in enumerate(questions)
+            if asked.tokens_per_dimension <= ample
+            and level_of(asked, quick=quick) is level
+            and refuses(rule.modes, asked) is None
+        ]
+        if part:
+            asked = [questions[k] for k in part]
+            own = population(rule, [one.P for one in asked], np.array([one.M for one in asked]))
+            for k, terms in zip(part, over_sketches(asked, own, rule.modes, level), strict=True):
+                shifts[k] = Shift(questions[k], terms, found[k].row["variance"])
+    return shifts
+
+
+def _terms(setting: Setting, row: dict[str, float], shift: Shift | None) -> dict[str, float]:
+    """bias, variance and cross: the frozen filter's with what the data change, at any amount of them.
+
+    At another test length the law has the loss alone: bias and variance stay frozen, cross is the rest.
+    """
+    bias, variance = row["bias"], row["variance"]
+    if shift is None:
+        return {"bias": bias, "variance": variance, "cross": 0.0}
+    if not _split(setting, row):
+        return {"bias": bias, "variance": variance, "cross": shift.terms.loss - variance}
+    return changed(shift.terms, shift.question, bias, variance, variance)
+
+
+def _split(setting: Setting, row: dict[str, float]) -> bool:
+    """Whether the law over sketches tells bias, variance and cross apart."""
+    return setting.test_length == setting.P and row["kappa"] > 0
+
+
+def _risk(setting: Setting, frozen: Frozen, shift: Shift | None) -> Risk:
+    schedule, row = frozen.schedule, frozen.row
+    flags = list(setting_flags(setting))
+    flags += safeguard_flags(frozen.clipped, gamma=schedule.gamma)
+    learned = max(row["learned_dimensions"], math.ulp(0.0))
+    tokens = row["effective_share"] * setting.tokens / learned
+    terms = _terms(setting, row, shift)
+    trained = schedule.total * row["edge"]
+    if trained < _LEAST_TRAINING:
+        flags.append(flag("untrained", trained=trained))
+        terms["variance"] = max(terms["variance"], 0.0)
+    saturation = schedule.total * row["kappa"]
+    flags += saturation_flags(setting, saturation)
+    if terms["bias"] < frozen.floor * row["source_energy"]:
+        flags.append(flag("bias", floor=frozen.floor))
+        terms["bias"] = 0.0
+    if shift is None:
+        few = frozen_filter_flags(tokens)
+        flags += [flag("cross"), *few]
+        error = math.inf if few else frozen_error(tokens, row.get("chance", 0.0))
+    else:
+        error = data_error(shift.question, saturation, frozen.clipped)
+        flags += data_flags(setting.M, setting.tokens, saturation, error)
+        if not _split(setting, row):
+            flags.append(flag("cross-rest"))
+    accuracy, reducible_error = _accuracy(setting, row, terms, error, saturation)
+    names = ("finite_filter_variance", "effective_dimension", "learned_dimensions", "source_energy", "kappa")
+    return Risk(
+        rung="equivalent",
+        regime=setting.regime,
+        irreducible=row["irreducible"],
+        approx=row["approx"],
+        bias=terms["bias"],
+        variance=terms["variance"],
+        cross=terms["cross"],
+        steps=setting.schedule.L,
+        horizon=setting.schedule.horizon,
+        eval_length=setting.test_length,
+        accuracy=accuracy,
+        diagnostics={
+            **{name: row[name] for name in names},
+            "saturation": saturation,
+            "gamma": schedule.gamma,
+            "clipped": frozen.clipped,
+            "tokens_per_dimension": tokens,
+            "error": reducible_error,
+        },
+        flags=tuple(flags),
+    )
+
+
+def _accuracy(
+    setting: Setting, row: dict[str, float], terms: dict[str, float], error: float, saturation: float
+) -> tuple[dict[str, str], float]:
+    """The stated accuracy of each number, and the relative error of the reducible risk.
+
+    `error` is that of the excess, from the data; over sketches 1/M comes to it (docs/equivalent.md).
+    """
+    M, approx = setting.M, row["approx"]
+    if math.isinf(error):
+        low = "may be much too low (frozen-filter)"
+        stated = {"approx": _about(1 / M, "1/M = "), "bias": low, "variance": low, "reducible": low}
+        return stated | {"cross": "not known"}, error
+    # Measured: while less than a dimension is learned, the scatter of one column's norm shows.
+    wide = (3 if row["learned_dimensions"] <= 1 else 1) / M
+    excess = abs(sum(terms.values()))
+    reducible = 1 / M + (error + wide - 1 / M) * excess / max(approx + excess, math.ulp(0.0))
+    if not _split(setting, row) and terms["cross"]:
+        part = "the frozen filter's (cross-rest)"
+        named = {"bias": part, "variance": part, "cross": "the rest (cross-rest)"}
+        return {"approx": _about(1 / M, "1/M = "), **named, "reducible": _about(reducible)}, reducible
+    above = f"relative error above {1 / M + error:.2g} (saturated)"
+    return {
+        "approx": _about(1 / M, "1/M = "),
+        "bias": above if saturation > 1 else _about(1 / M + error),
+        "variance": _about(wide + error),
+        "cross": f"error about {(wide + error) * excess:.1g}",
+        "reducible": _about(reducible),
+    }, reducible
+
+
+def _about(error: float, symbol: str = "") -> str:
+    return f"relative error about {symbol}{error:.2g}"

@@ -1,0 +1,108 @@
+"""What a (spectrum, M) has before any training, in expectation over the sketch (docs/equivalent.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seqlaw.methods.resolvent import real_kappa
+from seqlaw.methods.score import lag_sums_at
+from seqlaw.methods.spectral_sum import Rule
+from seqlaw.model.checks import Array, InputError
+from seqlaw.model.lengths import Length, averages, longest
+
+_TILE = 2**18  # entries of K and J at a time
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Population:
+    """What one (spectrum, M) has before any training; arrays (B,) or (B, nodes)."""
+
+    a: Array
+    weights: Array
+    h: Array
+    M: Array
+    kappa: Array
+    """κ(0)."""
+
+    def source(self, kappa: NDArray[Any]) -> NDArray[Any]:
+        """F = tr C(G-z)^-1 C at given κ (B,)."""
+        D = 1 / (self.h + kappa[:, None])
+        b = self.a * self.h
+        return np.asarray((b**2 * D) @ self.weights + kappa / self.M * ((b * D) @ self.weights) ** 2)
+
+    @property
+    def approx(self) -> Array:
+        w = self.h / (self.h + self.kappa[:, None])
+        mean = (self.a * w) @ self.weights
+        return np.asarray(self.kappa / 2 * ((self.a**2 * w) @ self.weights - mean**2 / self.M))
+
+    @property
+    def predictor_means(self) -> tuple[Array, Array]:
+        """tr B*/M and tr B*ᵀB*/M = F'(0)/M, with dκ/dz = -1/(1 - (1/M) Σ h²D²)."""
+        D = 1 / (self.h + self.kappa[:, None])
+        b = self.a * self.h
+        one, two = (b * D) @ self.weights, (b * D**2) @ self.weights
+        slope = (b**2 * D**2) @ self.weights - one**2 / self.M + 2 * self.kappa / self.M * one * two
+        rest = 1 - (self.h * D) ** 2 @ self.weights / self.M
+        # At M = d the second mean diverges, but nothing is missed (c = 0 below) and its value is not used.
+        square = np.divide(slope, rest * self.M, out=np.zeros_like(rest), where=rest > 1e-12)
+        return one / self.M, square
+
+
+def pick(own: Population, part: Any) -> Population:
+    """Some of the points."""
+    return Population(a=own.a, weights=own.weights, h=own.h[part], M=own.M[part], kappa=own.kappa[part])
+
+
+def population(rule: Rule, P: Sequence[Length], M: Array) -> Population:
+    """The population problem of each (P, M) on a rule's spectrum."""
+    h = averages(rule.modes, P)
+    if np.any(h.max(axis=1) <= 0):
+        raise InputError("P", "must be long enough for the states to vary at all", min(map(longest, P)))
+    live = (h > 0) @ rule.weights
+    still = np.any(h == 0, axis=1)  # at P = 1, say, the modes that start at zero
+    wide = (M > live * (1 + 1e-12)) | (still & (M >= live * (1 - 1e-12)))
+    if np.any(wide):
+        needed = "below" if np.any(still & wide) else "at most"
+        raise InputError(
+            "M", f"must be {needed} {live[wide].min():.0f}, the modes that vary", int(M[wide].max())
+        )
+    kappa = real_kappa(h, rule.weights, M, np.zeros(len(P)))
+    return Population(a=rule.modes.a, weights=rule.weights, h=h, M=M, kappa=kappa)
+
+
+def score_diagonal(
+    own: Population, coarse: Rule, P: Sequence[Length], noise: float
+) -> tuple[Array, Array, Array]:
+    """On the coarse nodes h_P and t_l/P, the diagonal of the score; and the effective share of a token.
+
+    t_l/P = Σ_j (DᵀD)_jj K_jl/P + tr(Σ_ξ) h_l + 2 Σ_j (DᵀS)_jj J_lj/P, with the leave-one-out values
+    (DᵀD)_jj = c_j² (a_j² - 2a_j tr B*/M + tr B*ᵀB*/M), (DᵀS)_jj = c_j (a_j - tr B*/M), c = κ_0/(h + κ_0).
+    The two elementwise products of MATH §4 are of relative order 1/M and cancel each other to a tenth
+    of that (docs/equivalent.md); they are left out.
+    """
+    a, weights = coarse.modes.a, coarse.weights
+    h = averages(coarse.modes, P)
+    mean, square = (x[:, None] for x in own.predictor_means)
+    c = own.kappa[:, None] / (h + own.kappa[:, None])
+    diagonal_DD, diagonal_DS = c**2 * (a**2 - 2 * a * mean + square), c * (a - mean)
+    # In units of 1/κ_0, since the weights of an infinite sum fill the range of floating point.
+    unit = np.where(own.kappa > 0, own.kappa, 1.0)
+    inverse = weights * (unit[:, None] / (h + own.kappa[:, None]))
+    score, spread = noise * h, np.zeros(len(P))
+    distinct = list(dict.fromkeys(P))
+    which = np.array([distinct.index(length) for length in P])
+    step = max(16, _TILE // weights.size)  # rows of K and J at a time
+    for first in range(0, weights.size, step):
+        rows = slice(first, first + step)
+        for place, (K, J) in enumerate(lag_sums_at(coarse.modes, distinct, rows)):
+            at = which == place
+            score[at] += (weights * diagonal_DD[at])[:, rows] @ K
+            score[at, rows] += 2 * (weights * diagonal_DS[at]) @ J.T
+            spread[at] += np.sum((inverse[at, rows] @ K) * inverse[at], axis=1)
+    return h, score, (own.M * unit) ** 2 / spread

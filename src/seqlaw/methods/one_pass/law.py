@@ -1,0 +1,169 @@
+"""The law of one pass: the variance of each direction after any number of steps (docs/one-pass.md, §3, §4).
+
+    v_i ← (1-γμ_i)² v_i + (γ²/b) { A_i + Σ_k ℓ_ik w_k ψ_k + Σ_k (R_ik w_k + Q_ik)(v_k + β_k ψ_k²) }      (10)
+is linear with a symmetric matrix, in x = √w·v: a run of n equal steps is one eigendecomposition, for any n.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from seqlaw.methods.one_pass.nodes import Nodes, Turned
+from seqlaw.model.checks import Array, InputError
+from seqlaw.model.filters import LARGEST_STEP, Schedule
+from seqlaw.model.pieces import Pieces, is_cut, pieces
+
+FINE, QUICK, ROUGH = 1.21, 2.0, 3.0
+"""Ratios of the levels at which a smooth schedule is cut, before the Richardson step."""
+_LEAST_LOG = -1e4  # of a factor that is nothing
+
+
+class Spread(NamedTuple):
+    """The variance of each direction, and the part that the noise at B* alone would give."""
+
+    v: Array
+    additive: Array
+
+
+def geometric(n: Array, log_a: Array, log_b: Array) -> Array:
+    """Γ_n(a, b) = Σ_{j<n} a^{n-1-j} b^j from the logarithms: the larger base in front, nothing cancels."""
+    log_a, log_b = np.maximum(log_a, _LEAST_LOG), np.maximum(log_b, _LEAST_LOG)
+    top, x = np.maximum(log_a, log_b), -np.abs(log_a - log_b)
+    same = x == 0
+    with np.errstate(divide="ignore"):
+        ratio = np.expm1(n * x) / np.where(same, -1.0, np.expm1(x))
+    return np.asarray(np.exp(np.minimum((n - 1) * top, 700.0)) * np.where(same, n, ratio))
+
+
+def _signed(n: Array, lam: Array, log_lam: Array, p: Array) -> Array:
+    """Γ_n(λ, p) for a p of either sign: below zero the quotient, which does not cancel there (n whole)."""
+    with np.errstate(divide="ignore"):
+        positive = geometric(n, log_lam, np.log(np.abs(p)))
+    if np.all(p >= 0):
+        return positive
+    power = np.exp(np.minimum(n * log_lam, 700.0)) - _power(p, n)
+    return np.where(p < 0, power / np.where(p < 0, lam - p, 1.0), positive)
+
+
+def _power(p: Array, n: Array) -> Array:
+    """pⁿ; for p < 0 n is whole."""
+    with np.errstate(divide="ignore", over="ignore"):
+        size = np.exp(n * np.maximum(np.log(np.abs(p)), _LEAST_LOG))
+    return np.asarray(np.where((p < 0) & (np.mod(n, 2) == 1), -size, size))
+
+
+def spread(
+    nodes: Nodes,
+    batch: Array,
+    runs: Pieces,
+    scale: Array,
+    start: Array | None = None,
+    *,
+    turned: Turned | None = None,
+) -> Spread:
+    """v after the runs, each size times `scale`: batch and scale (B,) → (B, n); v(0) is `start`, or none.
+
+    All are below γ_max, or the exponents are clipped and the numbers are only large. `turned` keeps the
+    eigensystems for other starts on the same sketch.
+    """
+    mu, w = nodes.mu, nodes.w
+    root, per_batch = np.sqrt(w), 1 / np.asarray(batch, dtype=np.float64)[:, None]
+    feedback = nodes.R * np.outer(root, root) + nodes.Q
+    along = root[:, None] * nodes.ell * w
+    squared = root[:, None] * (nodes.R * w + nodes.Q) * nodes.beta
+    x = np.zeros((len(per_batch), mu.size))
+    additive, psi = np.zeros_like(x), np.ones_like(x)
+    if start is not None:
+        x = x + root * start
+    for n, size in zip(runs.counts, runs.sizes, strict=True):
+        gamma = (size * scale)[:, None]
+        p = 1 - gamma * mu
+        key = gamma.tobytes() + per_batch.tobytes()
+        if turned is None or key not in turned:
+            Delta = -(gamma * per_batch)[:, :, None] * feedback
+            Delta[:, np.arange(mu.size), np.arange(mu.size)] += 2 * mu - gamma * mu**2
+            delta, O = np.linalg.eigh(Delta)
+            if turned is not None:
+                turned[key] = delta, O
+        else:
+            delta, O = turned[key]
+        step = gamma * delta
+        log_lam = np.log1p(-np.minimum(step, 1 - 1e-300))[:, :, None]
+        back = np.swapaxes(O, 1, 2)
+        with np.errstate(divide="ignore"):
+            log_p = np.log(np.abs(p))[:, None, :]
+        source = geometric(n, log_lam, np.zeros(1)) * (back @ (root * nodes.A)[:, None])
+        source += (_signed(n, 1 - step[:, :, None], log_lam, p[:, None, :]) * (back @ along)) @ psi[
+            :, :, None
+        ]
+        source += (geometric(n, log_lam, 2 * log_p) * (back @ squared)) @ (psi**2)[:, :, None]
+        kept = np.exp(np.minimum(n * log_lam, 700.0)) * (back @ x[:, :, None])
+        x = (O @ (kept + (gamma**2 * per_batch)[:, :, None] * source))[:, :, 0]
+        log_p = 2 * log_p[:, 0]
+        additive = np.exp(
+            np.maximum(n * log_p, -700.0)
+        ) * additive + gamma**2 * per_batch * nodes.A * geometric(n, log_p, np.zeros(1))
+        psi = psi * _power(p, n)
+    return Spread(x / root, additive)
+
+
+def between(A: Array, V: Array, mu: Array, batch: float, runs: Pieces) -> Array:
+    """The covariance between directions after the runs, in the eigenbasis; without feedback.
+
+    V_ik ← (p_i p_k)ⁿ V_ik + (γ²/b) A_ik Γ_n(p_i p_k, 1). Its diagonal is `spread`'s and not this.
+    """
+    for n, gamma in zip(runs.counts, runs.sizes, strict=True):
+        both = np.outer(1 - gamma * mu, 1 - gamma * mu)
+        V = _power(both, n) * V + gamma**2 / batch * A * _signed(n, np.ones(1), np.zeros(1), both)
+    return V
+
+
+def variances(
+    nodes: Nodes, schedule: Schedule, batch: Array, gammas: Array, *, ratio: float = FINE
+) -> Spread:
+    """`spread` of the schedule scaled to each of the peak steps; smooth ones with a Richardson step."""
+    scale, norm = gammas / schedule.gamma, float(np.max(gammas)) / schedule.gamma * nodes.norm
+    first = spread(nodes, batch, pieces(schedule, ratio, norm), scale)
+    if not is_cut(schedule):
+        return first
+    second = spread(nodes, batch, pieces(schedule, ratio**0.5, norm), scale)
+    return Spread(*((4 * fine - coarse) / 3 for fine, coarse in zip(second, first, strict=True)))
+
+
+def mean_filter(schedule: Schedule, mu: Array) -> Array:
+    """ψ(μ) for steps up to γμ = 2; beyond γμ = 0.95 a smooth schedule is refused."""
+    if schedule.gamma * float(mu.max()) <= LARGEST_STEP:
+        return np.asarray(schedule.residual(mu))
+    require_steady(schedule, float(mu.max()))
+    runs = schedule.runs()
+    assert runs is not None
+    return left(Pieces(*runs), mu)
+
+
+def left(runs: Pieces, mu: Array) -> Array:
+    """ψ(μ) of runs, γμ up to 2."""
+    psi = np.ones_like(mu)
+    for n, size in zip(runs.counts, runs.sizes, strict=True):
+        psi = psi * _power(1 - size * mu, n)
+    return psi
+
+
+def diagonal_error(bias: float, variance: float) -> float:
+    """The relative error of a variance whose diagonal alone feeds back, in the eigenbasis of G.
+
+    While the bias rules, early in training, the noise of what is not yet learned does too, and with it what
+    the diagonal leaves out. Chosen on 80 random settings against the whole recursion (docs/one-pass.md has
+    how often it holds).
+    """
+    return 0.002 + (0.01 * bias / (bias + variance) if bias > 0 else 0.0)
+
+
+def require_steady(schedule: Schedule, norm: float) -> None:
+    """A smooth schedule's pieces have no whole number of steps, so no factor may turn negative."""
+    if is_cut(schedule) and schedule.gamma * norm > LARGEST_STEP:
+        rule = (
+            f"must be at most {LARGEST_STEP / norm:.3g} with {schedule.name} (constant and block go further)"
+        )
+        raise InputError("gamma", rule, schedule.gamma)

@@ -1,0 +1,91 @@
+"""The step of one pass: its safeguard, and what must be said of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from seqlaw.methods.one_pass.law import require_steady
+from seqlaw.methods.one_pass.nodes import Nodes
+from seqlaw.model.checks import InputError
+from seqlaw.model.flags import Flag, flag
+from seqlaw.model.lengths import Length, mean_length
+from seqlaw.model.schedule import Schedule
+from seqlaw.model.setting import Setting
+
+HAIR = 1.005
+DIAGNOSTICS = (
+    "additive",
+    "multiplicative",
+    "gamma_max",
+    "gamma",
+    "clipped",
+    "inflation_low",
+    "inflation_high",
+)
+"""What every rung of one pass measures besides the terms."""
+
+
+class Step(NamedTuple):
+    """A schedule after its safeguard, and γ_max, beyond which the mean square diverges."""
+
+    schedule: Schedule
+    largest: float
+    clipped: bool
+
+    @property
+    def diverges(self) -> bool:
+        return self.schedule.gamma >= self.largest
+
+    def flags(self) -> list[Flag]:
+        gamma, largest = self.schedule.gamma, self.largest
+        return step_flags([{"gamma": gamma, "gamma_max": largest, "clipped": self.clipped}])
+
+    def diagnostics(self, nodes: Nodes, P: Length) -> dict[str, float]:
+        inflation = mean_length(P) * nodes.inflation
+        return {
+            "gamma_max": self.largest,
+            "gamma": self.schedule.gamma,
+            "clipped": float(self.clipped),
+            "inflation_low": float(inflation.min()),
+            "inflation_high": float(inflation.max()),
+        }
+
+
+def step_flags(rows: Sequence[Mapping[str, float]]) -> list[Flag]:
+    """What must be said of the steps of some sketches: of the one that is nearest to diverging."""
+    worst = min(rows, key=lambda row: row["gamma_max"])
+    gamma, largest = worst["gamma"], worst["gamma_max"]
+    if any(row["clipped"] for row in rows):
+        return [flag("one-pass-safeguard", gamma=gamma, gamma_max=largest)]
+    if gamma >= largest:
+        return [flag("diverges", gamma=gamma, gamma_max=largest)]
+    if gamma > largest / 2 * (1 + 1e-9):
+        return [flag("mean-not-median", gamma=gamma, gamma_max=largest)]
+    return []
+
+
+def limit(nodes: Nodes, batch: float) -> float:
+    """min(1/(2‖G‖), γ_max/2): the paper's limit alone does not keep one pass from diverging."""
+    return min(1 / (2 * nodes.norm), nodes.largest_step(batch) / 2)
+
+
+def stepped(setting: Setting, nodes: Nodes) -> Step:
+    """The schedule of a setting with a batch, cut down to the limit unless that is not wanted."""
+    assert setting.batch is not None
+    schedule, largest = setting.schedule, nodes.largest_step(setting.batch)
+    if setting.safeguard:
+        most = limit(nodes, setting.batch)
+        # A step that was tuned on coarser nodes may lie a hair above: cut down, and not worth a word.
+        clipped = schedule.gamma > most * HAIR
+        return Step(schedule.scaled(most) if schedule.gamma > most else schedule, largest, clipped)
+    require_steady(schedule, nodes.norm)
+    return Step(schedule, largest, False)
+
+
+def no_law(setting: Setting) -> InputError | None:
+    """The refusal of what has no law: several epochs of mini-batches, and momentum."""
+    if setting.epochs > 1:
+        rule = "must be 1 on this rung: no law is known for sequences used again (sampled takes them)"
+        return InputError("epochs", rule, setting.epochs)
+    return None
