@@ -175,9 +175,64 @@ def data() -> Questions:
         yield f"fit {more}", f"fit runs.csv {window} {more}"
 
 
+def in_python() -> Questions:
+    """Through the public API: what the command line has no word for, objects, and lists of settings."""
+    t = "Teacher(alpha=1.8, theta=1.25, r=0.35, rho=0.55, c_xi=0.03, c_0=0.3)"
+    arrays = "Modes(a=[0.7, -0.4, 0.3, 0.0], sigma_xi=[0.2, 0.1, 0.05, 0.1], sigma_0=[1, 0.5, 0, 0.1])"
+    wsd = "WSD(gamma=0.1, L=2000, warmup=0.1, decay=0.2)"
+    steps = "Explicit(sizes=0.3 * np.linspace(1, 0.1, 60))"
+    sizes = "M=12, d=48, N=64, P=8, eval_length=16"
+    base = f"Setting(teacher={t}, {sizes}, schedule={wsd})"
+    odd = {
+        "steps": f"Setting(teacher={t}, {sizes}, schedule={steps})",
+        "modes": f"Setting(teacher={arrays}, M=3, N=64, P=8, eval_length=16, schedule={wsd})",
+        "whole": f"Setting(teacher={arrays}, M=4, N=64, P=8, eval_length=8, schedule={wsd})",
+        "lengths": f"Setting(teacher={t}, M=12, d=48, N=40, P=Lengths((2, 16), (0.3, 0.7)), eval_length=8, "
+        f"schedule={wsd})",
+        "phases": f"Setting(teacher={t}, M=12, d=48, N=40, P=Lengths((2, 16), (0.3, 0.7), phases=True), "
+        f"eval_length=8, schedule={wsd})",
+        "phases in one pass": f"Setting(teacher={t}, M=12, d=48, batch=2, "
+        f"P=Lengths((2, 16), (0.3, 0.7), phases=True), eval_length=8, schedule={steps})",
+        "test length not chosen": f"Setting(teacher={t}, M=12, d=48, N=64, P=8, schedule={wsd})",
+    }
+    draws = "sketches=2, repetitions=2, seed=3, workers=1"
+    for name, setting in odd.items():
+        for method in ("sampled", "exact", "equivalent"):
+            if not (method == "equivalent" and name.startswith("phases")):
+                yield f"python risk {method} {name}", f"risk({setting}, rung={method!r}, {draws})"
+    many = f"[{odd['steps']}, {odd['modes']}, {base}, {odd['lengths']}]"
+    for method in ("sampled", "exact", "equivalent"):
+        yield f"python risks {method}", f"risks({many}, rung={method!r}, {draws})"
+    yield "python curve", f"curve({base}, 'N', [1, 7, 50, 4000], rung='equivalent', {draws})"
+    tuned = f"Setting(teacher={t}, M=12, d=48, batch=2, P=8, eval_length=8, schedule={wsd})"
+    along = f"curve({tuned}, 'b', [1, 4], rung='equivalent', {draws}, tokens=32768, tune=True)"
+    yield "python curve, step tuned", along
+    yield "python rates", f"rates({base})"
+    yield "python spectrum", f"averaged_spectrum({base}, points=5, last=48)"
+    told = "tokens=1e5, lengths=[2, 16, 128], eval_lengths=[4, 256], tune=False"
+    yield "python tradeoff", f"tradeoff({base}, {told})"
+    yield "python tradeoff modes", f"tradeoff({odd['modes']}, {told})"
+    budget = "Budget(compute=1e10, tokens=1e5, cost='N*P*L*M**2', max_P=256)"
+    planned = f"schedule={wsd}, d=256, eval_length=32, confirm=False, draws=4, seed=0, workers=1"
+    yield "python plan", f"plan({t}, {budget}, {planned})"
+    rough = f"Uncertain(teacher={t}, intervals={{'alpha': (1.7, 1.9), 'c_0': (0.2, 0.5)}})"
+    yield "python plan uncertain", f"plan({rough}, {budget}, {planned})"
+    ladder = "tokens=1e6, candidates=[2, 64], most_phases=2, sketches=2, seed=1"
+    yield "python ladder", f"ladder({base}, {ladder})"
+    asked = "tokens=2000, lengths=[4, 16], eval_length=8, student='pca', M=4, steps=200, seed=1"
+    yield "python forecast", f"forecast(np.load('noisy.npy'), {asked})"
+    yield "python forecast list", f"forecast(list(np.load('smooth.npy')), {asked})"
+    yield "python measure", "measure(np.load('noisy.npy'), centre=True, seed=1)"
+    fit = "fit_law('runs.csv', loss='loss', terms=['params', 'tokens'], bootstraps=40, level=0.9, seed=4"
+    yield "python law", f"{fit}, form='sum')"
+    yield "python law power mean", f"{fit}, form='power-mean')"
+    yield "python law floor", f"{fit}, form='sum', floor=1.8)"
+
+
 def questions() -> dict[str, str]:
-    """Name → command line."""
-    return dict(itertools.chain(risks(), curves(), theory(), tradeoffs(), plans(), ladders(), data()))
+    """Name → command line, or an expression of Python where the name says so."""
+    parts = (risks(), curves(), theory(), tradeoffs(), plans(), ladders(), data(), in_python())
+    return dict(itertools.chain(*parts))
 
 
 def make_files(folder: Path) -> None:
@@ -214,7 +269,27 @@ def make_files(folder: Path) -> None:
 
 
 def answered(name: str, command: str) -> dict[str, object]:
-    """The numbers of a command's JSON by their path, and the codes of its flags; an error by its line."""
+    """The numbers of an answer by their path, and the codes of its flags; of a refusal that there is one."""
+    if name.startswith("python "):
+        return _evaluated(command)
+    return _commanded(command)
+
+
+def _evaluated(expression: str) -> dict[str, object]:
+    import seqlaw
+
+    for old, new in RENAMED.items():
+        expression = expression.replace(old, new)
+    answer = eval(expression, {name: getattr(seqlaw, name) for name in seqlaw.__all__} | {"np": np})
+    bodies = [one.to_dict() for one in (answer if isinstance(answer, list) else [answer])]
+    found = [_numbers(body, planned=expression.startswith("plan(")) for body in bodies]
+    return {
+        "codes": sorted({code for one in found for code in one["codes"]}),
+        "numbers": {f"[{k}].{path}": x for k, one in enumerate(found) for path, x in one["numbers"].items()},
+    }
+
+
+def _commanded(command: str) -> dict[str, object]:
     from seqlaw.cli import main
 
     out, err = io.StringIO(), io.StringIO()
@@ -226,11 +301,14 @@ def answered(name: str, command: str) -> dict[str, object]:
             code = stop.code
     if code:
         return {"refused": int(code)}
-    body = json.loads(out.getvalue())
+    return _numbers(json.loads(out.getvalue()), planned=asked[0] == "plan")
+
+
+def _numbers(body: dict, *, planned: bool) -> dict[str, object]:
     codes = sorted({one["code"] for one in body.pop("flag_records")})
     for word in ("version", "inputs", "flags", "command", "seconds"):
         body.pop(word, None)
-    if asked[0] == "plan":  # another allocation may be as good
+    if planned:  # another allocation may be as good
         body = {"reducible": _planned(body)}
     return {"codes": codes, "numbers": dict(leaves(body))}
 
@@ -261,13 +339,13 @@ def differences(name: str, was: dict, now: dict) -> list[str]:
     """What of an answer is another: numbers by more than 1e-9 of themselves or of the risk beside them."""
     if "refused" in was or "refused" in now or was["codes"] != now["codes"]:
         return [] if was == now else [f"{name}: was {_brief(was)}, is {_brief(now)}"]
-    if name.startswith("plan"):
-        old, new = was["numbers"]["reducible"], now["numbers"]["reducible"]
+    if name.startswith(("plan", "python plan")):
+        (old,), (new,) = was["numbers"].values(), now["numbers"].values()
         return [] if new <= 1.001 * old else [f"{name}: the plan's risk was {old:.6g}, is {new:.6g}"]
     old, new, found = was["numbers"], now["numbers"], []
     if old.keys() != new.keys():
         found.append(f"{name}: fields {sorted(old.keys() ^ new.keys())[:6]}")
-    share = LOOSE.get(name.split()[0], 1e-9)
+    share = LOOSE.get(name.removeprefix("python ").split()[0], 1e-9)
     for path in old.keys() & new.keys():
         # A small term is the difference of larger ones: it is good to 1e-9 of the risk beside it.
         beside = path.rpartition(".")[0]
