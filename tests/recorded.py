@@ -347,12 +347,18 @@ def differences(name: str, was: dict, now: dict) -> list[str]:
         found.append(f"{name}: fields {sorted(old.keys() ^ new.keys())[:6]}")
     share = LOOSE.get(name.removeprefix("python ").split()[0], 1e-9)
     for path in old.keys() & new.keys():
-        # A small term is the difference of larger ones: it is good to 1e-9 of the risk beside it.
-        beside = path.rpartition(".")[0]
-        whole = abs(old.get(f"{beside}.reducible" if beside else "reducible", 0.0))
-        if not math.isclose(old[path], new[path], rel_tol=share, abs_tol=share * whole):
+        if not math.isclose(old[path], new[path], rel_tol=share, abs_tol=share * _risk_of(old, path)):
             found.append(f"{name}: {path} was {old[path]!r}, is {new[path]!r}")
     return found
+
+
+def _risk_of(numbers: dict[str, float], path: str) -> float:
+    """The risk that a number is part of: a small term is the difference of larger ones, and good to that."""
+    while path:
+        path = path.rpartition(".")[0]
+        if (risk := numbers.get(f"{path}.reducible" if path else "reducible")) is not None:
+            return abs(risk)
+    return 0.0
 
 
 def _brief(answer: dict) -> str:

@@ -272,7 +272,13 @@ def _shifts(
         own = population(rule, [one.P for one in asked_here], np.array([one.M for one in asked_here]))
         level = FINE if asked_here[0].M <= WIDEST_GIVEN else QUICK
         here = {P: problem.on_host() for P, problem in problems.items()}  # small: M is
-        found |= dict(zip(own_way, given_sketch(asked_here, own, rule.modes, here, level), strict=True))
+        found |= dict(
+            zip(
+                own_way,
+                given_sketch([[one] for one in asked_here], own, rule.modes, here, level),
+                strict=True,
+            )
+        )
     return found
 
 

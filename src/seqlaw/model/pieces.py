@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import log1p
 
 from seqlaw.model.checks import Array
 from seqlaw.model.filters import Schedule
@@ -27,6 +30,36 @@ class Pieces(NamedTuple):
 
     counts: Array
     sizes: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Part(Schedule):
+    """A part of a schedule, as its runs of equal steps; a filter like any other."""
+
+    pieces: Pieces
+    name: ClassVar[str] = "part"
+
+    @property
+    def gamma(self) -> float:  # type: ignore[override]  # read off the runs, not a field
+        return float(self.pieces.sizes.max())
+
+    @property
+    def L(self) -> int:  # type: ignore[override]  # as gamma
+        return math.ceil(self.pieces.counts.sum())
+
+    @property
+    def total(self) -> float:
+        return float(self.pieces.counts @ self.pieces.sizes)
+
+    def at(self, t: ArrayLike) -> Array:
+        return np.asarray(self.pieces.sizes[np.searchsorted(np.cumsum(self.pieces.counts), t)])
+
+    def runs(self) -> tuple[Array, Array]:
+        return self.pieces
+
+    def log_psi(self, s: NDArray[Any]) -> NDArray[Any]:
+        logs = log1p(-np.multiply.outer(self.pieces.sizes, s))
+        return np.asarray(np.tensordot(self.pieces.counts, logs, axes=1))
 
 
 def is_cut(schedule: Schedule) -> bool:

@@ -2,11 +2,17 @@
 
 With F_m = S diag(f_m) Sᵀ the ladder is fᵀK₁₂f = tr(F_m Q₁ F_n Q₂), Q = (Σ t_m F_m - z)^-1: nothing is d × d.
 Nodes start from the solution over sketches, which is O(1/M) away.
+
+Training in stages, each on data of its own, takes B to Bψ(Ĝ) + Ĉg(Ĝ). A quadratic function of the student
+after a stage is, on average over its data, one of the student before it (`Averages`); from the test back to
+a student at zero this is the risk.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -65,66 +71,112 @@ def sketch_nodes(
     return SketchNodes(gamma=gamma, Q=Q, C=np.tensordot(ahead, F, axes=1))
 
 
-def sketch_terms(
-    problem: Problem,
-    test: Problem,
-    F: Array,
-    place: Positions,
-    cells: Array,
-    nodes: SketchNodes,
-    filters: tuple[Complex, Complex],
-    tokens: float,
-) -> Terms:
-    """(8)–(12) for one sketch, at any test length; each without what does not depend on the data.
+class Averages(NamedTuple):
+    """Averages over the data of one stage, for a metric W of the student after it."""
 
-    B_L - B*' = [W - B*ψ(Ĝ)] + Q̂ g(Ĝ), W = B* - B*' (`sampled_terms`).
-    """
-    response, residual = filters
-    n, M = len(nodes.Q), F.shape[1]
-    Z, best = nodes.C @ nodes.Q, problem.B_star @ nodes.Q
-    G = test.G
-    W = problem.B_star - test.B_star
-    # Σ_m α_m tr(X_i F_m Y_jᵀ) for x = h' + ρ: columns G' and, with data, F.
-    columns = G[None] if np.isinf(tokens) else np.concatenate([G[None], F])
+    kept: Array
+    """E ψ(Ĝ)."""
+    learned: Array
+    """E Ĉg(Ĝ)."""
+    metric: Array
+    """E ψWψ."""
+    mixed: Array
+    """E ĈgWψ."""
+    square: float
+    """E tr ĈgWgĈᵀ."""
 
-    def seen(left: Complex, right: Complex) -> Complex:
-        rows = halves(left)[:, :, None] @ columns
-        return outer(rows.reshape(2, n, len(columns), -1), halves(right).reshape(2, n, 1, -1))[..., 0]
 
-    def trace(left: Complex, right: Array) -> Complex:
-        """tr(left_i right), for one right or several."""
-        return np.asarray(left.reshape(n, -1) @ np.swapaxes(right, -1, -2).reshape(-1, M * M).T)
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Stage:
+    """One stage solved at the nodes of its contour."""
 
-    ladder = None
-    alpha: Complex = np.ones(1)
-    if not np.isinf(tokens):
-        FQ, GQ = F @ halves(nodes.Q)[:, :, None], G @ halves(nodes.Q)
+    problem: Problem
+    F: Array
+    place: Positions
+    cells: Array
+    nodes: SketchNodes
+    filters: tuple[Complex, Complex]
+    """The weights of the contour times ψ/z, for g, and times ψ."""
+    tokens: float
+
+    def averages(self, W: Array) -> Averages:
+        """(8)–(12): E R₁WR₂ = Q₁(W + ρF)Q₂ and E R₁WR₂Ĉᵀ = Q₁[(W + ρF)Z₂ᵀ - b^ΛF], Z = CQ."""
+        response, residual = self.filters[0], -self.filters[1]  # ψ(G) = -(1/2πi)∮ ψ (G-z)^-1 dz
+        Q, C, F = self.nodes.Q, self.nodes.C, self.F
+        n, M = len(Q), F.shape[1]
+        Z = C @ Q
+        kept, learned = _once(residual, Q), _once(response, Z)
+        plain = Averages(kept, learned, kept @ W @ kept, learned @ W @ kept, _trace(learned @ W, learned))
+        if np.isinf(self.tokens):
+            return plain
+        FQ, WQ = F @ halves(Q)[:, :, None], W @ halves(Q)
         flat = FQ.reshape(2, n, len(F), -1)
         K = outer(flat, FQ.swapaxes(-1, -2).reshape(flat.shape))
-        source = outer(flat, GQ.swapaxes(-1, -2).reshape(2, n, 1, -1))[..., 0]
-        ladder = Ladder(place, cells, nodes.gamma, K, source, tokens)
-        alpha = np.concatenate([np.ones((n, 2 * n, 1)), ladder.rho], axis=-1)
-    moment = np.sum(seen(Z, Z) * alpha, axis=-1)
-    squared = np.sum(seen(best, best) * alpha, axis=-1)
-    mixed = np.sum(seen(best, Z) * alpha, axis=-1)
-    if ladder is not None:
-        lines = trace(Z, F)
-        moment = moment - np.sum(lines[:, None] * ladder.behind, axis=-1)
-        moment = moment - np.sum(mirrored(lines) * ladder.ahead, axis=-1)
-        moment = moment + ladder.both @ np.trace(F, axis1=1, axis2=2)
-        mixed = mixed - np.sum(trace(best, F)[:, None] * ladder.behind, axis=-1)
-    once = _once(residual, trace(best, G @ problem.B_star.T))
-    moved = _once(residual, trace(best, G @ W.T))
-    shifted = _once(response, trace(Z, G @ W.T))
-    linear = _once(response, trace(Z, test.C))
-    square = over_pairs(residual, residual, squared)
-    return Terms(
-        loss=over_pairs(response, response, moment) / 2 - linear,
-        bias=square / 2 + moved,
-        cross=over_pairs(residual, response, mixed) - once - square + shifted - moved,
-    )
+        source = outer(flat, WQ.swapaxes(-1, -2).reshape(2, n, 1, -1))[..., 0]
+        ladder = Ladder(self.place, self.cells, self.nodes.gamma, K, source, self.tokens)
+        rho = np.swapaxes(ladder.rho, 1, 2)  # nodes × r × (nodes and conjugates)
+        left = np.swapaxes(FQ[0] + 1j * FQ[1], -1, -2)  # Q_i F_m: both are symmetric
+        # Σ_m Q_i F_m (…), summed over the partners j of each node i first.
+        after = (rho * mirrored(residual)) @ mirrored(Q).reshape(2 * n, -1)
+        metric = plain.metric + _once(residual, _through(left, after.reshape(left.shape)))
+        weight = mirrored(response)
+        after = ((rho * weight) @ mirrored(np.swapaxes(Z, 1, 2)).reshape(2 * n, -1)).reshape(left.shape)
+        after[..., np.arange(M), np.arange(M)] -= (np.swapaxes(ladder.behind, 1, 2) @ weight)[..., None]
+        seen = _through(left, after)
+        lines = mirrored(np.einsum("iab,mab->im", Z, F))
+        ends = ladder.both @ np.trace(F, axis1=1, axis2=2) - np.sum(lines * ladder.ahead, axis=-1)
+        square = plain.square + 2 * float(np.real(response @ np.einsum("iab,iba->i", C, seen)))
+        return Averages(
+            kept,
+            learned,
+            metric,
+            plain.mixed + _once(residual, seen).T,
+            square + over_pairs(response, response, ends),
+        )
 
 
-def _once(weights: Complex, values: Complex) -> float:
-    """∮ of a function given at the nodes."""
-    return 2 * float(np.real(weights @ values[:, 0]))
+def expected_terms(stages: Sequence[Stage], test: Problem) -> Terms:
+    """Half the mean of ‖B - B*'‖² in G', and of its parts, of a student at zero that goes through the stages.
+
+    B = D + E with D ← B* + (D - B*)ψ(Ĝ) and E ← Eψ(Ĝ) + (Ĉ - B*Ĝ)g(Ĝ), whose squares are bias and variance.
+    Each is carried back as tr BWBᵀ - 2 tr BVᵀ + c; the same W serves all three.
+    """
+    W, start = test.G, _trace(test.C, test.B_star)
+    V = {"loss": test.C, "bias": test.C, "variance": np.zeros_like(test.C)}
+    c = {"loss": start, "bias": start, "variance": 0.0}
+    for stage in reversed(stages):
+        mean, best = stage.averages(W), stage.problem.B_star
+        passed = W @ mean.kept
+        came = {  # what comes in: its mean, E(in)Wψ and E tr (in)W(in)ᵀ
+            "loss": (mean.learned, mean.mixed, mean.square),
+            "bias": (
+                best - best @ mean.kept,
+                best @ (passed - mean.metric),
+                _trace(best @ (W - passed - passed.T + mean.metric), best),
+            ),
+        }
+        (all_in, all_mixed, all_square), (own, own_mixed, own_square) = came["loss"], came["bias"]
+        both = _trace(all_in @ W - all_mixed, best)
+        came["variance"] = all_in - own, all_mixed - own_mixed, all_square - 2 * both + own_square
+        for name, (moved, mixed, square) in came.items():
+            c[name] += square - 2 * _trace(moved, V[name])
+            V[name] = V[name] @ mean.kept - mixed
+        W = mean.metric
+    return Terms(loss=c["loss"] / 2, bias=c["bias"] / 2, cross=(c["loss"] - c["bias"] - c["variance"]) / 2)
+
+
+def _once(weights: Complex, values: Complex) -> Array:
+    """∮ of matrices given at the nodes."""
+    return 2 * np.real(np.tensordot(weights, values, axes=1))
+
+
+def _through(left: Complex, right: Complex) -> Complex:
+    """Σ_m left_im right_im at every node i, as one product of matrices."""
+    n, r, M, _ = left.shape
+    wide = left.transpose(0, 2, 1, 3).reshape(n, M, r * M)
+    return np.asarray(wide @ right.reshape(n, r * M, M))
+
+
+def _trace(X: Array, Y: Array) -> float:
+    """tr XYᵀ."""
+    return float(np.sum(X * Y))

@@ -8,14 +8,14 @@ tokens a learned dimension it goes on as 1/N from its value there.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from seqlaw.methods.expected import Population, pick
-from seqlaw.methods.finite_sample.given_sketch import lifted, sketch_nodes, sketch_terms
+from seqlaw.methods.finite_sample.given_sketch import Stage, expected_terms, lifted, sketch_nodes
 from seqlaw.methods.finite_sample.ladder import Terms
 from seqlaw.methods.finite_sample.over_sketches import Nodes, frozen_nodes, nodes_at, terms
 from seqlaw.methods.finite_sample.positions import Complex, Positions, block_size, positions
@@ -72,6 +72,8 @@ class Question:
     """The relative variance of ‖Ĝ‖."""
     boundary: float = 0.0
     """The relative error that a dense block too short for the memory leaves."""
+    switch: float = SWITCH
+    """Tokens a learned dimension beyond which the change goes on as 1/N; infinite where stages follow."""
 
     @property
     def all_tokens(self) -> float:
@@ -86,7 +88,7 @@ class Question:
     @property
     def beyond(self) -> float:
         """How many times the data at the switch there are; 1 below it."""
-        return max(self.tokens_per_dimension / SWITCH, 1.0)
+        return max(self.tokens_per_dimension / self.switch, 1.0)
 
     @property
     def tokens(self) -> float:
@@ -154,67 +156,92 @@ def over_sketches(
     as wide as its teacher, only the loss is known.
     """
 
-    def at(solved: _Solved, nodes: Nodes, tokens: float) -> Terms:
-        asked, one = solved.question, pick(own, [solved.k])
+    def at(solved: Sequence[_Solved], endless: bool) -> Terms:
+        [only] = solved
+        asked, one = only.question, pick(own, [only.k])
         same = asked.eval_length == asked.P
         test = one.h[0] if same else averaged(modes, asked.eval_length)
         split = math.isinf(asked.M) or (same and bool(one.kappa[0] > 0))
-        return terms(one, solved.place, solved.cells, nodes, solved.filters, test, tokens, split=split)
+        nodes, tokens = (only.base, math.inf) if endless else (only.nodes, asked.tokens)
+        return terms(one, only.place, only.cells, nodes, only.filters, test, tokens, split=split)
 
-    return _differences(questions, own, modes, level, at)
+    return _differences([[asked] for asked in questions], own, modes, level, at)
 
 
 def given_sketch(
-    questions: Sequence[Question],
+    stages: Sequence[Sequence[Question]],
     own: Population,
     modes: Modes,
     problems: dict[Length, Problem],
     level: Level = FINE,
 ) -> list[Terms]:
-    """The same for one sketch, whose problems are by length, and with the split at every test length."""
+    """The same for one sketch, whose problems are by length, for training in stages, each a question.
+
+    `own` has a row a question, one setting's after another's; the split is known at every test length.
+    """
     S = next(iter(problems.values())).S
     lifts: dict[int, tuple[Positions, Array]] = {}  # with the positions, lest another's take their place
 
-    def at(solved: _Solved, nodes: Nodes, tokens: float) -> Terms:
+    def stage(solved: _Solved, endless: bool) -> Stage:
         asked, place, cells = solved.question, solved.place, solved.cells
         if id(place) not in lifts:
             lifts[id(place)] = place, lifted(S, place)
-        F = lifts[id(place)][1]
-        here = sketch_nodes(F, place, cells, solved.z, tokens, nodes.t)
-        problem, test = problems[asked.P], problems[asked.eval_length]
-        return sketch_terms(problem, test, F, place, cells, here, solved.filters, tokens)
+        F, tokens = lifts[id(place)][1], math.inf if endless else asked.tokens
+        start = (solved.base if endless else solved.nodes).t
+        return Stage(
+            problem=problems[asked.P],
+            F=F,
+            place=place,
+            cells=cells,
+            nodes=sketch_nodes(F, place, cells, solved.z, tokens, start),
+            filters=solved.filters,
+            tokens=tokens,
+        )
 
-    return _differences(questions, own, modes, level, at)
+    def at(solved: Sequence[_Solved], endless: bool) -> Terms:
+        return expected_terms(
+            [stage(one, endless) for one in solved], problems[solved[0].question.eval_length]
+        )
+
+    return _differences(stages, own, modes, level, at)
 
 
 def _differences(
-    questions: Sequence[Question],
+    stages: Sequence[Sequence[Question]],
     own: Population,
     modes: Modes,
     level: Level,
-    at: Callable[[_Solved, Nodes, float], Terms],
+    at: Callable[[Sequence[_Solved], bool], Terms],
 ) -> list[Terms]:
     """`at` with data less `at` without end of them, each once."""
 
     def key(asked: Question) -> tuple[object, ...]:
         return asked.M, asked.P, asked.eval_length, asked.schedule
 
-    distinct = {(*key(asked), asked.tokens): k for k, asked in enumerate(questions)}
+    flat = [asked for group in stages for asked in group]
+    distinct = {(*key(asked), asked.tokens): k for k, asked in enumerate(flat)}
+    solved = dict(zip(distinct, _solve(flat, list(distinct.values()), own, modes, level), strict=True))
     bases: dict[object, Terms] = {}
     found: dict[object, Terms] = {}
-    for solved in _solve(questions, list(distinct.values()), own, modes, level):
-        mine, tokens = key(solved.question), solved.question.tokens
-        nodes = (*mine, solved.z.tobytes())  # an ellipse depends on the data too
-        if nodes not in bases:
-            bases[nodes] = at(solved, solved.base, math.inf)
-        found[(*mine, tokens)] = at(solved, solved.nodes, tokens).minus(bases[nodes])
-    return [found[(*key(asked), asked.tokens)].over(asked.beyond) for asked in questions]
+    answers = []
+    for group in stages:
+        names = tuple((*key(asked), asked.tokens) for asked in group)
+        if names not in found:
+            parts = [solved[name] for name in names]
+            # An ellipse depends on the data too.
+            endless = tuple((*key(one.question), one.z.tobytes()) for one in parts)
+            if endless not in bases:
+                bases[endless] = at(parts, True)
+            found[names] = at(parts, False).minus(bases[endless])
+        answers.append(found[names].over(min(asked.beyond for asked in group)))
+    return answers
 
 
 def _solve(
     questions: Sequence[Question], wanted: list[int], own: Population, modes: Modes, level: Level
-) -> Iterator[_Solved]:
-    """The fixed points, together where positions and contours are of one shape."""
+) -> list[_Solved]:
+    """The fixed points of the wanted ones, together where positions and contours are of one shape."""
+    found: dict[int, _Solved] = {}
     most_dense = min(block_size(modes, level.tol), LONGEST_BLOCK)
     groups: dict[tuple[tuple[int, ...], bool], list[int]] = {}
     for k in sorted(wanted, key=lambda k: questions[k].tokens / questions[k].M):
@@ -248,7 +275,7 @@ def _solve(
             solved = nodes_at(near, place, cells, z, tokens, dense, base)
             for i, k in enumerate(part):
                 weight = weights[i] / 2j * psi[i]
-                yield _Solved(
+                found[k] = _Solved(
                     k=k,
                     question=questions[k],
                     place=place,
@@ -258,3 +285,4 @@ def _solve(
                     base=base.of(i),
                     nodes=solved.of(i),
                 )
+    return [found[k] for k in wanted]
