@@ -916,7 +916,7 @@ def fuzz(server, examples):
         began = time.monotonic()
         answer = case.call(timeout=30)
         seen.append(answer.status_code)
-        assert answer.status_code < 500 or answer.status_code == 503, (case.body, answer.text)
+        assert answer.status_code < 500, (case.body, answer.text)
         assert time.monotonic() - began < 15, case.body
         # The router's own refusals (a key with a slash is no job) are no part of the description.
         if answer.status_code not in (404, 405):
@@ -964,7 +964,7 @@ def test_two_hundred_at_once_are_answered_or_told_to_wait_and_memory_is_flat():
     with explorer() as (address, process):
         statuses, memory = asyncio.run(load(address, process.pid, clients=200, seconds=20))
     print(dict(statuses), [round(value) for value in memory])
-    assert set(statuses) <= {200, 429, 503}
+    assert set(statuses) <= {200, 429}
     assert statuses[200] > 50
     half = len(memory) // 2
     # Growth without bound would show as a slope; the allocator's own steps are a few per cent.

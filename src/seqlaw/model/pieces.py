@@ -45,7 +45,7 @@ class Part(Schedule):
 
     @property
     def L(self) -> int:  # type: ignore[override]  # as gamma
-        return math.ceil(self.pieces.counts.sum())
+        return math.ceil(float(self.pieces.counts.sum()))
 
     @property
     def total(self) -> float:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 from seqlaw.model.checks import InputError, whole, whole_or_infinite
-from seqlaw.model.lengths import LARGEST, Counted, Length, Lengths, one_or_many, parse
+from seqlaw.model.lengths import LARGEST, Counted, Length, Lengths, mean_length, one_or_many, parse
 from seqlaw.model.schedule import Schedule, as_schedule
 from seqlaw.model.teacher import LONGEST, Modes, Teacher, as_teacher
 
@@ -14,8 +15,34 @@ WIDEST = 10**18
 """The largest M: as far as the sums over modes place their nodes."""
 
 
-class _Derived(int):
-    """An N that follows from batch and steps: `dataclasses.replace` hands it back, and it is made anew."""
+_SAME: Any = object()
+"""What is not given: as in the setting that is changed, if one is."""
+
+
+@dataclass(frozen=True)
+class FullBatch:
+    """All N trajectories in every step."""
+
+    N: int
+
+
+@dataclass(frozen=True)
+class MiniBatches:
+    """`batch` trajectories a step, each used in so many epochs, shuffled anew; beyond one no law is known."""
+
+    batch: int
+    epochs: int = 1
+    safeguard: bool = True
+    """Whether a step that is too large is cut down."""
+
+
+class Stage(NamedTuple):
+    """Steps on data of one kind."""
+
+    P: Length
+    sequences: int
+    """In the data set; with mini-batches in a step."""
+    steps: int
 
 
 @dataclass(frozen=True, kw_only=True, init=False)
@@ -27,7 +54,8 @@ class Setting:
     γ = 0.1 and L = 30000. `eval_length` None means the training length P, as in the paper.
 
     With a `batch` training is one pass: each step takes so many fresh trajectories, and N = batch·L. With
-    `epochs` each of N = batch·⌈L/epochs⌉ is used so often, shuffled anew in each epoch.
+    `epochs` each of N = batch·⌈L/epochs⌉ is used so often, shuffled anew in each epoch. `safeguard` False,
+    in one pass only, takes a step that is too large as it is given.
 
     P may be a mixture of lengths, whose N are whole numbers of each, or phases, each with data of its own
     (`Lengths`): `lengths` keeps them as they were given, P has the numbers of sequences too.
@@ -35,21 +63,16 @@ class Setting:
 
     teacher: Teacher | Modes
     M: int
-    N: int
     P: Length
     schedule: Schedule
+    training: FullBatch | MiniBatches
     d: float | None = None
     eval_length: int | None = None
-    batch: int | None = None
-    """Fresh trajectories a step; None for all N in every step."""
-    epochs: int = 1
-    """How often each sequence is used, shuffled anew each time: beyond one no law is known."""
-    safeguard: bool = True
-    """Whether a step that is too large is cut down; False, in one pass only, takes it as given."""
     lengths: Lengths | None = None
     """A mixture or phases as given; None for one length."""
 
-    # Written out since it takes more than it keeps: a name becomes what it names.
+    # Written out since it takes more than it keeps: a name becomes what it names. `dataclasses.replace` hands
+    # back `training`, which what is given beside it changes.
     def __init__(
         self,
         *,
@@ -60,10 +83,11 @@ class Setting:
         schedule: Schedule | str,
         d: float | None = None,
         eval_length: int | None = None,
-        batch: int | None = None,
-        epochs: int = 1,
-        safeguard: bool = True,
+        batch: int | None = _SAME,
+        epochs: int = _SAME,
+        safeguard: bool = _SAME,
         lengths: Lengths | str | None = None,
+        training: FullBatch | MiniBatches | None = None,
     ) -> None:
         teacher = as_teacher("Setting.teacher", teacher)
         M = whole("M", M, most=WIDEST)
@@ -74,40 +98,20 @@ class Setting:
         P = one_or_many(parse(given) if isinstance(given, str) else given)
         lengths = P if isinstance(P, Lengths) else None
         schedule = as_schedule("Setting.schedule", schedule)
-        epochs = whole("epochs", epochs)
-        if batch is not None:
-            batch = whole("batch", batch, most=LARGEST)
-            if schedule.memory:
-                rule = "must be left out with a batch: there it is plain descent with gamma/(1 - momentum)"
-                raise InputError("momentum", rule, getattr(schedule, "beta", None))
-            if N is not None and not isinstance(N, _Derived):
-                raise InputError("N", "must be left out with a batch: it is batch · L", N)
-            epochs = whole("epochs", epochs, most=schedule.L)
-            N = _Derived(whole("batch", batch, most=LARGEST // schedule.L) * -(-schedule.L // epochs))
-            if lengths is not None:
-                if epochs > 1:
-                    raise InputError("epochs", "must be 1 with several lengths", epochs)
-                P = lengths.batched(batch)
-                if P.phases:
-                    N = _Derived(sum(b * n for b, n in zip(P.counts, P.steps(schedule.L), strict=True)))
-        elif N is None or isinstance(N, _Derived):
-            raise InputError("N", "must be given without a batch", None)
-        else:
-            N = whole("N", N, most=LARGEST)
-            if lengths is not None:
-                P = lengths.counted(N)
-        if lengths is not None and lengths.phases:
-            lengths.steps(schedule.L)
-            if schedule.memory:
-                raise InputError("momentum", "must be left out with phases", getattr(schedule, "beta", None))
-        if not isinstance(safeguard, bool):
-            raise InputError("safeguard", "must be true or false", safeguard)
-        if epochs != 1 and batch is None:
-            raise InputError(
-                "epochs", "must be left out without a batch: the full batch is all of it", epochs
-            )
-        if not safeguard and batch is None:
-            raise InputError("safeguard", "must stay for the full batch (give a batch to do without)", False)
+        training = _trained(training, N, batch, epochs, safeguard, schedule)
+        if lengths is not None:
+            if isinstance(training, FullBatch):
+                P = lengths.counted(training.N)
+            elif training.epochs > 1:
+                raise InputError("epochs", "must be 1 with several lengths", training.epochs)
+            else:
+                P = lengths.batched(training.batch)
+            if lengths.phases:
+                lengths.steps(schedule.L)
+                if schedule.memory:
+                    raise InputError(
+                        "momentum", "must be left out with phases", getattr(schedule, "beta", None)
+                    )
         if isinstance(teacher, Modes):
             if d is not None and whole_or_infinite("d", d) != teacher.d:
                 raise InputError("d", f"must be {teacher.d}, the number of modes given", d)
@@ -121,8 +125,44 @@ class Setting:
         if eval_length is not None:
             eval_length = whole("eval_length", eval_length, most=LONGEST)
         # Past the frozen __setattr__, once.
-        vars(self).update(teacher=teacher, M=M, N=N, P=P, schedule=schedule, d=d, eval_length=eval_length)
-        vars(self).update(batch=batch, epochs=epochs, safeguard=safeguard, lengths=lengths)
+        vars(self).update(teacher=teacher, M=M, P=P, schedule=schedule, training=training)
+        vars(self).update(d=d, eval_length=eval_length, lengths=lengths)
+
+    def but(self, **changes: Any) -> Setting:
+        """The setting with some of what its constructor takes changed: `setting.but(N=64)`."""
+        return replace(self, **changes)
+
+    @property
+    def batch(self) -> int | None:
+        """Fresh trajectories a step; None for all N in every step."""
+        return self.training.batch if isinstance(self.training, MiniBatches) else None
+
+    @property
+    def epochs(self) -> int:
+        """How often each sequence is used with mini-batches."""
+        return self.training.epochs if isinstance(self.training, MiniBatches) else 1
+
+    @property
+    def safeguard(self) -> bool:
+        """Whether a step that is too large is cut down."""
+        return isinstance(self.training, FullBatch) or self.training.safeguard
+
+    @property
+    def N(self) -> int:
+        """Trajectories that differ: with mini-batches batch·⌈L/epochs⌉."""
+        if isinstance(self.training, FullBatch):
+            return self.training.N
+        return sum(one.sequences * -(-one.steps // self.epochs) for one in self.stages)
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """What is trained on, one after another: one stage, or one a phase."""
+        P, L = self.P, self.schedule.L
+        if isinstance(P, Counted) and P.phases:
+            return tuple(map(Stage, P.lengths, P.counts, P.steps(L)))
+        return (
+            Stage(P, self.training.N if isinstance(self.training, FullBatch) else self.training.batch, L),
+        )
 
     @property
     def test_length(self) -> Length:
@@ -136,20 +176,14 @@ class Setting:
         """N·P transitions that differ: in one pass batch·P·L."""
         if not isinstance(self.P, Counted):
             return self.N * self.one_length
-        if self.batch is None:
+        if isinstance(self.training, FullBatch):
             return self.P.tokens
-        if not self.P.phases:
-            return self.P.tokens * self.schedule.L
-        steps = self.P.steps(self.schedule.L)
-        return sum(b * n * P for b, n, P in zip(self.P.counts, steps, self.P.lengths, strict=True))
+        return sum(_tokens(one) * one.steps for one in self.stages)
 
     @property
     def step_tokens(self) -> int:
         """Tokens of a step in one pass; of phases in the last."""
-        batch = self.batch or 0
-        if not isinstance(self.P, Counted):
-            return batch * self.one_length
-        return self.P.counts[-1] * self.P.lengths[-1] if self.P.phases else self.P.tokens
+        return _tokens(self.stages[-1]) if isinstance(self.training, MiniBatches) else 0
 
     @property
     def one_length(self) -> int:
@@ -172,6 +206,47 @@ class Setting:
         if self.d is None or self.d == math.inf:
             raise InputError("d", "must be finite where modes are taken one by one", self.d)
         return self.teacher.modes(int(self.d))
+
+
+def _tokens(stage: Stage) -> int:
+    P = stage.P
+    return P.tokens if isinstance(P, Counted) else stage.sequences * int(mean_length(P))
+
+
+def _trained(
+    known: FullBatch | MiniBatches | None,
+    N: int | None,
+    batch: int | None,
+    epochs: int,
+    safeguard: bool,
+    schedule: Schedule,
+) -> FullBatch | MiniBatches:
+    """How to train: what is known, changed by what is given."""
+    old = known if isinstance(known, MiniBatches) and batch is not None else MiniBatches(0)
+    batch = (old.batch or None) if batch is _SAME else batch
+    epochs = old.epochs if epochs is _SAME else whole("epochs", epochs)
+    safeguard = old.safeguard if safeguard is _SAME else safeguard
+    if not isinstance(safeguard, bool):
+        raise InputError("safeguard", "must be true or false", safeguard)
+    if batch is None:
+        N = known.N if N is None and isinstance(known, FullBatch) else N
+        if N is None:
+            raise InputError("N", "must be given without a batch", None)
+        if epochs != 1:
+            rule = "must be left out without a batch: the full batch is all of it"
+            raise InputError("epochs", rule, epochs)
+        if not safeguard:
+            raise InputError("safeguard", "must stay for the full batch (give a batch to do without)", False)
+        return FullBatch(whole("N", N, most=LARGEST))
+    batch = whole("batch", batch, most=LARGEST)
+    if schedule.memory:
+        rule = "must be left out with a batch: there it is plain descent with gamma/(1 - momentum)"
+        raise InputError("momentum", rule, getattr(schedule, "beta", None))
+    if N is not None:
+        raise InputError("N", "must be left out with a batch: it is batch · L", N)
+    whole("epochs", epochs, most=schedule.L)
+    whole("batch", batch, most=LARGEST // schedule.L)
+    return MiniBatches(batch, epochs, safeguard)
 
 
 def as_setting(field: str, value: object) -> Setting:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from seqlaw.methods.one_pass.equivalent import Learners, one_pass_equivalent
@@ -78,7 +77,7 @@ class Passes:
             if L < self.schedule.least_steps():
                 self.known[key] = Run(*key, L, 0.0, math.inf)
             else:
-                setting = replace(self.like, M=M, P=P, batch=batch, schedule=self.schedule.with_steps(L))
+                setting = self.like.but(M=M, P=P, batch=batch, schedule=self.schedule.with_steps(L))
                 found = best_step(setting, self.learners, near=self._step_near(key))
                 self.known[key] = Run(*key, L, found.gamma, found.approx + found.excess)
         return self.known[key]
@@ -93,7 +92,7 @@ class Passes:
 
     def setting(self, run: Run) -> Setting:
         steps = self.schedule.with_steps(run.L).scaled(run.gamma)
-        return replace(self.like, M=run.M, P=run.P, batch=run.batch, schedule=steps)
+        return self.like.but(M=run.M, P=run.P, batch=run.batch, schedule=steps)
 
     def sure(self, run: Run, rival: float = math.inf) -> Run:
         """With the risk that the accurate law has: coarse nodes miss it by up to 3 %, the step by far less.

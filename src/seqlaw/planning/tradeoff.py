@@ -303,7 +303,7 @@ def _of_mixture(setting: Setting, budget: Budget) -> Setting:
     if N < budget.fewest:
         rule = f"must allow {budget.fewest} sequences of {words(lengths)}"
         raise InputError("compute", rule, budget.compute)
-    return replace(setting, P=lengths, N=N)
+    return setting.but(P=lengths, N=N)
 
 
 def _left_over(row: Split, tokens: int) -> tuple[Flag, ...]:
@@ -319,7 +319,7 @@ def _all_at_once(setting: Setting, spent: Budget, lengths: Sequence[int]) -> dic
     short = [P for P in lengths if counts[P] < 1]
     if short:
         raise InputError("compute", f"must allow one sequence of length {short[0]}", spent.compute)
-    return {P: replace(setting, P=P, N=counts[P]) for P in lengths}
+    return {P: setting.but(P=P, N=counts[P]) for P in lengths}
 
 
 def _one_pass(

@@ -60,8 +60,8 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
         (408, "The body did not come."),
         (415, "The body is not called application/json."),
         (422, "A value breaks a rule; the error names the field."),
-        (429, "Too many jobs at once."),
-        (503, "Too busy, or out of time."),
+        (429, "Too many questions or jobs at once."),
+        (503, "A worker ended amid the question."),
     )
 }
 
@@ -282,11 +282,11 @@ def _handle_errors(app: FastAPI) -> None:
     async def busy(request: Request, error: Busy) -> Response:
         if request.url.path.startswith("/api/jobs"):
             return _refuse(429, InputError("jobs", f"must be at most {Jobs.ACTIVE} at once", "one more"))
-        return _refuse(503, InputError("server", "is busy: try again", "too many questions"))
+        return _refuse(429, InputError("server", "is busy: try again", "too many questions"))
 
     @app.exception_handler(OutOfTime)
     async def late(request: Request, error: OutOfTime) -> Response:
-        return _refuse(503, InputError("time", f"must stay below {ANSWER_SECONDS:g} s", "a longer answer"))
+        return _refuse(422, InputError("time", f"must stay below {ANSWER_SECONDS:g} s", "a longer answer"))
 
     @app.exception_handler(Lost)
     async def lost(request: Request, error: Lost) -> Response:

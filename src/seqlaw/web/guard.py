@@ -90,7 +90,7 @@ class Guard:
         if refused is None and len(body) > MOST_BYTES:
             refused = 413, "body", f"must be at most {MOST_BYTES} bytes", "more"
         if refused is None and self._inside >= MOST_AT_ONCE:  # a body that is still to come holds no place
-            refused = 503, "server", f"takes at most {MOST_AT_ONCE} requests at once", "more"
+            refused = 429, "server", f"takes at most {MOST_AT_ONCE} requests at once", "more"
         if refused is not None:
             await _refuse(decorated, *refused)
             return
@@ -152,7 +152,7 @@ def _again(body: bytes, receive: Receive) -> Receive:
 async def _refuse(send: Send, status: int, field: str, rule: str, value: str) -> None:
     body = json.dumps({"error": problem(field, rule, value)}).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    if status == 503:
+    if status == 429:
         headers.append((b"retry-after", b"1"))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

@@ -7,7 +7,7 @@ know the rules; only the ceilings below belong to the server.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
@@ -209,7 +209,7 @@ class SampledBody(Along):
     """With a batch: how often each sequence is used, shuffled anew in each epoch."""
 
     def setting(self) -> Setting:
-        return replace(super().setting(), epochs=self.epochs)
+        return super().setting().but(epochs=self.epochs)
 
 
 @dataclass(frozen=True, kw_only=True)

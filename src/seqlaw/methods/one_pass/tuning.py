@@ -35,13 +35,13 @@ def with_tokens(setting: Setting, tokens: float, batch: int | None = None) -> Se
     if batch is None:
         raise InputError("tokens", "set the steps in one pass only (give a batch)", tokens)
     many = setting.lengths is not None
-    each = replace(setting, batch=batch).step_tokens if many else batch * setting.one_length
+    each = setting.but(batch=batch).step_tokens if many else batch * setting.one_length
     steps = int(whole("tokens", tokens) // each)
     if steps < setting.schedule.least_steps():
         least = setting.schedule.least_steps()
         rule = f"must be at least {least * each}, for {least} steps of {each} tokens (batch {batch})"
         raise InputError("tokens", rule, tokens)
-    return replace(setting, batch=batch, schedule=setting.schedule.with_steps(steps))
+    return setting.but(batch=batch, schedule=setting.schedule.with_steps(steps))
 
 
 def excesses(setting: Setting, gammas: Array, learners: Learners) -> tuple[Array, float]:

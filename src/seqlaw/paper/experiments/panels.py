@@ -224,7 +224,7 @@ def _variance(
 ) -> Panel:
     """Three sweeps through one point: N, P (nested samples) and L (shared moments)."""
     axes = {
-        "N": [replace(at, N=N) for N in sweeps["N"]],
+        "N": [at.but(N=N) for N in sweeps["N"]],
         "P": [replace(at, P=P, eval_length=None) for P in sweeps["P"]],
         "R": [replace(at, schedule=at.schedule.with_steps(L)) for L in sweeps["L"]],
     }

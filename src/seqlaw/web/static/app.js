@@ -121,8 +121,8 @@ function leave() {
 }
 
 function fail(error) {
-  const late = error.problem?.field === "time"; // asking again would take as long
-  if ((error.status === 503 && !late) || error instanceof TypeError) {
+  const busy = error.problem?.field === "server" && [429, 503].includes(error.status);
+  if (busy || error instanceof TypeError) {
     status("The server is busy or away; trying again …", true);
     retry = setTimeout(() => refresh(), 1000);
     return;
