@@ -12,7 +12,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from oracles import random_settings
-from seqlaw.methods import equivalent_risks, exact_risks, sampled_rows
+from rows_of import exact_risks, sampled_rows
+from seqlaw.methods import equivalent_risks
 
 SEED = 2026
 COUNTS = {16: (12, 200), 48: (8, 128), 96: (6, 72)}

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import numpy as np
 from threadpoolctl import threadpool_limits
 from timing import best_times, report
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from rows_of import exact_rows, sampled_rows
 from seqlaw import PRESETS, BlockDecay, Setting
-from seqlaw.methods.exact import exact_rows
 from seqlaw.methods.frozen_sketch import exact_variance
-from seqlaw.methods.sampled import sampled_rows
 from seqlaw.methods.score import lag_sums, score
 from seqlaw.model import gaussian_sketch, sketched_problem
 

@@ -16,11 +16,12 @@ from typing import Any
 import numpy as np
 from timing import report
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from rows_of import exact_rows
 from seqlaw import PRESETS, WSD, BlockDecay, Setting
-from seqlaw.methods.exact import exact_rows
 from seqlaw.methods.method import Draws
 from seqlaw.methods.moments import card_direct_cost, card_gram_cost, cheaper_drawing, nested_moments
-from seqlaw.methods.one_pass.exact import one_pass_rows
 from seqlaw.methods.one_pass.sampled import OnePassSampled
 from seqlaw.model import gaussian_sketch
 from seqlaw.model.checks import InputError, MissingLibrary
@@ -87,9 +88,9 @@ def one_pass_exact(device: Device) -> None:
     """The exact rung of one pass."""
     for M, d in ((1024, 4096), (4096, 16384)):
         point = Setting(teacher=TEACHER, M=M, batch=4, P=16, d=d, schedule=WSD(gamma=0.1, L=10**5))
-        card = seconds(device, lambda point=point: one_pass_rows([point], device="cuda"))
+        card = seconds(device, lambda point=point: exact_rows([point], device="cuda"))
         if M == 1024:
-            core = seconds(device, lambda point=point: one_pass_rows([point]))
+            core = seconds(device, lambda point=point: exact_rows([point]))
             report(
                 f"one pass exact ({M}, {d}), one core ({core:.1f} s) over card ({card:.2f} s)",
                 core / card,

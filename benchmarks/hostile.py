@@ -362,7 +362,7 @@ def _odd_values() -> list[Any]:
         None, True, False, 0, 1, -1, 2, 2.5, -0.0, math.nan, math.inf, -math.inf, 1e308, 1e-320, 10**400,
         10**5000, -(10**30), 2**64,
         "", "x", "regime2", "wsd", "N", "\0", "x" * 300, "nothing.npy", "/", "2:0.5,4:0.5", "1/0",
-        "9" * 400, b"x", 1j, ..., int, len, _Odd(), object(),
+        "9" * 400, b"x", 1j, ..., int, _Odd(), object(),
         [], [1], ["x"], [None], [[1, 2], [3]], [math.nan], [10**400], (), (2, 4), (1, "x"), {}, {"a": 1},
         {1: 2}, {2, 4}, range(3), iter([2, 4]),
         np.array([]), np.array(3.0), np.array([1, 2]), np.ones((2, 3)), np.ones((4, 5, 3)),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -16,9 +17,11 @@ from typing import Any
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from rows_of import exact_rows
 from seqlaw import PRESETS, BlockDecay, Setting
 from seqlaw.methods.ask import risks
-from seqlaw.methods.exact import exact_rows
 
 TERMS = ("approx", "bias", "variance")
 NAMES = {"approx": "approx", "bias": "bias", "variance": "variance / irreducible"}

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rows_of import exact_rows
 from seqlaw import PRESETS, WSD, BlockDecay, Constant, Cosine, InputError, Modes, Setting, Teacher
 from seqlaw.answers.words import sentences
 from seqlaw.methods import expected, frozen
 from seqlaw.methods.ask import along
 from seqlaw.methods.equivalent import equivalent_risk, equivalent_risks, population
-from seqlaw.methods.exact import exact_rows
 from seqlaw.methods.frozen_sketch import population_bias
 from seqlaw.methods.resolvent import contours, spectral_edge
 from seqlaw.methods.spectral_sum import Rule, sum_rule

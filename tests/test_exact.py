@@ -9,8 +9,8 @@ import mpmath
 import numpy as np
 import pytest
 
+from rows_of import exact_risk, exact_risks, exact_rows
 from seqlaw import PRESETS, WSD, BlockDecay, Constant, InputError, Modes, Setting
-from seqlaw.methods.exact import exact_risk, exact_risks, exact_rows
 from seqlaw.methods.frozen_sketch import exact_variance, finite_filter_variance, population_bias
 from seqlaw.methods.moments import sample_moments
 from seqlaw.methods.score import lag_sums, score

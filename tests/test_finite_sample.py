@@ -13,10 +13,10 @@ from scipy.special import ndtri
 from scipy.stats import truncnorm
 
 from oracles import FiniteSample, random_settings
+from rows_of import exact_risks, exact_rows, sampled_rows
 from seqlaw import PRESETS, WSD, BlockDecay, Constant, Cosine, Modes, Setting, Teacher
 from seqlaw.methods import exact
 from seqlaw.methods.equivalent import equivalent_risk, equivalent_risks
-from seqlaw.methods.exact import exact_risks, exact_rows
 from seqlaw.methods.expected import Population, population
 from seqlaw.methods.finite_sample import law, norm, over_sketches, positions
 from seqlaw.methods.finite_sample.law import FINE, QUICK, Level, Question
@@ -24,7 +24,7 @@ from seqlaw.methods.finite_sample.norm import rises
 from seqlaw.methods.frozen import frozen_rows
 from seqlaw.methods.frozen_sketch import frozen_given
 from seqlaw.methods.moments import sample_moments
-from seqlaw.methods.sampled import sampled_rows, sampled_terms
+from seqlaw.methods.sampled import sampled_terms
 from seqlaw.methods.score import score
 from seqlaw.methods.spectral_sum import Rule, sum_rule
 from seqlaw.model import sketched_problem

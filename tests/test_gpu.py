@@ -12,15 +12,13 @@ import numpy as np
 import pytest
 
 import seqlaw
+from rows_of import exact_rows, population_rows, sampled_rows
 from seqlaw import PRESETS, BlockDecay, InputError, Setting
 from seqlaw.methods import ask
-from seqlaw.methods.exact import exact_rows, population_rows
 from seqlaw.methods.kernel import NUMPY
 from seqlaw.methods.method import Draws
 from seqlaw.methods.moments import cheaper_drawing, nested_moments
-from seqlaw.methods.one_pass.exact import one_pass_rows
 from seqlaw.methods.one_pass.sampled import OnePassSampled
-from seqlaw.methods.sampled import sampled_rows
 from seqlaw.methods.terms import TERMS
 from seqlaw.methods.trajectories import walk
 from seqlaw.model import device as devices
@@ -91,7 +89,7 @@ def far(one, other, name):
             ],
         ),
         (population_rows, [point(), point(eval_length=30)]),
-        (one_pass_rows, [one_pass(), one_pass(P=1), one_pass(M=70, d=80, eval_length=30)]),
+        (exact_rows, [one_pass(), one_pass(P=1), one_pass(M=70, d=80, eval_length=30)]),
     ],
 )
 def test_the_same_numbers(rows, settings, torch_alone):
@@ -285,7 +283,7 @@ def test_several_lengths_are_for_the_cpu(several, ask_for):
 
 
 def test_rows_of_mixtures_are_for_the_cpu():
-    for rows, ask_for in ((exact_rows, point), (sampled_rows, point), (one_pass_rows, one_pass)):
+    for rows, ask_for in ((exact_rows, point), (sampled_rows, point), (exact_rows, one_pass)):
         with pytest.raises(InputError, match="device must be cpu"):
             rows([ask_for(P=parse("4:0.5,9:0.5"))], device="torch")
 

@@ -9,11 +9,11 @@ import pytest
 
 import seqlaw
 from recursions import ladder_recursion, score_covariance
+from rows_of import exact_risk, sampled_risk
 from seqlaw.cli import main
 from seqlaw.files import load_lengths
 from seqlaw.methods.ask import METHODS
 from seqlaw.methods.equivalent import equivalent_risk
-from seqlaw.methods.exact import exact_risk
 from seqlaw.methods.method import Draws
 from seqlaw.methods.one_pass.law import between
 from seqlaw.methods.one_pass.nodes import given_sketch, ground, keep
@@ -21,7 +21,6 @@ from seqlaw.methods.one_pass.tuning import best_step
 from seqlaw.methods.phases.bench import Bench, Runs, Sums, Trial
 from seqlaw.methods.phases.chain import full_batch_ladder
 from seqlaw.methods.phases.exact import Ladders
-from seqlaw.methods.sampled import sampled_risk
 from seqlaw.methods.score import lag_sums, score
 from seqlaw.model.lengths import Lengths, averaged, counted, documents, parse
 from seqlaw.model.momentum import Momentum

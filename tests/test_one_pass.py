@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from recursions import diagonal_loop, growth, moment_recursion
+from rows_of import exact_rows
 from seqlaw import (
     Budget,
     Constant,
@@ -26,7 +27,7 @@ from seqlaw.cli import main
 from seqlaw.methods.ask import METHODS, along, risks
 from seqlaw.methods.method import Draws
 from seqlaw.methods.one_pass.equivalent import one_pass_equivalent
-from seqlaw.methods.one_pass.exact import mean_error, one_pass_rows
+from seqlaw.methods.one_pass.exact import mean_error
 from seqlaw.methods.one_pass.law import FINE, geometric, mean_filter, variances
 from seqlaw.methods.one_pass.nodes import channels, given_sketch, grouped, innovation_lags
 from seqlaw.methods.one_pass.over_sketches import over_sketches
@@ -355,7 +356,7 @@ def test_rows_for_a_sweep():
         assert [row["batch"] for row in rows] == [2, None, 2]
         assert rows[0]["reducible"] == rows[2]["reducible"] != rows[1]["reducible"], name
         assert rung.cost([once, full], Draws()).seconds > 0
-    assert one_pass_rows([once])[0]["N"] == 200
+    assert exact_rows([once])[0]["N"] == 200
 
 
 @pytest.mark.slow
@@ -393,7 +394,7 @@ def test_equivalent_against_forty_sketches(preset):
         gamma = 0.2 * risks([setting])[0].diagnostics["gamma_max"]
         setting = replace(setting, schedule=kind(gamma=gamma, L=1000))
         want = risks([setting])[0].variance
-        found = [row["variance"] for row in one_pass_rows([setting], sketches=40)]
+        found = [row["variance"] for row in exact_rows([setting], sketches=40)]
         error = np.std(found, ddof=1) / math.sqrt(40)
         assert abs(np.mean(found) - want) < max(3 / M * want, 2 * error), (M, P, batch)
 

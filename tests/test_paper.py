@@ -20,13 +20,13 @@ import pandas as pd
 import pytest
 
 from conftest import python_path
+from rows_of import exact_rows, population_rows
 from seqlaw.answers.methods import caption_of
 from seqlaw.cli import main
 from seqlaw.lab.errors import EngineError
 from seqlaw.lab.software import software
 from seqlaw.lab.store import FILE, read
 from seqlaw.methods.ask import METHODS
-from seqlaw.methods.exact import exact_rows, population_rows
 from seqlaw.methods.method import Method
 from seqlaw.model.checks import InputError
 from seqlaw.model.schedule import BlockDecay

@@ -15,11 +15,10 @@ import numpy as np
 import pytest
 
 from conftest import python_path
+from rows_of import exact_rows, sampled_rows
 from seqlaw.answers.glossary import WORDS
 from seqlaw.lab.progress import WorkBar, seconds_left
 from seqlaw.lab.run import Summary
-from seqlaw.methods.exact import exact_rows
-from seqlaw.methods.sampled import sampled_rows
 from seqlaw.paper.experiments.checks import LONGER, TOKENS, noise_checks
 from seqlaw.paper.experiments.conditions import conditions, named_conditions
 from seqlaw.paper.experiments.panels import PRINTED, Panel, paper_panels, quick_panels

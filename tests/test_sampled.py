@@ -8,18 +8,12 @@ import math
 import numpy as np
 import pytest
 
+from rows_of import exact_rows, sampled_risk, sampled_risks, sampled_rows
 from seqlaw import PRESETS, WSD, BlockDecay, Constant, Cosine, Explicit, InputError, Setting
 from seqlaw.methods.equivalent import equivalent_risks
-from seqlaw.methods.exact import exact_rows
 from seqlaw.methods.moments import sample_moments
 from seqlaw.methods.rows import summarise
-from seqlaw.methods.sampled import (
-    covariance_event,
-    sampled_risk,
-    sampled_risks,
-    sampled_rows,
-    sampled_terms,
-)
+from seqlaw.methods.sampled import covariance_event, sampled_terms
 from seqlaw.methods.terms import FEWEST_TOKENS, TERMS
 from seqlaw.model import Moments, Momentum, descend, gaussian_sketch, sketched_problem
 

@@ -102,9 +102,8 @@ MOVED = {
     ),
     **dict.fromkeys(
         (
-            "along", "covariance_event", "equivalent_risk", "equivalent_risks", "exact_risk", "exact_risks",
-            "exact_rows", "finite_filter_variance", "moments_of", "nested_moments", "sample_moments",
-            "sampled_risk", "sampled_risks", "sampled_rows", "sampled_terms", "score", "trajectory_chunks",
+            "along", "covariance_event", "equivalent_risk", "equivalent_risks", "finite_filter_variance",
+            "moments_of", "nested_moments", "sample_moments", "sampled_terms", "score", "trajectory_chunks",
         ),
         "seqlaw.methods",
     ),

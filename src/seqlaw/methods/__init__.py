@@ -1,12 +1,11 @@
 """One question, many rungs; the names that builders of rungs need. (`rates` stands alone: `seqlaw.rates`.)"""
 
-from seqlaw.methods.ask import METHODS, along, method_of
+from seqlaw.methods.ask import METHODS, along, method_of, risks
 from seqlaw.methods.equivalent import equivalent_risk, equivalent_risks
-from seqlaw.methods.exact import exact_risk, exact_risks, exact_rows
 from seqlaw.methods.frozen_sketch import finite_filter_variance, population_bias
 from seqlaw.methods.method import Cost, Draws, Method
 from seqlaw.methods.moments import moments_of, nested_moments, sample_moments
-from seqlaw.methods.sampled import covariance_event, sampled_risk, sampled_risks, sampled_rows, sampled_terms
+from seqlaw.methods.sampled import covariance_event, sampled_terms
 from seqlaw.methods.score import score
 from seqlaw.methods.terms import Risk
 from seqlaw.methods.trajectories import trajectories, trajectory_chunks
@@ -21,18 +20,13 @@ __all__ = [
     "covariance_event",
     "equivalent_risk",
     "equivalent_risks",
-    "exact_risk",
-    "exact_risks",
-    "exact_rows",
     "finite_filter_variance",
     "method_of",
     "moments_of",
     "nested_moments",
     "population_bias",
+    "risks",
     "sample_moments",
-    "sampled_risk",
-    "sampled_risks",
-    "sampled_rows",
     "sampled_terms",
     "score",
     "trajectories",

@@ -9,30 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from seqlaw.methods.both import Both
 from seqlaw.methods.equivalent import Equivalent
 from seqlaw.methods.exact import Exact
 from seqlaw.methods.method import AXES, SHORT, Draws, Method, Progress, letters
-from seqlaw.methods.one_pass.equivalent import OnePassEquivalent
-from seqlaw.methods.one_pass.exact import OnePassExact
-from seqlaw.methods.one_pass.sampled import OnePassSampled
 from seqlaw.methods.one_pass.tuning import with_tokens
-from seqlaw.methods.phases.exact import PhasedExact
-from seqlaw.methods.phases.sampled import PhasedSampled
 from seqlaw.methods.sampled import Sampled
 from seqlaw.methods.terms import Risk
 from seqlaw.model.checks import InputError, whole
 from seqlaw.model.extension import IMPORT_PATH, import_object, path_of
 from seqlaw.model.setting import Setting, as_setting
 
-METHODS: dict[str, Method] = {
-    full.name: Both(full, one_pass, phased)
-    for full, one_pass, phased in (
-        (Sampled(), OnePassSampled(), PhasedSampled()),
-        (Exact(), OnePassExact(), PhasedExact()),
-        (Equivalent(), OnePassEquivalent(), None),
-    )
-}
+METHODS: dict[str, Method] = {one.name: one for one in (Sampled(), Exact(), Equivalent())}
 
 
 def method_of(given: str | Method, *, field: str = "rung") -> Method:

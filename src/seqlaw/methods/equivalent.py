@@ -7,7 +7,7 @@ N, P and L. Exact to leading order as M and the data grow together.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
@@ -29,6 +29,9 @@ from seqlaw.methods.finite_sample.law import (
 from seqlaw.methods.finite_sample.norm import Rise, averaged_rows, rises
 from seqlaw.methods.frozen import Frozen, frozen_rows
 from seqlaw.methods.method import BLOCK, Cost, Draws, Method, Progress
+from seqlaw.methods.one_pass.equivalent import one_pass_equivalent
+from seqlaw.methods.one_pass.law import QUICK as QUICK_PASS
+from seqlaw.methods.one_pass.step import no_law
 from seqlaw.methods.resolvent import reaches
 from seqlaw.methods.spectral_sum import Rule, sum_rule
 from seqlaw.methods.terms import (
@@ -42,6 +45,7 @@ from seqlaw.model.assumptions import setting_flags
 from seqlaw.model.checks import InputError
 from seqlaw.model.flags import flag
 from seqlaw.model.lengths import Length
+from seqlaw.model.pieces import is_cut
 from seqlaw.model.setting import Setting
 from seqlaw.model.threads import one_thread
 
@@ -90,26 +94,47 @@ def equivalent_risks(
 
 
 class Equivalent(Method):
-    """The expectation over the sketch too: no random number, O(1) in d, N, P and L."""
+    """The expectation over the sketch too: no random number, O(1) in d, N and P, ln L at most in L."""
 
     name: ClassVar[str] = "equivalent"
     mixtures: ClassVar[bool] = True
+    one_pass: ClassVar[bool] = True
     infinite: ClassVar[bool] = True
 
     def risks(
         self, settings: Sequence[Setting], draws: Draws, *, progress: Progress | None = None
     ) -> list[Risk]:
-        return equivalent_risks(settings)
+        return _each_its_way(settings, equivalent_risks, one_pass_equivalent)
 
     def quick(self, settings: Sequence[Setting]) -> list[Risk]:
-        return equivalent_risks(settings, quick=True)
+        return _each_its_way(
+            settings,
+            lambda full: equivalent_risks(full, quick=True),
+            lambda passes: one_pass_equivalent(passes, ratio=QUICK_PASS),
+        )
 
     def cost(self, settings: Sequence[Setting], draws: Draws) -> Cost:
         first, more = (0.05, 0.03) if settings[0].d == math.inf else (0.02, 0.01)
-        return Cost(seconds=first + more * (len(settings) - 1), memory=BLOCK)
+        passes = sum(0.3 if is_cut(one.schedule) else 0.02 for one in settings if one.batch is not None)
+        return Cost(seconds=first + more * (len(settings) - 1) + passes, memory=BLOCK)
 
     def refuses(self, setting: Setting) -> InputError | None:
-        return super().refuses(setting) or _refusal(setting)
+        own = _refusal if setting.batch is None else no_law
+        return super().refuses(setting) or own(setting)
+
+
+def _each_its_way(
+    settings: Sequence[Setting],
+    full_batch: Callable[[list[Setting]], list[Risk]],
+    one_pass: Callable[[list[Setting]], list[Risk]],
+) -> list[Risk]:
+    """Settings without a batch go one way, those with one the other."""
+    found: dict[int, Risk] = {}
+    for way, passes in ((full_batch, False), (one_pass, True)):
+        part = [k for k, one in enumerate(settings) if (one.batch is not None) == passes]
+        if part:
+            found |= dict(zip(part, way([settings[k] for k in part]), strict=True))
+    return [found[k] for k in range(len(settings))]
 
 
 def _refusal(setting: Setting) -> InputError | None:

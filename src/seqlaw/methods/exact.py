@@ -1,19 +1,19 @@
-"""The exact rung: the expectation over trajectories in closed form, for given sketches.
+"""The exact method: the expectation over the data in closed form, for given sketches.
 
-The filter frozen at G, the paper's leading order, plus what a finite number of data changes
-(`finite_sample`).
+Full batch: the filter frozen at G, the paper's leading order, carried through the stages of training
+(`stage`), plus what a finite number of data changes (`finite_sample`). Mini-batches: the law of one pass.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from seqlaw.methods.drawn import sketches_cost
+from seqlaw.methods.drawn import Drawn, sketches_cost
 from seqlaw.methods.equivalent import Shift, expected_shifts
 from seqlaw.methods.expected import population
 from seqlaw.methods.finite_sample.error import data_error, data_flags
@@ -21,31 +21,31 @@ from seqlaw.methods.finite_sample.ladder import Terms
 from seqlaw.methods.finite_sample.law import (
     FINE,
     QUICK,
+    SWITCH,
     Question,
+    boundary_error,
     changed,
     given_sketch,
     refuses,
 )
-from seqlaw.methods.finite_sample.norm import Rise, averaged_rows, rises
-from seqlaw.methods.frozen_sketch import (
-    FrozenGiven,
-    finite_filter_variance,
-    frozen_given,
-    population_bias,
-)
+from seqlaw.methods.finite_sample.norm import averaged_rows
+from seqlaw.methods.frozen_sketch import finite_filter_variance, learned_dimensions
 from seqlaw.methods.method import BLOCK, Cost, Draws, Method, Progress, device_for
-from seqlaw.methods.rows import Row, columns, families, indices, summaries, summarise, with_sums
-from seqlaw.methods.score import Score, score
+from seqlaw.methods.one_pass.exact import one_pass_row
+from seqlaw.methods.one_pass.law import diagonal_error
+from seqlaw.methods.one_pass.step import DIAGNOSTICS as ONE_PASS
+from seqlaw.methods.one_pass.step import no_law, step_flags
+from seqlaw.methods.rows import Row, columns, families, indices, summarise, with_sums
 from seqlaw.methods.spectral_sum import Rule
+from seqlaw.methods.stage import at_rest, full_batch, moved, parts_of
 from seqlaw.methods.terms import TERMS, Risk, frozen_error, frozen_filter_flags, safeguard_flags
+from seqlaw.methods.workbench import Workbench
 from seqlaw.model.assumptions import setting_flags
 from seqlaw.model.checks import InputError
-from seqlaw.model.device import Device
 from seqlaw.model.flags import Flag, flag
-from seqlaw.model.lengths import Length, mean_length
+from seqlaw.model.lengths import mean_length
 from seqlaw.model.schedule import Schedule
 from seqlaw.model.setting import Setting
-from seqlaw.model.sketch import Problem, gaussian_sketch, sketched_problem
 from seqlaw.model.threads import one_thread
 
 WIDEST_GIVEN, WIDEST_TOGETHER = 64, 256
@@ -54,55 +54,70 @@ WIDEST_GIVEN, WIDEST_TOGETHER = 64, 256
 Beyond, what the data change is carried over from the mean over sketches: within 1.9 % of the excess at
 M = 80, 0.2 to 0.8 % at 96, 0.03 to 0.75 % at 192 (measured, the last two root mean squares over sketches)."""
 CARRIED_ERROR = 0.01
-DIAGNOSTICS = (
-    *("finite_filter_variance", "score_low", "score_high"),
-    *("clipped", "tokens_per_dimension", "error"),
-)
+_MEASURED = ("clipped", "tokens_per_dimension", "error")
+DIAGNOSTICS = ("finite_filter_variance", "score_low", "score_high", *_MEASURED)
 
 
-def _solved(
-    members: Sequence[Setting], sketches: int | Sequence[int], seed: int, device: Device | None
-) -> Iterator[tuple[int, dict[Length, Problem]]]:
-    """(sketch, its problems by length) for settings that share teacher and width."""
-    modes, M = members[0].modes, members[0].M
-    lengths = dict.fromkeys(P for member in members for P in (member.P, member.test_length))
-    for sketch in indices("sketches", sketches):
-        S = gaussian_sketch(M, modes.d, seed=seed, index=sketch, device=device)
-        yield sketch, {P: sketched_problem(modes, S, P) for P in lengths}
-
-
-class Exact(Method):
-    """The expectation over trajectories in closed form, given sketches: O(d² M + M³) for any N, P and L."""
+class Exact(Drawn):
+    """The expectation over the data in closed form, given sketches: O(d² M + M³) for any N, P and L."""
 
     name: ClassVar[str] = "exact"
     mixtures: ClassVar[bool] = True
+    one_pass: ClassVar[bool] = True
+    phases: ClassVar[bool] = True
     draws: ClassVar[tuple[str, ...]] = ("sketches",)
     population: ClassVar[bool] = True
     expectation: ClassVar[str] = "exact"
 
-    def risks(
-        self, settings: Sequence[Setting], draws: Draws, *, progress: Progress | None = None
-    ) -> list[Risk]:
-        return exact_risks(settings, sketches=draws.count("sketches"), seed=draws.seed, device=draws.device)
+    @one_thread()
+    def drawn_rows(
+        self, settings: Sequence[Setting], draws: Draws, progress: Progress | None = None
+    ) -> list[Row]:
+        """One row for each setting and sketch: parameters, five terms, diagnostics.
 
-    def rows(self, settings: Sequence[Setting], draws: Draws) -> list[Row]:
-        return exact_rows(settings, sketches=draws.sketches, seed=draws.seed, device=draws.device)
+        Settings of one teacher and width share their sketches (a count, or the numbers of those wanted), and
+        all settings of one length the closed score covariance, whatever their N, schedules and test lengths.
+        """
+        rows: list[Row] = []
+        where = device_for(settings, draws.device)
+        for family in families(settings):
+            all_at_once = [k for k in family if settings[k].batch is None]
+            full = [settings[k] for k in all_at_once]
+            carried = _carried(full)
+            modes, M = settings[family[0]].modes, settings[family[0]].M
+            for sketch in indices("sketches", draws.sketches):
+                bench = Workbench(modes, M, sketch=sketch, seed=draws.seed, device=where)
+                found = dict(zip(all_at_once, _full_batch(full, bench, carried), strict=True)) if full else {}
+                for k in family:
+                    row = found[k] if k in found else one_pass_row(settings[k], bench)
+                    rows.append({"rung": "exact", "point": k, "sketch": sketch, **columns(settings[k])} | row)
+        return sorted(rows, key=lambda row: (row["point"], row["sketch"]))
+
+    def summary(self, setting: Setting, rows: Sequence[Row]) -> Risk:
+        return (_of_full_batch if setting.batch is None else _of_one_pass)(setting, rows)
 
     def cost(self, settings: Sequence[Setting], draws: Draws) -> Cost:
+        passes = sum(one.batch is not None for one in settings)
+
         def core(M: int, d: float, lengths: set[int]) -> float:
-            return sum(0.003 + d**2 * (3e-8 * math.log2(2 * P) + 2e-10 * M) for P in lengths)
+            noise = 1e-7 if passes else 3e-8
+            each = 0.004 + (0.01 + 1.5e-8 * d * M**2) * bool(passes)
+            return sum(each + d**2 * (noise * math.log2(2 * P) + 2e-10 * M) for P in lengths)
 
         cost = sketches_cost(settings, draws, core, (5e-4, 5e-3))
         each = sum(
-            0.004 + 1.5e-3 * math.log2(2 * mean_length(one.P)) + 2.2e-7 * one.M**3
+            (0.004 + 1.5e-3 * math.log2(2 * mean_length(one.P)) + 2.2e-7 * one.M**3) * len(one.stages)
             for one in settings
             if one.M <= WIDEST_GIVEN  # where the law is solved on every sketch
         )
-        return replace(cost, seconds=cost.seconds + draws.count("sketches") * each)
+        return replace(cost, seconds=cost.seconds + draws.count("sketches") * (each + 0.1 * passes))
+
+    def refuses(self, setting: Setting) -> InputError | None:
+        return super().refuses(setting) or no_law(setting)
 
 
 class SketchesOnly(Method):
-    """Approximation and bias given sketches, without data: rows of the experiments, not a rung to ask for."""
+    """Approximation and bias given sketches, without data: rows of the experiments, not one to ask for."""
 
     name: ClassVar[str] = "population"
     draws: ClassVar[tuple[str, ...]] = ("sketches",)
@@ -112,8 +127,26 @@ class SketchesOnly(Method):
     ) -> list[Risk]:
         raise InputError("rung", "has no risk without data", self.name)
 
+    @one_thread()
     def rows(self, settings: Sequence[Setting], draws: Draws) -> list[Row]:
-        return population_rows(settings, sketches=draws.sketches, seed=draws.seed, device=draws.device)
+        """What needs no data, and none of the cost of noise; the sketches are those of `Exact`."""
+        rows: list[Row] = []
+        where = device_for(settings, draws.device)
+        for family in families(settings):
+            modes, M = settings[family[0]].modes, settings[family[0]].M
+            for sketch in indices("sketches", draws.sketches):
+                bench = Workbench(modes, M, sketch=sketch, seed=draws.seed, device=where)
+                for k in family:
+                    setting = settings[k]
+                    problem, test = bench.problem(setting.P), bench.problem(setting.test_length)
+                    schedule = setting.schedule.safeguarded(float(problem.eigenvalues[-1]))
+                    terms = moved(at_rest(problem), problem, schedule).terms(test)
+                    rows.append(
+                        {"rung": self.name, "point": k, "sketch": sketch, **columns(setting)}
+                        | {name: terms[name] for name in ("irreducible", "approx", "bias")}
+                        | {"clipped": float(schedule is not setting.schedule)}
+                    )
+        return sorted(rows, key=lambda row: (row["point"], row["sketch"]))
 
     def cost(self, settings: Sequence[Setting], draws: Draws) -> Cost:
         problems = {(one.M, one.P): float(one.d or 0) for one in settings}
@@ -121,181 +154,149 @@ class SketchesOnly(Method):
         return Cost(seconds=draws.count("sketches") * sum(each), memory=BLOCK)
 
 
-def exact_rows(
-    settings: Sequence[Setting],
-    *,
-    sketches: int | Sequence[int] = 1,
-    seed: int = 0,
-    device: str | None = None,
-) -> list[Row]:
-    """One row for each setting and sketch: parameters, five terms, diagnostics.
+class _Frozen(NamedTuple):
+    """The frozen filter on a sketch with one step, and what is asked of the law at any amount of data."""
 
-    Settings of one teacher and width share their sketches (a count, or the numbers of those wanted), and all
-    settings of one length share the closed score covariance, whatever their N, schedules and test lengths.
-    """
-    return _rows("exact", settings, sketches, seed, device)
+    row: Row
+    leading: float
+    """The variance as the law has it, without the elementwise products."""
+    stages: list[Question]
+    error: float
+    """That the law then makes: of each stage by its share of the noise."""
 
 
-def population_rows(
-    settings: Sequence[Setting],
-    *,
-    sketches: int | Sequence[int] = 1,
-    seed: int = 0,
-    device: str | None = None,
-) -> list[Row]:
-    """Approximation and bias of each setting and sketch: what needs no data, and none of the cost of noise.
-
-    N plays no part. The sketches are those of `exact_rows`.
-    """
-    return _rows("population", settings, sketches, seed, device)
+def _carried(settings: Sequence[Setting]) -> list[Shift | None]:
+    """What the data change over sketches, for students too wide for the law of each sketch."""
+    plain = [one for one in settings if len(one.stages) == 1 and one.M > WIDEST_GIVEN]
+    found = iter(expected_shifts(plain) if plain else ())
+    return [next(found) if len(one.stages) == 1 and one.M > WIDEST_GIVEN else None for one in settings]
 
 
-@one_thread()
-def _rows(
-    rung: str, settings: Sequence[Setting], sketches: int | Sequence[int], seed: int, device: str | None
-) -> list[Row]:
-    rows: list[Row] = []
-    where = device_for(settings, device)
-    for family in families(settings):
-        members = [settings[index] for index in family]
-        wide = rung == "exact" and members[0].M > WIDEST_GIVEN
-        carried = expected_shifts(members) if wide else [None] * len(members)
-        for sketch, problems in _solved(members, sketches, seed, where):
-            found = (
-                _population(members, problems) if rung == "population" else _exact(members, problems, carried)
-            )
-            for index, terms in zip(family, found, strict=True):
-                rows.append(
-                    {"rung": rung, "point": index, "sketch": sketch, **columns(settings[index])} | terms
-                )
-    return sorted(rows, key=lambda row: (row["point"], row["sketch"]))
-
-
-def _population(settings: Sequence[Setting], problems: dict[Length, Problem]) -> list[Row]:
-    """Without data."""
-    rows = []
-    for setting in settings:
-        problem, test = problems[setting.P], problems[setting.test_length]
-        schedule = setting.schedule.safeguarded(float(problem.eigenvalues[-1]))
-        bias = population_bias(problem, schedule, test)
-        terms = {"irreducible": test.irreducible, "approx": test.approx, "bias": bias}
-        rows.append(terms | {"clipped": float(schedule is not setting.schedule)})
-    return rows
-
-
-def _exact(
-    settings: Sequence[Setting], problems: dict[Length, Problem], carried: Sequence[Shift | None]
-) -> list[Row]:
+def _full_batch(settings: Sequence[Setting], bench: Workbench, carried: Sequence[Shift | None]) -> list[Row]:
     """The settings of one family on one sketch: the frozen filter, and what the data change.
 
-    What they change is `carried` over from the mean over sketches where the student is wide. With few data
-    a row is the mean over the steps that the safeguard leaves.
+    With few data a row is the mean over the steps that the safeguard leaves.
     """
-    rule = Rule(modes=settings[0].modes, weights=np.ones(settings[0].modes.d))
-    lengths = list(dict.fromkeys(setting.P for setting in settings))
-    scores, rise = {P: score(problems[P]) for P in lengths}, rises(rule, lengths)
     asked = [
-        (k, weight, one)
-        for k, setting in enumerate(settings)
-        for weight, one in _stepped(setting, problems, scores[setting.P], rise[setting.P])
+        (k, weight, one) for k, setting in enumerate(settings) for weight, one in _stepped(setting, bench)
     ]
-    questions, leading = [one.question for *_, one in asked], [one.leading for *_, one in asked]
-    rows = []
-    for k, _, one in asked:
-        setting = settings[k]
-        problem, test = problems[setting.P], problems[setting.test_length]
-        noise, schedule = scores[setting.P], one.question.schedule
-        rows.append(
-            {"irreducible": test.irreducible, "approx": test.approx, "cross": 0.0}
-            | {"bias": one.bias, "variance": one.variance}
-            | {
-                "finite_filter_variance": finite_filter_variance(problem, setting.N, schedule, test),
-                "score_low": noise.low,
-                "score_high": noise.high,
-                "clipped": float(schedule is not setting.schedule),
-                "tokens_per_dimension": one.question.tokens_per_dimension,
-                "saturation": schedule.total * float(problem.eigenvalues[0]),
-                "frozen": 1.0,
-                "error": frozen_error(one.question.tokens_per_dimension, one.question.chance),
-            }
-        )
-    for k, shift in _shifts(questions, rule, problems, [carried[k] for k, *_ in asked], leading).items():
-        row = rows[k]
-        row |= changed(shift, questions[k], row["bias"], row["variance"], leading[k]) | {"frozen": 0.0}
-        row["error"] = data_error(questions[k], row["saturation"], row["clipped"])
-        if questions[k].M > WIDEST_GIVEN:
-            row["error"] += CARRIED_ERROR
+    shifts = _shifts([one for *_, one in asked], bench, [carried[k] for k, *_ in asked])
     parts: list[list[tuple[float, Row]]] = [[] for _ in settings]
-    for (k, weight, _), row in zip(asked, rows, strict=True):
+    for (k, weight, one), shift in zip(asked, shifts, strict=True):
+        row = one.row
+        if shift is not None:
+            row |= changed(shift, one.stages[0], row["bias"], row["variance"], one.leading) | {"frozen": 0.0}
+            row["error"] = one.error + (CARRIED_ERROR if one.stages[0].M > WIDEST_GIVEN else 0.0)
         parts[k].append((weight, row))
     means = [averaged_rows(part) for part in parts]
     return [with_sums(row) | {name: row[name] for name in row if name not in TERMS} for row in means]
 
 
-def _stepped(
-    setting: Setting, problems: dict[Length, Problem], noise: Score, rise: Rise
-) -> list[tuple[float, FrozenGiven]]:
-    """The frozen filter at the steps that the safeguard leaves; at the mean one if only that has a law."""
-    problem, test = problems[setting.P], problems[setting.test_length]
-    norm = float(problem.eigenvalues[-1])
+def _stepped(setting: Setting, bench: Workbench) -> list[tuple[float, _Frozen]]:
+    """The frozen filter at the steps that the safeguard leaves; at the mean one if only that has a law.
 
-    def at(schedule: Schedule) -> FrozenGiven:
-        return frozen_given(problem, test, setting.N, schedule, noise, rise)
+    The stage whose data have the largest norm decides.
+    """
 
-    steps = rise.steps(setting.schedule, norm, setting.tokens, norm)
-    found = [(weight, at(one)) for weight, one in steps]
-    if len(found) > 1 and any(refuses(setting.modes, one.question) for _, one in found):
-        mean = at(setting.schedule.safeguarded(rise.norm(norm, setting.tokens)))
-        return [(1.0, mean)] if refuses(setting.modes, mean.question) is None else found
+    def mean_norm(stage: int) -> float:
+        P, N, _ = setting.stages[stage]
+        norm = float(bench.problem(P).eigenvalues[-1])
+        return bench.rise(P).norm(norm, N * mean_length(P))
+
+    largest = max(range(len(setting.stages)), key=mean_norm)
+    P, N, _ = setting.stages[largest]
+    norm, rise = float(bench.problem(P).eigenvalues[-1]), bench.rise(P)
+    steps = rise.steps(setting.schedule, norm, N * mean_length(P), norm)
+    found = [(weight, _frozen(setting, one, bench)) for weight, one in steps]
+    if len(found) > 1 and any(refuses(setting.modes, one) for _, each in found for one in each.stages):
+        mean = _frozen(setting, setting.schedule.safeguarded(mean_norm(largest)), bench)
+        return found if any(refuses(setting.modes, one) for one in mean.stages) else [(1.0, mean)]
     return found
+
+
+def _frozen(setting: Setting, schedule: Schedule, bench: Workbench) -> _Frozen:
+    """The frozen filter, with a schedule after its safeguard."""
+    test, plan = bench.problem(setting.test_length), setting.stages
+    problems, scores = [bench.problem(P) for P, *_ in plan], [bench.score(P) for P, *_ in plan]
+    norm = max(float(one.eigenvalues[-1]) for one in problems)
+    cut = parts_of(schedule, [steps for *_, steps in plan], norm)
+    state, alone = at_rest(problems[0]), len(plan) == 1
+    leading = [state] * len(plan)  # each with the noise of one stage alone
+    questions, saturations = [], []
+    for k, (problem, score, part, (P, N, _)) in enumerate(zip(problems, scores, cut, plan, strict=True)):
+        tokens, norm = N * mean_length(P), float(problem.eigenvalues[-1])
+        state = full_batch(state, problem, score.covariance / tokens, part)
+        for j in range(k + 1):
+            noise = score.leading / tokens if j == k else None
+            leading[j] = full_batch(leading[j], problem, noise, part)
+        saturations.append(part.total * float(problem.eigenvalues[0]))
+        questions.append(
+            Question(
+                M=float(problem.M),
+                N=float(N),
+                P=P,
+                eval_length=test.P,
+                schedule=part,
+                share=score.effective_share,
+                learned=learned_dimensions(problem, part),
+                edge=bench.rise(P).edge(1.1 * norm, tokens),
+                chance=bench.rise(P).chance(tokens),
+                boundary=boundary_error(problem.modes, P),
+                switch=SWITCH if alone else math.inf,
+            )
+        )
+    dimension = min(one.tokens_per_dimension for one in questions)
+    row: Row = state.terms(test) | {
+        "clipped": float(schedule is not setting.schedule),
+        "tokens_per_dimension": dimension,
+        "saturation": max(saturations),
+        "frozen": 1.0,
+        "error": frozen_error(dimension, sum(one.chance for one in questions)),
+    }
+    if alone:
+        row["finite_filter_variance"] = finite_filter_variance(problems[0], setting.N, schedule, test)
+        row |= {"score_low": scores[0].low, "score_high": scores[0].high}
+    else:
+        row["gamma"] = schedule.gamma
+    each = [one.terms(test)["variance"] for one in leading]
+    error = sum(
+        data_error(one, full, row["clipped"]) * part
+        for one, full, part in zip(questions, saturations, each, strict=True)
+    )
+    return _Frozen(row, sum(each), questions, error / max(sum(each), math.ulp(0.0)))
 
 
 def _shifts(
-    questions: Sequence[Question],
-    rule: Rule,
-    problems: dict[Length, Problem],
-    carried: Sequence[Shift | None],
-    leading: Sequence[float],
-) -> dict[int, Terms]:
-    """What the data change, by question, where the law reaches."""
-    found, own_way = {}, []
-    for k, (asked, shift) in enumerate(zip(questions, carried, strict=True)):
-        together = asked.eval_length != asked.P or asked.M == rule.modes.d  # not told apart over sketches
-        if asked.M <= (WIDEST_TOGETHER if together else WIDEST_GIVEN):
-            if refuses(rule.modes, asked) is None:
+    asked: Sequence[_Frozen], bench: Workbench, carried: Sequence[Shift | None]
+) -> list[Terms | None]:
+    """What the data change, where the law reaches: solved on the sketch, or carried over from their mean."""
+    modes = bench.modes
+    rule = Rule(modes=modes, weights=np.ones(modes.d))
+    found: list[Terms | None] = [None] * len(asked)
+    own_way = []
+    for k, (one, shift) in enumerate(zip(asked, carried, strict=True)):
+        first = one.stages[0]
+        # What is not told apart over sketches.
+        together = len(one.stages) > 1 or first.eval_length != first.P or first.M == modes.d
+        if first.M <= (WIDEST_TOGETHER if together else WIDEST_GIVEN):
+            if not any(refuses(modes, stage) for stage in one.stages):
                 own_way.append(k)
-        elif shift is not None and min(shift.variance, leading[k]) > 0:
-            terms = shift.terms.over(shift.variance / leading[k])  # as the sketch's own frozen variance is
-            found[k] = replace(terms, cross=terms.loss - leading[k]) if together else terms
+        elif shift is not None and min(shift.variance, one.leading) > 0:
+            terms = shift.terms.over(shift.variance / one.leading)  # as the sketch's own frozen variance is
+            found[k] = replace(terms, cross=terms.loss - one.leading) if together else terms
     if own_way:
-        asked_here = [questions[k] for k in own_way]
-        own = population(rule, [one.P for one in asked_here], np.array([one.M for one in asked_here]))
-        level = FINE if asked_here[0].M <= WIDEST_GIVEN else QUICK
-        here = {P: problem.on_host() for P, problem in problems.items()}  # small: M is
-        found |= dict(
-            zip(
-                own_way,
-                given_sketch([[one] for one in asked_here], own, rule.modes, here, level),
-                strict=True,
-            )
-        )
+        stages = [asked[k].stages for k in own_way]
+        flat = [stage for group in stages for stage in group]
+        own = population(rule, [one.P for one in flat], np.array([one.M for one in flat]))
+        level = FINE if flat[0].M <= WIDEST_GIVEN else QUICK
+        lengths = dict.fromkeys(P for one in flat for P in (one.P, one.eval_length))
+        here = {P: bench.problem(P).on_host() for P in lengths}  # small: M is
+        for k, terms in zip(own_way, given_sketch(stages, own, modes, here, level), strict=True):
+            found[k] = terms
     return found
 
 
-def exact_risks(
-    settings: Sequence[Setting], *, sketches: int = 1, seed: int = 0, device: str | None = None
-) -> list[Risk]:
-    """The expected risk of each setting: means and standard errors over sketches."""
-    rows = exact_rows(settings, sketches=sketches, seed=seed, device=device)
-    return summaries(settings, rows, _summary)
-
-
-def exact_risk(setting: Setting, *, sketches: int = 1, seed: int = 0) -> Risk:
-    """The expected risk at one setting; cost O(sketches · (d² M + M³)) for any N, P and L."""
-    return exact_risks([setting], sketches=sketches, seed=seed)[0]
-
-
-def _summary(setting: Setting, rows: Sequence[Row]) -> Risk:
+def _of_full_batch(setting: Setting, rows: Sequence[Row]) -> Risk:
     flags, assumed = list(setting_flags(setting)), tuple[str, ...]()
     flags += safeguard_flags(float(np.mean([row["clipped"] for row in rows])))
     tokens, error = min(row["tokens_per_dimension"] for row in rows), max(row["error"] for row in rows)
@@ -305,14 +306,36 @@ def _summary(setting: Setting, rows: Sequence[Row]) -> Risk:
         flags += [flag("cross"), *few]
     else:
         saturation = max(row["saturation"] for row in rows)
-        flags += data_flags(setting.M, setting.tokens, saturation, error)
-        if setting.M > WIDEST_TOGETHER and (setting.test_length != setting.P or setting.M == setting.d):
+        seen = (N * mean_length(P) for P, N, _ in setting.stages)
+        flags += data_flags(setting.M, min(seen, key=lambda x: abs(x - setting.M)), saturation, error)
+        moved = setting.test_length != setting.P or setting.M == setting.d
+        if setting.M > WIDEST_TOGETHER and moved:
             flags.append(flag("cross-rest"))
     share = np.mean([1 - row["approx"] / row["reducible"] for row in rows])
     of_data = (
         "may be much too low (frozen-filter)" if few else f"relative error about {error * share:.2g} besides"
     )
-    accuracy = {"reducible": of_data}
     return summarise(
-        "exact", setting, rows, diagnostics=DIAGNOSTICS, flags=flags, assumed=assumed, accuracy=accuracy
+        "exact",
+        setting,
+        rows,
+        diagnostics=DIAGNOSTICS if len(setting.stages) == 1 else ("gamma", *_MEASURED),
+        flags=flags,
+        assumed=assumed,
+        accuracy={"reducible": of_data},
+    )
+
+
+def _of_one_pass(setting: Setting, rows: Sequence[Row]) -> Risk:
+    alone = len(setting.stages) == 1
+    exact = alone and setting.P == 1 and setting.eval_length in (None, 1)
+    error = diagonal_error(*(float(np.mean([row[name] for row in rows])) for name in ("bias", "variance")))
+    return summarise(
+        "exact",
+        setting,
+        rows,
+        diagnostics=ONE_PASS if alone else ("gamma", "clipped", "gamma_max"),
+        flags=[*setting_flags(setting), *step_flags(rows)],
+        assumed=("cross",),
+        accuracy={"variance": "exact besides" if exact else f"relative error about {error:.2g} besides"},
     )

@@ -13,8 +13,9 @@ from itertools import combinations, permutations
 
 import numpy as np
 
-from seqlaw.methods.phases.bench import Bench, Runs, Sums, Trial
 from seqlaw.methods.terms import frozen_error, frozen_filter_flags, reach
+from seqlaw.methods.trials import Bench, Runs, Trial
+from seqlaw.methods.workbench import LagSums
 from seqlaw.model.assumptions import setting_flags
 from seqlaw.model.checks import InputError, positive, whole
 from seqlaw.model.flags import Flag
@@ -215,7 +216,7 @@ class Sketches:
 
     def __init__(self, setting: Setting, trial: Trial, count: int, seed: int) -> None:
         assert setting.eval_length is not None
-        sums = Sums(setting.modes)
+        sums = LagSums(setting.modes)
         self.trial, self.test, self.runs = trial, setting.eval_length, Runs(trial.schedule)
         # One pass is dear: one sketch chooses.
         choosing = CHOOSING if trial.step_tokens is None else 1

@@ -13,7 +13,8 @@ from itertools import permutations
 
 import numpy as np
 
-from seqlaw.methods.phases.bench import Bench, Runs, Sums, Trial
+from seqlaw.methods.trials import Bench, Runs, Trial
+from seqlaw.methods.workbench import LagSums
 from seqlaw.model.checks import Array, InputError, positive, whole
 from seqlaw.model.lengths import Length, Lengths
 from seqlaw.model.setting import Setting
@@ -85,7 +86,7 @@ def ladder_map(
     if setting.batch is not None:
         raise InputError("batch", "must be left out of the map, which is of the full batch", setting.batch)
     require_phases(setting)
-    sums, count = Sums(setting.modes), whole("sketches", sketches, least=2)
+    sums, count = LagSums(setting.modes), whole("sketches", sketches, least=2)
     benches = [Bench(sums, setting.M, sketch=k, seed=seed) for k in range(count + CHOOSING)]
     comparing, choosing = benches[:count], benches[count:]
     common = [whole("test", P, most=LONGEST) for P in tests]

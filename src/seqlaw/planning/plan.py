@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 
 from seqlaw.methods.equivalent import equivalent_risk
-from seqlaw.methods.method import Progress
-from seqlaw.methods.sampled import sampled_risks
+from seqlaw.methods.method import Draws, Progress
+from seqlaw.methods.sampled import Sampled
 from seqlaw.methods.terms import Risk
 from seqlaw.model.assumptions import teacher_flags
 from seqlaw.model.checks import InputError, whole_or_infinite
@@ -162,7 +162,6 @@ def _confirm(
     setting = replace(setting, d=d)
     if d > 4096 or min(best.tokens, best.P * d) * d * 8 > _DRAWS:
         return None
-    [seen] = sampled_risks(
-        [setting], sketches=8, repetitions=2, seed=seed, workers=workers, progress=progress
-    )
+    draws = Draws(sketches=8, repetitions=2, seed=seed, workers=workers)
+    [seen] = Sampled().risks([setting], draws, progress=progress)
     return Confirmation(risk=seen, told=equivalent_risk(setting), d=d)

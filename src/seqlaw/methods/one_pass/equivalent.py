@@ -5,54 +5,28 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from seqlaw.methods.expected import population
 from seqlaw.methods.frozen import frozen_rows
-from seqlaw.methods.method import BLOCK, Cost, Draws, Method, Progress
-from seqlaw.methods.one_pass.law import FINE, QUICK, Spread, mean_filter, variances
+from seqlaw.methods.one_pass.law import FINE, Spread, mean_filter, variances
 from seqlaw.methods.one_pass.nodes import COARSE, Nodes
 from seqlaw.methods.one_pass.nodes import FINE as FINE_CROWD
 from seqlaw.methods.one_pass.over_sketches import over_sketches
-from seqlaw.methods.one_pass.step import Step, no_law, stepped
+from seqlaw.methods.one_pass.step import Step, stepped
 from seqlaw.methods.spectral_sum import sum_rule
 from seqlaw.methods.terms import Risk, saturation_flags
 from seqlaw.model.assumptions import setting_flags
 from seqlaw.model.checks import Array, InputError
 from seqlaw.model.flags import flag
 from seqlaw.model.lengths import Length, averaged
-from seqlaw.model.pieces import is_cut
 from seqlaw.model.setting import Setting
 from seqlaw.model.threads import one_thread
 
 LARGEST_ON_CONTOURS = 0.55
 """γ‖G‖ up to which the bias comes from a contour; without the safeguard it may be more."""
-
-
-class OnePassEquivalent(Method):
-    """The expectation over mini-batches and sketches: O(1) in d, N, P, and ln L in L."""
-
-    name: ClassVar[str] = "equivalent"
-    mixtures: ClassVar[bool] = True
-    infinite: ClassVar[bool] = True
-    one_pass: ClassVar[bool] = True
-
-    def risks(
-        self, settings: Sequence[Setting], draws: Draws, *, progress: Progress | None = None
-    ) -> list[Risk]:
-        return one_pass_equivalent(settings)
-
-    def quick(self, settings: Sequence[Setting]) -> list[Risk]:
-        return one_pass_equivalent(settings, ratio=QUICK)
-
-    def cost(self, settings: Sequence[Setting], draws: Draws) -> Cost:
-        each = (0.3 if is_cut(one.schedule) else 0.02 for one in settings)
-        return Cost(seconds=sum(each), memory=BLOCK)
-
-    def refuses(self, setting: Setting) -> InputError | None:
-        return super().refuses(setting) or no_law(setting)
 
 
 class Learners:
@@ -97,7 +71,7 @@ def one_pass_equivalent(settings: Sequence[Setting], *, ratio: float = FINE) -> 
     for indices in groups.values():
         members = [settings[k] for k in indices]
         learners = Learners(members[0])
-        steps = [stepped(one, learners.nodes(one)) for one in members]
+        steps = [stepped(one, [learners.nodes(one)]) for one in members]
         means = mean_terms(members, [one.schedule.gamma for one in steps], learners)
         spreads: dict[Any, Spread | None] = {}
         for index, one, step, mean in zip(indices, members, steps, means, strict=True):

@@ -70,16 +70,19 @@ def limit(nodes: Nodes, batch: float) -> float:
     return min(1 / (2 * nodes.norm), nodes.largest_step(batch) / 2)
 
 
-def stepped(setting: Setting, nodes: Nodes) -> Step:
-    """The schedule of a setting with a batch, cut down to the limit unless that is not wanted."""
-    assert setting.batch is not None
-    schedule, largest = setting.schedule, nodes.largest_step(setting.batch)
+def stepped(setting: Setting, nodes: Sequence[Nodes]) -> Step:
+    """The schedule of a setting with a batch, cut down to the limit of every stage unless that is not wanted.
+
+    `nodes` are those of each stage, of a student at rest.
+    """
+    pairs = [(each, one.sequences) for each, one in zip(nodes, setting.stages, strict=True)]
+    schedule, largest = setting.schedule, min(each.largest_step(batch) for each, batch in pairs)
     if setting.safeguard:
-        most = limit(nodes, setting.batch)
+        most = min(limit(*pair) for pair in pairs)
         # A step that was tuned on coarser nodes may lie a hair above: cut down, and not worth a word.
         clipped = schedule.gamma > most * HAIR
         return Step(schedule.scaled(most) if schedule.gamma > most else schedule, largest, clipped)
-    require_steady(schedule, nodes.norm)
+    require_steady(schedule, max(each.norm for each in nodes))
     return Step(schedule, largest, False)
 
 

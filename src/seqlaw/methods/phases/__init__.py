@@ -1,1 +1,0 @@
-"""Lengths that change in phases, given sketches (docs/lengths.md)."""
