@@ -13,8 +13,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from rows_of import exact_rows, sampled_rows
 from seqlaw import PRESETS, BlockDecay, Setting
-from seqlaw.methods.frozen_sketch import exact_variance
 from seqlaw.methods.score import lag_sums, score
+from seqlaw.methods.stage import at_rest, full_batch
 from seqlaw.model import gaussian_sketch, sketched_problem
 
 TEACHER = PRESETS["regime2"]
@@ -27,7 +27,8 @@ def free_of_the_length() -> None:
 
         def variance(P: int, modes=modes, S=S) -> float:
             problem = sketched_problem(modes, S, P)
-            return exact_variance(problem, 4096, SCHEDULE, problem, score(problem))
+            noise = score(problem).covariance / (4096 * P)
+            return full_batch(at_rest(problem), problem, noise, SCHEDULE).terms(problem)["variance"]
 
         short, long = best_times(
             *(lambda P=P, variance=variance: variance(P) for P in (10, 10**9)), rounds=3 if d > 1000 else 15

@@ -18,7 +18,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from stated import campaign
 
-SEEDS = {"few": 3035, "phases": 2034, "one-pass": 2033}
+SEEDS = {"few": 3035, "phases": 5036, "one-pass": 2033}
 
 
 def table(name, found):

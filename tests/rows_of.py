@@ -20,9 +20,9 @@ def population_rows(settings, *, sketches=1, seed=0, device=None):
     return SketchesOnly().rows(settings, Draws(sketches=sketches, seed=seed, device=device))
 
 
-def sampled_rows(settings, *, sketches=1, repetitions=1, seed=0, workers=1, device=None):
+def sampled_rows(settings, *, sketches=1, repetitions=1, seed=0, workers=1, device=None, progress=None):
     draws = Draws(sketches=sketches, repetitions=repetitions, seed=seed, workers=workers, device=device)
-    return METHODS["sampled"].rows(settings, draws)
+    return METHODS["sampled"].drawn_rows(settings, draws, progress)
 
 
 def sampled_risks(settings, *, sketches=1, repetitions=1, seed=0, workers=1):

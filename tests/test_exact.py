@@ -11,9 +11,10 @@ import pytest
 
 from rows_of import exact_risk, exact_risks, exact_rows
 from seqlaw import PRESETS, WSD, BlockDecay, Constant, InputError, Modes, Setting
-from seqlaw.methods.frozen_sketch import exact_variance, finite_filter_variance, population_bias
+from seqlaw.methods.frozen_sketch import finite_filter_variance, population_bias
 from seqlaw.methods.moments import sample_moments
 from seqlaw.methods.score import lag_sums, score
+from seqlaw.methods.stage import at_rest, full_batch
 from seqlaw.model import gaussian_sketch, sketched_problem
 
 
@@ -159,7 +160,8 @@ def test_variance_from_the_matrix_filter():
     for length in (P, 1, 64):
         test = sketched_problem(modes, S, length)
         expected = np.trace(g.T @ noise.covariance @ g @ test.G) / (2 * N * P)
-        assert exact_variance(problem, N, schedule, test, noise) == pytest.approx(expected, rel=1e-12)
+        state = full_batch(at_rest(problem), problem, noise.covariance / (N * P), schedule)
+        assert state.terms(test)["variance"] == pytest.approx(expected, rel=1e-12)
         guide = np.trace(problem.residual_covariance) * np.trace(g @ problem.G @ g @ test.G) / (2 * N * P)
         assert finite_filter_variance(problem, N, schedule, test) == pytest.approx(guide, rel=1e-12)
     mu_g = problem.eigenvalues * schedule.response(problem.eigenvalues)

@@ -22,11 +22,12 @@ from seqlaw.methods.finite_sample import law, norm, over_sketches, positions
 from seqlaw.methods.finite_sample.law import FINE, QUICK, Level, Question
 from seqlaw.methods.finite_sample.norm import rises
 from seqlaw.methods.frozen import frozen_rows
-from seqlaw.methods.frozen_sketch import frozen_given
+from seqlaw.methods.frozen_sketch import learned_dimensions
 from seqlaw.methods.moments import sample_moments
 from seqlaw.methods.sampled import sampled_terms
 from seqlaw.methods.score import score
 from seqlaw.methods.spectral_sum import Rule, sum_rule
+from seqlaw.methods.stage import at_rest, full_batch
 from seqlaw.model import sketched_problem
 from seqlaw.model.descent import operator_norm
 from seqlaw.model.threads import one_thread
@@ -81,10 +82,21 @@ def given(setting, S, level=FINE):
     problems = {P: sketched_problem(setting.modes, S, P) for P in (setting.P, setting.test_length)}
     problem, test = problems[setting.P], problems[setting.test_length]
     rise = rises(rule, [setting.P])[setting.P]
-    frozen = frozen_given(problem, test, setting.N, setting.schedule, score(problem), rise)
+    noise, tokens = score(problem), setting.N * setting.P
+    frozen = full_batch(at_rest(problem), problem, noise.leading / tokens, setting.schedule).terms(test)
+    question = Question(
+        M=float(setting.M),
+        N=float(setting.N),
+        P=setting.P,
+        eval_length=setting.test_length,
+        schedule=setting.schedule,
+        share=noise.effective_share,
+        learned=learned_dimensions(problem, setting.schedule),
+        edge=rise.edge(1.1 * float(problem.eigenvalues[-1]), tokens),
+    )
     own = population(rule, [setting.P], np.array([float(setting.M)]))
-    [shift] = law.given_sketch([frozen.question], own, setting.modes, problems, level)
-    return _terms(frozen.question, shift, test.approx, frozen.bias, frozen.leading)
+    [shift] = law.given_sketch([[question]], own, setting.modes, problems, level)
+    return _terms(question, shift, test.approx, frozen["bias"], frozen["variance"])
 
 
 def _terms(question, shift, approx, bias, leading):
@@ -357,7 +369,8 @@ def _sampled(setting, S, count, seed=0):
     for k in range(count):
         moments = sample_moments(setting.modes, S, setting.N, setting.P, seed=seed, key=(k,))
         terms = sampled_terms(problems[setting.P], moments, setting.schedule, problems[setting.test_length])
-        rows.append([terms.bias, terms.variance, terms.cross, terms.bias + terms.variance + terms.cross])
+        three = [terms[name] for name in ("bias", "variance", "cross")]
+        rows.append([*three, sum(three)])
     return np.mean(rows, axis=0), np.std(rows, axis=0, ddof=1) / math.sqrt(count)
 
 

@@ -1,6 +1,7 @@
 """Mixtures of lengths and lengths that change: closed forms against simulation and plain recursions."""
 
 import json
+import math
 import time
 from dataclasses import replace
 
@@ -9,19 +10,20 @@ import pytest
 
 import seqlaw
 from recursions import ladder_recursion, score_covariance
-from rows_of import exact_risk, sampled_risk
 from seqlaw.cli import main
 from seqlaw.files import load_lengths
 from seqlaw.methods.ask import METHODS
 from seqlaw.methods.equivalent import equivalent_risk
 from seqlaw.methods.method import Draws
+from seqlaw.methods.one_pass.exact import carried_student
 from seqlaw.methods.one_pass.law import between
 from seqlaw.methods.one_pass.nodes import given_sketch, ground, keep
+from seqlaw.methods.one_pass.step import stepped
 from seqlaw.methods.one_pass.tuning import best_step
-from seqlaw.methods.phases.bench import Bench, Runs, Sums, Trial
-from seqlaw.methods.phases.chain import full_batch_ladder
-from seqlaw.methods.phases.exact import Ladders
 from seqlaw.methods.score import lag_sums, score
+from seqlaw.methods.stage import at_rest, full_batch, parts_of
+from seqlaw.methods.trials import Bench, Runs, Trial
+from seqlaw.methods.workbench import LagSums, Workbench
 from seqlaw.model.lengths import Lengths, averaged, counted, documents, parse
 from seqlaw.model.momentum import Momentum
 from seqlaw.model.pieces import Pieces, filters, stretches
@@ -316,13 +318,21 @@ def test_a_schedule_in_parts_is_the_schedule(schedule):
         assert part.counts @ part.sizes == pytest.approx(steps[first:last].sum(), rel=1e-9)
 
 
+def test_counts_beyond_what_a_float_holds_add_up():
+    """Rounding left 10^14 sequences over, which were handed out one by one."""
+    counted = Lengths((2, 8, 64), (0.2, 0.5, 0.3)).counted(10**30)
+    assert sum(counted.counts) == 10**30
+    assert counted.counts[0] == pytest.approx(0.2 / 2 * counted.mean * 10**30)
+
+
 def test_phases_of_one_length_are_the_plain_run():
     plain, phased = setting(8), setting(Lengths((8, 8, 8), (0.2, 0.5, 0.3), True))
     one, other = (METHODS["exact"].rows([s], Draws(sketches=1))[0] for s in (plain, phased))
     for name in ("irreducible", "approx"):
         assert one[name] == other[name]
-    bias = METHODS["exact"].full.rows([replace(plain, N=10**30)], Draws(sketches=1))[0]["bias"]
-    assert other["bias"] == pytest.approx(bias, rel=1e-11)
+    # With data that a stage has to itself the plain run has more of them; without end of them it is the same.
+    one, other = (METHODS["exact"].rows([s.but(N=10**30)], Draws(sketches=1))[0] for s in (plain, phased))
+    assert other["bias"] == pytest.approx(one["bias"], rel=1e-11)
     for more in ({"batch": 3}, {"batch": 2, "schedule": WSD(gamma=0.4, L=300)}):
         one, other = (
             METHODS["exact"].rows([replace(s, **({"N": None} | more))], Draws(sketches=1))[0]
@@ -337,15 +347,15 @@ def test_phases_of_one_length_are_the_plain_run():
 @pytest.mark.parametrize("text", ["2:0.5 then 8:0.5", "8:0.5 then 2:0.5"])
 def test_one_pass_in_phases_against_the_whole_recursion(text):
     one = setting(text, batch=2, schedule=Constant(gamma=0.4, L=60), eval_length=32)
-    ladders = Ladders(one, 0, 0)
-    schedule = ladders.safe(one)
-    state = ladders.final(one, schedule)
+    bench = Workbench(one.modes, one.M, sketch=0, seed=0)
+    schedule = stepped(one, [bench.nodes(P) for P in one.P.lengths]).schedule
+    state = carried_student(one, schedule, bench)
     steps = [[schedule.gamma] * n for n in one.P.steps(60)]
-    phases = zip(map(ladders.problem, one.P.lengths), one.P.counts, steps, strict=True)
+    phases = zip(map(bench.problem, one.P.lengths), one.P.counts, steps, strict=True)
     mean, covariance = ladder_recursion(list(phases))
     assert state.mean == pytest.approx(mean, abs=1e-13)
     for P in (one.P.lengths[-1], 32):
-        G = ladders.problem(P).G
+        G = bench.problem(P).G
         # Measured at M = 16: at most 2.5e-3 where the bias is 100 times the variance, 9e-4 elsewhere.
         assert np.sum(state.covariance * G) == pytest.approx(np.sum(covariance * G), rel=3e-3)
 
@@ -365,16 +375,18 @@ def test_the_covariance_between_directions_step_by_step():
 def test_phases_in_the_full_batch_step_by_step():
     """Mean and noise of each phase by a plain loop over steps."""
     one = setting("2:0.6 then 16:0.4", schedule=BlockDecay(gamma=0.5, L=90))
-    ladders = Ladders(one, 0, 0)
+    bench = Workbench(one.modes, one.M, sketch=0, seed=0)
     B, V, start, eye = np.zeros((12, 12)), np.zeros((12, 12)), 0, np.eye(12)
+    state = at_rest(bench.problem(2))
+    parts = parts_of(one.schedule, one.P.steps(90), 1.0)
     for P, n, N in zip(one.P.lengths, one.P.steps(90), one.P.counts, strict=True):
-        problem, noise = ladders.problem(P), score(ladders.problem(P)).covariance / (N * P)
+        problem, noise = bench.problem(P), score(bench.problem(P)).covariance / (N * P)
+        state = full_batch(state, problem, noise, parts.pop(0))
         psi, g = eye, np.zeros((12, 12))
         for gamma in one.schedule.steps()[start : start + n]:
             B = B - gamma * (B @ problem.G - problem.C)
             psi, g = psi @ (eye - gamma * problem.G), g @ (eye - gamma * problem.G) + gamma * eye
         V, start = psi.T @ V @ psi + g.T @ noise @ g, start + n
-    state = ladders.final(one, one.schedule)
     assert state.mean == pytest.approx(B, abs=1e-12)
     assert state.covariance == pytest.approx(V, rel=1e-9, abs=1e-12 * np.abs(V).max())
 
@@ -382,8 +394,8 @@ def test_phases_in_the_full_batch_step_by_step():
 ORDERS = ("2:0.5 then 64:0.5", "64:0.5 then 2:0.5", "2:0.5,64:0.5")
 
 
-def test_the_error_of_phases_has_the_missing_cross_in_it():
-    """The law leaves cross and the bias's change out and is 7 % low here, where 3.6 % was stated."""
+def test_phases_have_what_few_data_change():
+    """The frozen filter, without cross and the bias's change, is 7 % low here."""
     one = setting(
         Lengths((8, 3), (0.5, 0.5), phases=True),
         teacher="regime1",
@@ -393,9 +405,24 @@ def test_the_error_of_phases_has_the_missing_cross_in_it():
         schedule=Cosine(gamma=0.3, L=200),
     )
     found = exact_on(one, 5, 1, 1.5, trained_in_phases)
-    assert found.ratio > 1.05
     assert found.covered
-    assert found.stated < 0.15
+    assert found.stated < 0.05
+    assert abs(found.ratio - 1) < 0.02
+
+
+@pytest.mark.parametrize("text", ["2:0.5 then 8:0.5", "8:0.4 then 1:0.3 then 3:0.3"])
+def test_each_term_of_phases_with_few_data_is_the_mean_of_data_sets(text):
+    """About three tokens a dimension in a phase: each term on the same sketch, within 5 standard errors."""
+    one = setting(text, M=8, d=24, N=30, schedule=Constant(gamma=0.3, L=300), eval_length=8)
+    [law] = METHODS["exact"].rows([one], Draws(sketches=1, seed=2))
+    rows = METHODS["sampled"].rows([one], Draws(sketches=1, repetitions=200, seed=2))
+    excess = law["bias"] + law["variance"] + law["cross"]
+    for name in ("bias", "variance", "cross"):
+        values = [row[name] for row in rows]
+        # The law is of leading order: it errs by the stated share of the excess besides.
+        error = 5 * np.std(values, ddof=1) / math.sqrt(len(values)) + law["error"] * excess
+        assert abs(np.mean(values) - law[name]) < error, name
+    assert abs(law["cross"]) > 0.01 * excess
 
 
 @pytest.mark.slow
@@ -440,9 +467,8 @@ def test_no_ladder_has_momentum(ask):
 
 
 def test_phases_are_no_mixture_by_any_door():
-    for call in (exact_risk, sampled_risk, equivalent_risk):
-        with pytest.raises(seqlaw.InputError, match="phases must be left out"):
-            call(setting("2:0.5 then 8:0.5"))
+    with pytest.raises(seqlaw.InputError, match="phases must be left out"):
+        equivalent_risk(setting("2:0.5 then 8:0.5"))
     with pytest.raises(seqlaw.InputError, match="gamma must be a number with phases"):
         best_step(setting("2:0.5 then 8:0.5", batch=2))
 
@@ -471,7 +497,7 @@ TABLE = {  # LENGTHS.md, section 3: Regime II, L = 30000, one sketch; tested at 
 @pytest.mark.slow
 def test_the_table_of_ladders():
     """The population part on 20 sketches, and the ladder over the best single length, paired: 0.923."""
-    sums, schedule = Sums(seqlaw.PRESETS["regime2"].modes(768)), Constant(gamma=0.1, L=30_000)
+    sums, schedule = LagSums(seqlaw.PRESETS["regime2"].modes(768)), Constant(gamma=0.1, L=30_000)
     found = {text: [] for text in TABLE}
     for sketch in range(20):
         bench = Bench(sums, 96, sketch=sketch, seed=0)
@@ -480,7 +506,9 @@ def test_the_table_of_ladders():
             phases = tuple(P) if isinstance(P, Lengths) and P.phases else ((P, 1.0),)
             problems = [bench.problem(length) for length, _ in phases]
             runs = Runs(schedule).of(phases, 1.05, 1.0)
-            state = full_batch_ladder(problems, [None] * len(problems), runs)
+            state = at_rest(problems[0])
+            for problem, run in zip(problems, runs, strict=True):
+                state = full_batch(state, problem, None, run)
             terms = [state.terms(bench.problem(test)) for test in (16, 128, 4096)]
             rows.append([one["approx"] + one["bias"] for one in terms])
     for text, wanted in TABLE.items():
@@ -522,7 +550,7 @@ def test_no_ladder_in_regime_one():
 
 def test_a_ladder_of_one_pass_is_the_exact_rung_s():
     setup = setting(2, batch=1, schedule=Constant(gamma=0.3, L=100), eval_length=16)
-    sums = Sums(MODES)
+    sums = LagSums(MODES)
     bench = Bench(sums, 12, sketch=0, seed=0)
     for text in ("2:0.5 then 16:0.5", "16:0.5 then 2:0.5"):
         P = parse(text)

@@ -125,6 +125,8 @@ class Lengths:
             rule = f"must be at least {self.fewest} to hold a sequence of each length of {self.words}"
             raise InputError(field, rule, N)
         counts = [max(math.floor(each), 1) for each in wanted]
+        if abs(left := N - sum(counts)) > len(counts):  # beyond what a float counts
+            counts[counts.index(max(counts))] += left
         while (left := N - sum(counts)) != 0:  # a few at most
             gaps = [each - n for each, n in zip(wanted, counts, strict=True)]
             k = gaps.index(max(gaps)) if left > 0 else counts.index(max(counts))

@@ -30,7 +30,7 @@ def one_pass_row(setting: Setting, bench: Workbench) -> Row:
     if len(setting.stages) > 1:
         about = {"gamma": step.schedule.gamma, "clipped": float(step.clipped), "gamma_max": step.largest}
         if not step.diverges:
-            return with_sums(_carried(setting, step.schedule, bench).terms(test)) | about
+            return with_sums(carried_student(setting, step.schedule, bench).terms(test)) | about
         still = {"irreducible": test.irreducible, "approx": test.approx, "bias": 0.0, "cross": 0.0}
         return with_sums(still | {"variance": math.inf}) | about
     [(P, batch, _)] = setting.stages
@@ -57,7 +57,7 @@ def mean_student(setting: Setting, schedule: Schedule, bench: Workbench) -> Stat
     return state
 
 
-def _carried(setting: Setting, schedule: Schedule, bench: Workbench) -> State:
+def carried_student(setting: Setting, schedule: Schedule, bench: Workbench) -> State:
     """The mean and the covariance after all stages."""
     problems = [bench.problem(P) for P, *_ in setting.stages]
 
