@@ -123,9 +123,8 @@ def trained(setting, S, count, rng, steps=None):
 
 def stated(risk, name="reducible"):
     """The number that is printed beside a term."""
-    text = risk.accuracy[name]
-    found = re.search(r"relative error (?:about|above) (?:[^=]*= )?([0-9.e+-]+)", text)
-    return float(found[1]) if found else (0.0 if "exact" in text else np.inf)
+    found = re.search(r"relative error (?:about|above) (?:[^=]*= )?([0-9.e+-]+)", risk.stated[name])
+    return float(found[1]) if found else (0.0 if "exact" in risk.stated[name] else np.inf)
 
 
 def data_sets(setting, seconds):

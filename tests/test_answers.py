@@ -377,7 +377,7 @@ def test_a_rung_of_ones_own_works_everywhere(doubled, tmp_path, capsys):
     shown = curve_view((body, doubled), lambda done, total: None)
     assert shown["point"]["bias"] == pytest.approx(own.bias, rel=1e-10)
     assert f"--rung {doubled}" in shown["copy"]["command"]
-    with pytest.raises(seqlaw.InputError, match=r"rung must name a subclass of seqlaw\.rungs\.rung\.Method"):
+    with pytest.raises(seqlaw.InputError, match=r"rung must name a subclass of seqlaw\.methods\.method\.Method"):
         seqlaw.risk(SETTING, rung="json:JSONEncoder")
 
 

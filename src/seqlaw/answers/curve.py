@@ -103,7 +103,7 @@ class Curve(Answer, Sequence[Risk]):
             "rows": [row | {"standard_error": error} for row, error in zip(self.points, errors, strict=True)],
             "slopes": self.slopes,
             "se_is": self.se_is,
-            "accuracy": dict(self.risks[0].accuracy),
+            "accuracy": self.risks[0].stated,
             "sampled": [] if self.sampled is None else self.sampled.fields()["rows"],
         }
 

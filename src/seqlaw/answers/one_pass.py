@@ -72,7 +72,7 @@ class OnePassPlan(Answer, planning.OnePassPlan):
                 "compute": self.compute,
                 "tokens": one.tokens,
                 "terms": with_sums({name: getattr(risk, name) for name in TERMS}),
-                "accuracy": dict(risk.accuracy),
+                "accuracy": risk.stated,
                 "flat": self.flat,
                 "limits": self.limits,
             },
@@ -115,7 +115,7 @@ class OnePassPlan(Answer, planning.OnePassPlan):
         )
         yield Table(
             rows=[
-                (name, value, risk.accuracy.get(name, ""))
+                (name, value, risk.stated.get(name, ""))
                 for name, value in with_sums({name: getattr(risk, name) for name in TERMS}).items()
             ],
             header=("term", "value", "uncertainty"),

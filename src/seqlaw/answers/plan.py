@@ -114,7 +114,7 @@ class Plan(Answer, planning.Plan):
                 **spent(best),
                 "least": spent(self.finite.least),
                 "terms": with_sums({name: getattr(risk, name) for name in TERMS}),
-                "accuracy": dict(risk.accuracy),
+                "accuracy": risk.stated,
                 "eval_length": risk.eval_length,
                 "flat": self.finite.flat,
                 "limits": self.finite.limits,
@@ -136,7 +136,7 @@ class Plan(Answer, planning.Plan):
         best, risk = self.finite.best, self.finite.risk
         unit, compute = (planning.FLOPS_PER_UNIT, "FLOPs") if self.flops else (1, "compute")
         yield Sentence(self.sentence)
-        yield Sentence(headline(risk, risk.accuracy.get("reducible", "")))
+        yield Sentence(headline(risk, risk.stated.get("reducible", "")))
         yield Sentence(describe_teacher(self.teacher))
         why = " (the default: d never limits M)" if self.d_by_default else ""
         yield Sentence(

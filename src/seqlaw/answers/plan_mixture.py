@@ -118,7 +118,7 @@ class MixturePlan(Plan):
             header=("trained at", "M", "N", "L", "tokens", "reducible", "over the mixture"),
         )
         yield Table(
-            rows=[(name, getattr(risk, name), risk.accuracy.get(name, "")) for name in (*TERMS, *SUMS)],
+            rows=[(name, getattr(risk, name), risk.stated.get(name, "")) for name in (*TERMS, *SUMS)],
             header=("term of the mixture", "value", "uncertainty"),
         )
         yield from map(Note, self._remarks())

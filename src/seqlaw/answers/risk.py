@@ -38,9 +38,8 @@ class Risk(Answer, terms.Risk):
             {} if self.setting.batch is None else {"batch": self.setting.batch, "tokens": self.setting.tokens}
         )
         names = ("rung", "regime", *TERMS, *SUMS, "steps", "horizon", "eval_length")
-        known = ("standard_error", "intervals", "accuracy", "diagnostics")
-        fields = {name: getattr(self, name) for name in (*names, *known)}
-        return batch | fields
+        fields = {name: getattr(self, name) for name in (*names, "standard_error", "intervals")}
+        return batch | fields | {"accuracy": self.stated, "diagnostics": self.diagnostics}
 
     def blocks(self, side: Side) -> Iterable[Block]:
         yield Sentence(headline(self, self.uncertainty("reducible")))
@@ -62,7 +61,7 @@ class Risk(Answer, terms.Risk):
 
     def uncertainty(self, name: str) -> str:
         """A term's standard error, or its stated accuracy, in a few words."""
-        error, stated = self.standard_error.get(name), self.accuracy.get(name, "")
+        error, stated = self.standard_error.get(name), self.stated.get(name, "")
         chance = "" if error is None else f"± {error:.2g}"
         return "; ".join(text for text in (chance, stated) if text)
 

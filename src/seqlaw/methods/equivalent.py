@@ -35,6 +35,7 @@ from seqlaw.methods.one_pass.step import no_law
 from seqlaw.methods.resolvent import reaches
 from seqlaw.methods.spectral_sum import Rule, sum_rule
 from seqlaw.methods.terms import (
+    Accuracy,
     Risk,
     frozen_error,
     frozen_filter_flags,
@@ -315,34 +316,29 @@ def _risk(setting: Setting, frozen: Frozen, shift: Shift | None) -> Risk:
 
 def _accuracy(
     setting: Setting, row: dict[str, float], terms: dict[str, float], error: float, saturation: float
-) -> tuple[dict[str, str], float]:
+) -> tuple[dict[str, Accuracy], float]:
     """The stated accuracy of each number, and the relative error of the reducible risk.
 
     `error` is that of the excess, from the data; over sketches 1/M comes to each term (docs/equivalent.md).
     """
     M, approx = setting.M, row["approx"]
+    of_sketch = Accuracy("about", 1 / M, "1/M = ")
     if math.isinf(error):
-        low = "may be much too low (frozen-filter)"
-        stated = {"approx": _about(1 / M, "1/M = "), "bias": low, "variance": low, "reducible": low}
-        return stated | {"cross": "not known"}, error
+        low = dict.fromkeys(("bias", "variance", "reducible"), Accuracy("low"))
+        return low | {"approx": of_sketch, "cross": Accuracy("unknown")}, error
     # Measured: while less than a dimension is learned, the scatter of one column's norm shows.
     wide = (3 if row["learned_dimensions"] <= 1 else 1) / M
     excess = abs(sum(terms.values()))
     share = excess / max(approx + excess, math.ulp(0.0))
     reducible = math.hypot(_OF_SKETCH * ((1 - share) / M + share * wide), share * error)
+    sum_of_terms = Accuracy("about", reducible)
     if not _split(setting, row) and terms["cross"]:
-        part = "the frozen filter's (cross-rest)"
-        named = {"bias": part, "variance": part, "cross": "the rest (cross-rest)"}
-        return {"approx": _about(1 / M, "1/M = "), **named, "reducible": _about(reducible)}, reducible
-    above = f"relative error above {1 / M + error:.2g} (saturated)"
+        frozen = dict.fromkeys(("bias", "variance"), Accuracy("frozen"))
+        return frozen | {"approx": of_sketch, "cross": Accuracy("rest"), "reducible": sum_of_terms}, reducible
     return {
-        "approx": _about(1 / M, "1/M = "),
-        "bias": above if saturation > 1 else _about(1 / M + error),
-        "variance": _about(wide + error),
-        "cross": f"error about {(wide + error) * excess:.1g}",
-        "reducible": _about(reducible),
+        "approx": of_sketch,
+        "bias": Accuracy("above" if saturation > 1 else "about", 1 / M + error),
+        "variance": Accuracy("about", wide + error),
+        "cross": Accuracy("size", (wide + error) * excess),
+        "reducible": sum_of_terms,
     }, reducible
-
-
-def _about(error: float, symbol: str = "") -> str:
-    return f"relative error about {symbol}{error:.2g}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -66,6 +67,34 @@ def frozen_filter_flags(tokens_per_dimension: float) -> list[Flag]:
     return [flag("frozen-filter", tokens=tokens_per_dimension)]
 
 
+_SAID = {
+    "about": "relative error about {symbol}{error:.2g}",
+    "above": "relative error above {symbol}{error:.2g} (saturated)",
+    "size": "error about {error:.1g}",
+    "zero": "exactly 0",
+    "exact": "exact",
+    "low": "may be much too low (frozen-filter)",
+    "frozen": "the frozen filter's (cross-rest)",
+    "rest": "the rest (cross-rest)",
+    "unknown": "not known",
+}
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """What a method promises of a number: a kind, and its error where there is one; `str` says it."""
+
+    kind: str
+    error: float = math.nan
+    symbol: str = ""
+    """The error as a formula, with its sign of equality."""
+    besides: bool = False
+    """Beside the standard error of what is drawn."""
+
+    def __str__(self) -> str:
+        return _SAID[self.kind].format(error=self.error, symbol=self.symbol) + " besides" * self.besides
+
+
 @dataclass(frozen=True, kw_only=True)
 class Risk:
     """irreducible + approx + bias + variance + cross, with what is known about their accuracy."""
@@ -83,7 +112,7 @@ class Risk:
     standard_error: Mapping[str, float] = field(default_factory=dict)
     drawn: int = 0
     """Independent means that the standard errors come from: sketches, or data sets of one sketch."""
-    accuracy: Mapping[str, str] = field(default_factory=dict)
+    accuracy: Mapping[str, Accuracy] = field(default_factory=dict)
     diagnostics: Mapping[str, float] = field(default_factory=dict)
     """What the rung measured besides the terms, e.g. the clipping rate."""
     flags: tuple[Flag, ...] = ()
@@ -97,6 +126,11 @@ class Risk:
     def total(self) -> float:
         """irreducible + reducible = L_M(B_L)."""
         return self.irreducible + self.reducible
+
+    @property
+    def stated(self) -> dict[str, str]:
+        """The accuracy of each number, in words."""
+        return {name: str(one) for name, one in self.accuracy.items()}
 
     @property
     def intervals(self) -> dict[str, tuple[float, float]]:

@@ -23,7 +23,7 @@ def risk_rows(task: Task, seed: int) -> list[Row]:
             | with_sums({name: getattr(risk, name) for name in TERMS})
             | {f"se_{name}": error for name, error in risk.standard_error.items()}
             | dict(risk.diagnostics)
-            | {"accuracy": "; ".join(f"{name}: {text}" for name, text in risk.accuracy.items())}
+            | {"accuracy": "; ".join(f"{name}: {text}" for name, text in risk.stated.items())}
             | {"flags": "; ".join(flag.code for flag in risk.flags)}
         )
     return rows

@@ -100,7 +100,7 @@ def spectrum(body: Question, progress: Progress) -> Answer:
             _number("P_R", "R^(1−θ/α): where bias stops depending on P", orders.get("P_R"), "order only"),
             _number(
                 "learned", "dimensions that training has learned", point.diagnostics["learned_dimensions"],
-                point.accuracy["approx"],
+                point.stated["approx"],
             ),
         ],
         "copy": copy_spectrum(setting, points=_SPECTRUM_POINTS, last=int(found.j[-1]), orders=bool(orders)),
@@ -135,7 +135,7 @@ def curve(asked: tuple[CurveBody, str], progress: Progress) -> Answer:
         else _guides(settings[: len(risks)], found.points),
         "tokens": body.tokens,
         "point": None if point is None else point.point,
-        "accuracy": risks[0].accuracy if point is None else point.accuracy,
+        "accuracy": (risks[0] if point is None else point).stated,
         "slopes": found.slopes,
         "se_is": found.se_is,
         **_marked(found, body),

@@ -17,7 +17,7 @@ from seqlaw.methods.one_pass.nodes import FINE as FINE_CROWD
 from seqlaw.methods.one_pass.over_sketches import over_sketches
 from seqlaw.methods.one_pass.step import Step, stepped
 from seqlaw.methods.spectral_sum import sum_rule
-from seqlaw.methods.terms import Risk, saturation_flags
+from seqlaw.methods.terms import Accuracy, Risk, saturation_flags
 from seqlaw.model.assumptions import setting_flags
 from seqlaw.model.checks import Array, InputError
 from seqlaw.model.flags import flag
@@ -153,13 +153,11 @@ def _risk(
         horizon=setting.schedule.horizon,
         eval_length=setting.test_length,
         accuracy={
-            "approx": f"relative error about 1/M = {1 / M:.2g}",
-            "bias": f"relative error above 1/M = {1 / M:.2g} (saturated)"
-            if saturation > 1
-            else f"relative error about 1/M = {1 / M:.2g}",
-            "variance": f"relative error about 3/M = {3 / M:.2g}",
-            "cross": "exactly 0",
-            "reducible": f"relative error about {error:.2g}",
+            "approx": Accuracy("about", 1 / M, "1/M = "),
+            "bias": Accuracy("above" if saturation > 1 else "about", 1 / M, "1/M = "),
+            "variance": Accuracy("about", 3 / M, "3/M = "),
+            "cross": Accuracy("zero"),
+            "reducible": Accuracy("about", error),
         },
         diagnostics={
             "additive": additive,
