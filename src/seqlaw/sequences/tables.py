@@ -103,9 +103,9 @@ def from_table(frame: Any, columns: Columns, files: Index | None = None) -> Tabl
     text = [str(name) for name, kind in values.dtypes.items() if getattr(kind, "kind", "O") not in "fiub"]
     if text:
         rule = (
-            "must hold numbers only: name the other columns as sequence, time or groups, leave them out "
-            f"(leave_out), or name the features; {'columns' if len(text) > 1 else 'column'}"
+            "must hold numbers only: name other columns as sequence, time or groups, or set them aside with"
         )
+        rule += " leave_out or features; column" + "s" * (len(text) > 1)
         raise InputError("X", rule, ", ".join(text))
     states = values.to_numpy(dtype=np.float64, na_value=np.nan)
     if states.size == 0:
