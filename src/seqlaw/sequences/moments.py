@@ -41,20 +41,22 @@ class Sums:
         """Of all states."""
         return np.asarray(self.total / self.states)
 
-    def add(self, x: Array, lengths: NDArray[np.int64]) -> None:
-        """Sequences one after another: Σ lengths × D."""
+    def add(self, x: Array, lengths: NDArray[np.int64]) -> Array:
+        """Sequences one after another, Σ lengths × D; returns the sum of the states of each."""
         ends = np.cumsum(lengths)
+        sums = np.add.reduceat(x, ends - lengths, axis=0)
         first, last = x[ends - lengths], x[ends - 1]
         self.squares += x.T @ x
         self.C += x[1:].T @ x[:-1]
         self.C -= first[1:].T @ last[:-1]
         self.first += first.T @ first
         self.last += last.T @ last
-        self.total += x.sum(axis=0)
+        self.total += sums.sum(axis=0)
         self.first_total += first.sum(axis=0)
         self.last_total += last.sum(axis=0)
         self.states += len(x)
         self.sequences += len(lengths)
+        return sums
 
     def merge(self, other: Sums) -> None:
         for name, value in vars(other).items():
@@ -182,10 +184,9 @@ class _Contrast:
     def __init__(self, D: int) -> None:
         self.per_step, self.pair, self.square = (np.zeros(D) for _ in range(3))
 
-    def add(self, x: Array, lengths: NDArray[np.int64]) -> None:
-        """The states are squared in place."""
+    def add(self, x: Array, sums: Array, lengths: NDArray[np.int64]) -> None:
+        """With the sums of each sequence; the states are squared in place."""
         T, starts = lengths.astype(np.float64)[:, None], np.cumsum(lengths) - lengths
-        sums = np.add.reduceat(x, starts, axis=0)
         self.per_step += (sums / T).sum(axis=0)
         self.pair += (sums**2 / T).sum(axis=0)
         np.multiply(x, x, out=x)
@@ -196,6 +197,11 @@ class _Contrast:
         pair = self.pair - 2 * mean * sums.total + sums.states * mean**2
         square = self.square - 2 * mean * self.per_step + sums.sequences * mean**2
         return np.asarray(pair - square)
+
+
+def _take_in(sums: Sums, contrast: _Contrast, x: Array, lengths: NDArray[np.int64]) -> None:
+    """In a function of its own: the states are gone before the next ones are read."""
+    contrast.add(x, sums.add(x, lengths), lengths)
 
 
 def tally(found: Iterator[Batch], *, centre: bool = True) -> Tally:
@@ -209,12 +215,9 @@ def tally(found: Iterator[Batch], *, centre: bool = True) -> Tally:
     shift, shortest, longest = np.zeros(0), np.iinfo(np.int64).max, 0
     for batch in found:
         shift = shift if groups else batch.states.mean(axis=0)
-        x = batch.states - shift
         if batch.group not in groups:
             groups[batch.group] = Sums(shift.size), _Contrast(shift.size)
-        sums, contrast = groups[batch.group]
-        sums.add(x, batch.lengths)
-        contrast.add(x, batch.lengths)
+        _take_in(*groups[batch.group], batch.states - shift, batch.lengths)
         shortest, longest = min(shortest, batch.lengths.min()), max(longest, batch.lengths.max())
     if not groups:
         raise InputError("X", NONE, "none")

@@ -58,8 +58,7 @@ class _Fold(Sums):
 
     def add_equal(self, x: Array) -> None:
         """Sequences of one length: b × states × M."""
-        self.add(x.reshape(-1, x.shape[2]), np.full(len(x), x.shape[1]))
-        s = x.sum(axis=1)
+        s = self.add(x.reshape(-1, x.shape[2]), np.full(len(x), x.shape[1]))
         self.pairs += s.T @ s
 
     def students(self, P: int, schedule: Schedule) -> tuple[Array, Array, Array]:
