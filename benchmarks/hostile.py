@@ -203,7 +203,7 @@ def _damage(good: bytes, name: str, rng: Random) -> bytes:
             comma = "," if old.rstrip().endswith(",") else ""
             lines[k] = f"{key}{mark} {VALUES[rng.integers(len(VALUES))]}{comma}"
             return "\n".join(lines).encode()
-    if name.endswith(".csv") and how < 3:
+    if name.endswith((".csv", ".jsonl")) and how < 3:
         lines = good.decode().split("\n")
         cells = lines[int(rng.integers(len(lines) - 1))].split(",")
         k = int(rng.integers(len(lines) - 1))
