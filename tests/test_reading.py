@@ -137,9 +137,9 @@ def test_labels_beside_a_sequence_in_a_line():
 
 def test_null_is_a_missing_number():
     X = STATES[:60].tolist()
-    X[3][2][1] = None
+    X[40][2][1] = None
     lines("x.jsonl", X)
-    with pytest.raises(InputError, match="NaN, infinity or more in sequence 3"):
+    with pytest.raises(InputError, match="NaN, infinity or more in sequence 40"):
         measure("x.jsonl")
     assert sequences("x.jsonl", drop_missing=True).N == 59
 

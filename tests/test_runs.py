@@ -810,14 +810,18 @@ def test_the_command(run, chinchilla):
 def test_predictions_have_a_frame(run, chinchilla):
     """A row a run, with all its columns; after the fit as with it, and in a file."""
     ahead = chinchilla[:30].drop(columns="loss").assign(name="big")
+    ahead.loc[20:, "params"] *= 1000  # far outside, where the interval is widened
     asked = {"loss": "loss", "terms": TWO, "bootstraps": 20}
+    bent = chinchilla.assign(loss=chinchilla.loss * np.maximum(1, chinchilla.params / 1e9) ** 0.1)
+    law, whole = fit_law(bent, **asked), fit_law(bent, **asked, predict=ahead)
+    assert whole.drift.rate > 0
+    assert law.predict(ahead).predictions == whole.predictions
     law = fit_law(chinchilla, **asked)
     found = law.predict(ahead)
     frame = found.to_frame()
     assert list(frame) == [*ahead, "predicted", "low", "high", "se", "outside", "level"]
     assert frame[list(ahead)].equals(ahead)
-    assert found.predictions == fit_law(chinchilla, **asked, predict=ahead).predictions
-    assert frame.predicted.to_numpy() == pytest.approx(np.exp(law.fitted.log_loss(law.runs.columns)[0][:30]))
+    assert frame.predicted.to_numpy() == pytest.approx(np.exp(law.fitted.log_loss(ahead)[0]))
     assert (frame.low < frame.predicted).all()
     assert "(10 more rows: to_frame())" in str(found)
     assert found.to_dict()["predictions"][3]["loss"]["high"] == frame.high[3]
