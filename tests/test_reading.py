@@ -53,7 +53,18 @@ def parts(kind, X):
     return "data"
 
 
+class Foreign:
+    """A frame of another library, as polars has it."""
+
+    def __init__(self, frame):
+        self.frame, self.columns = frame, list(frame)
+
+    def to_pandas(self):
+        return self.frame
+
+
 FORMS = {
+    "frame of another library": lambda X: (Foreign(table(X)), COLUMNS),
     "csv": lambda X: (table(X).to_csv("x.csv", index=False) or "x.csv", COLUMNS),
     "parquet": lambda X: (table(X).to_parquet("x.parquet") or "x.parquet", COLUMNS),
     "frame": lambda X: (table(X), COLUMNS),
@@ -256,6 +267,11 @@ BROKEN = {
         lambda: broken(x_npy=STATES, y_npy="no array"),
         ["x.npy", "y.npy"],
         "FILE must be a readable .npy file of numbers, got y.npy",
+    ),
+    "four dimensions in one of several": (
+        lambda: broken(x_npy=STATES, y_npy=STATES[None]),
+        ["x.npy", "y.npy"],
+        "FILE must be an array N x P x D (y.npy), got shape (1, 120, 10, 6)",
     ),
     "other features": (
         lambda: broken(x_npy=STATES, y_npy=STATES[:, :, :3]),

@@ -268,16 +268,20 @@ def held_out_moments(pilot: Pilot, length: int) -> Moments:
     return _mean(total, pilot.test.size * length)
 
 
+def losses(x: Array, B: Array | None) -> Array:
+    """½ ‖y - B u‖² of each sequence, the mean over its transitions; without B that of predicting nothing."""
+    miss = x[:, 1:] - (0.0 if B is None else x[:, :-1] @ B.T)
+    return np.asarray(np.einsum("bpm,bpm->b", miss, miss) / (2 * miss.shape[1]))
+
+
 def losses_by_group(pilot: Pilot, length: int, students: Sequence[Array]) -> tuple[Array, Array]:
     """Each student's loss summed over the test sequences of each group (students × groups), their number."""
     group = pilot.data.groups
     count = np.bincount(group[pilot.test]).astype(np.float64)
     sums = np.zeros((len(students), count.size))
     for part, x in pilot.chunks(pilot.test, length):
-        u, y = x[:, :-1], x[:, 1:]
         for k, B in enumerate(students):
-            miss = y - u @ B.T
-            np.add.at(sums[k], group[part], np.einsum("bpm,bpm->b", miss, miss) / (2 * length))
+            np.add.at(sums[k], group[part], losses(x, B))
     tested = np.flatnonzero(count)
     return sums[:, tested], count[tested]
 

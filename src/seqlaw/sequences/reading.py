@@ -7,8 +7,8 @@ sequence. Sequences of one group (a subject, a recording) are not independent of
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -68,8 +68,11 @@ def recordings(
     several = paths is not None and len(paths) > 1
     by_file = several and isinstance(groups, str) and groups == BY_FILE
     named = groups if isinstance(groups, str) and not by_file else None
-    held: list[tuple[Any, Any]] = [_opened(path, named, several) for path in paths or ()] or [(X, None)]
     names = [path.name for path in paths or ()]
+    held: list[tuple[Any, Any]] = [] if paths else [(X, None)]
+    for path in paths or ():
+        with _naming(path.name if several else ""):
+            held.append(open_file(path, named))
     alone = not several and window is None
     states: Any
     flags: tuple[Flag, ...] = ()
@@ -86,21 +89,25 @@ def recordings(
         states, labels, files, flags = found.recordings, found.labels, found.files, found.flags
     else:
         columns.refuse()
-        parts = [_states(one, alone=alone, stream=stream and not several) for one, _ in held]
+        parts = []
+        for (one, _), name in zip(held, names if several else [""], strict=True):
+            with _naming(name):
+                parts.append(_states(one, alone=alone, stream=stream and not several))
         states = Joined(parts, names) if several else parts[0]
         files = np.repeat(np.arange(len(parts), dtype=np.int64), list(map(len, parts))) if several else None
         labels = groups if named is None else np.concatenate([np.ravel(one) for _, one in held])
     return Recordings(states=states, labels=files if by_file else labels, files=files, flags=flags)
 
 
-def _opened(path: Path, groups: str | None, several: bool) -> tuple[Any, Any]:
-    """What a file holds, and its labels; of several files an error names the one."""
+@contextmanager
+def _naming(file: str) -> Iterator[None]:
+    """An error about one of several files names it; of a single one nothing is added."""
     try:
-        return open_file(path, groups)
+        yield
     except InputError as error:
-        if not several or path.name in str(error):
+        if not file or file in str(error):
             raise
-        raise InputError(error.field, f"{error.rule} ({path.name})", error.value) from None
+        raise InputError(error.field, f"{error.rule} ({file})", error.value) from None
 
 
 def _states(X: Any, *, alone: bool, stream: bool) -> Any:

@@ -19,7 +19,7 @@ from seqlaw.model.flags import Flag, flag
 from seqlaw.model.randomness import generator
 from seqlaw.model.schedule import Schedule
 from seqlaw.sequences.moments import Sums
-from seqlaw.sequences.pilot import Pilot, mean_error, train
+from seqlaw.sequences.pilot import Pilot, losses, mean_error, train
 
 EQUAL = 0.05
 """A gain below this share of the loss counts as none, if the interval says that it is below."""
@@ -111,8 +111,7 @@ def gains(
             mine = fold[part] == f
             v = x[mine] - mean
             for k, B in enumerate((*both, None)):
-                miss = v[:, 1:] - (0.0 if B is None else v[:, :-1] @ B.T)
-                np.add.at(found[k], groups[part[mine]], np.einsum("bpm,bpm->b", miss, miss) / eval_length / 2)
+                np.add.at(found[k], groups[part[mine]], losses(v, B))
     count = np.bincount(groups[rows], minlength=found.shape[1]).astype(np.float64)
     found, count = found[:, count > 0], count[count > 0]
     t = float(stdtrit(count.size - 1, level))
