@@ -118,6 +118,9 @@ def _write(folder: Path) -> dict[str, list[list[str]]]:
     for name, table in (("table", rows), ("runs", runs)):
         table.to_csv(folder / f"{name}.csv", index=False)
         table.to_parquet(folder / f"{name}.parquet")
+    lines = {"x": X.tolist(), "held": [{"id": k, "x": x} for k, x in enumerate(X.tolist())]}
+    for name, values in (lines | {"rows": rows.to_dict("records")}).items():
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(one) + "\n" for one in values))
     (folder / "lengths.csv").write_text("length,count\n" + "".join(f"{n},{900 - n}\n" for n in range(2, 200)))
     (folder / "teacher.toml").write_text(
         "alpha = 1.5\ntheta = 2.5\nr = 0.2\nrho = 0.55\nc_xi = 0.05\nc_0 = 0.01\n"
@@ -130,13 +133,15 @@ def _write(folder: Path) -> dict[str, list[list[str]]]:
         '[[schedules]]\nkind = "wsd"\nL = [1000]\ngamma = 0.1\n'
     )
     risk = ["risk", "-M", "4", "--teacher", "FILE"]
-    table = ["forecast", "FILE", "--sequence", "s", "--time", "t", "--lengths", "2,4"]
+    columns = ["--sequence", "s", "--time", "t"]
+    tables = [["measure", "FILE", *columns], ["forecast", "FILE", *columns, "--lengths", "2,4"]]
     law = ["law", "FILE", "--loss", "loss", "--term", "M", "--bootstraps", "20"]
     fit = ["fit", "FILE", "--x", "M", "--y", "loss"]
     arrays = ("x.npy", "x.npz", "packed.npz", "x.mat", "plain.mat", "cells.mat", "x.zarr", "group.zarr")
+    arrays += ("x.jsonl", "held.jsonl")
     commands = {
         **dict.fromkeys(arrays, sequences),
-        **{name: [table] for name in ("table.csv", "table.parquet")},
+        **dict.fromkeys(("table.csv", "table.parquet", "rows.jsonl"), tables),
         **{name: [law, fit, fit, fit] for name in ("runs.csv", "runs.parquet")},
         "teacher.npz": [risk],
         "teacher.toml": [risk],
@@ -198,7 +203,7 @@ def _damage(good: bytes, name: str, rng: Random) -> bytes:
             comma = "," if old.rstrip().endswith(",") else ""
             lines[k] = f"{key}{mark} {VALUES[rng.integers(len(VALUES))]}{comma}"
             return "\n".join(lines).encode()
-    if name.endswith(".csv") and how < 3:
+    if name.endswith((".csv", ".jsonl")) and how < 3:
         lines = good.decode().split("\n")
         cells = lines[int(rng.integers(len(lines) - 1))].split(",")
         k = int(rng.integers(len(lines) - 1))

@@ -15,6 +15,7 @@ from seqlaw import PRESETS, WSD, InputError, forecast, trajectories
 from seqlaw.answers.words import sentence
 from seqlaw.cli import main
 from seqlaw.model import descend
+from seqlaw.model.descent import Moments
 from seqlaw.model.flags import flag
 from seqlaw.model.randomness import generator
 from seqlaw.model.sketch import gaussian_sketch
@@ -24,13 +25,14 @@ from seqlaw.sequences.pilot import (
     Pilot,
     Student,
     View,
-    block_moments,
+    block_sums,
     held_out_moments,
     losses_by_group,
     mean_error,
     subset,
 )
 from seqlaw.sequences.reading import sequences
+from seqlaw.sequences.tables import Columns
 from seqlaw.sequences.worth import Gain, gains, worth_flags
 
 STATES = trajectories(PRESETS["regime2"].modes(8), 240, 12, seed=3)
@@ -67,13 +69,13 @@ def naive_moments(X, P):
 
 def test_moments_of_all_lengths_are_prefix_sums():
     X = STATES[:30, :8]
-    found = block_moments(pilot_of(X), (1, 3, 7), seed=0)
-    assert sorted(np.concatenate(found.blocks).tolist()) == list(range(30))
+    found = block_sums(pilot_of(X), (1, 3, 7), seed=0)
+    assert sorted(np.concatenate(found.rows).tolist()) == list(range(30))
     for k, P in enumerate((1, 3, 7)):
-        for b, rows in enumerate(found.blocks):
+        for b, rows in enumerate(found.rows):
             G, C = naive_moments(X[rows], P)
-            assert found.G[b, k] == pytest.approx(G, rel=ROUNDING, abs=ROUNDING)
-            assert found.C[b, k] == pytest.approx(C, rel=ROUNDING, abs=ROUNDING)
+            assert found.sums[b][k].G == pytest.approx(G, rel=ROUNDING, abs=ROUNDING)
+            assert found.sums[b][k].C == pytest.approx(C, rel=ROUNDING, abs=ROUNDING)
 
 
 @pytest.mark.parametrize("given", [False, True])
@@ -120,12 +122,12 @@ def test_gains_are_those_of_students_trained_without_the_fold(given):
 def test_a_subset_is_blocks_and_a_part_of_one(N):
     X, rng = STATES[:30, :6], np.random.default_rng(0)
     pilot = pilot_of(X, groups=np.arange(30) // 3)
-    moments = block_moments(pilot, (2, 5), seed=0)
-    order = rng.permutation(len(moments.blocks))
-    G, C = subset(pilot, moments, 1, N, order, rng)
+    blocks = block_sums(pilot, (2, 5), seed=0)
+    order = rng.permutation(len(blocks.rows))
+    seen = subset(pilot, blocks, 1, N, order, rng)
     # Which sequences were drawn: the only whole weights 0, 1 that give these moments.
     parts = np.array([np.concatenate([m.ravel() for m in naive_moments(X[i : i + 1], 5)]) for i in range(30)])
-    wanted = np.concatenate([G.ravel(), C.ravel()]) * N * 5
+    wanted = np.concatenate([seen.G.ravel(), seen.C.ravel()]) * N * 5
     weights, *_ = np.linalg.lstsq(parts.T, wanted, rcond=None)
     assert weights == pytest.approx(weights.round(), abs=1e-6)
     assert set(weights.round()) <= {0.0, 1.0}
@@ -137,17 +139,19 @@ def test_a_subset_is_blocks_and_a_part_of_one(N):
 def test_halves_from_the_two_ends_of_an_order_are_complementary():
     """Their moments add up to those of the whole pilot: what is linear in the data cancels in the mean."""
     pilot = pilot_of(STATES[:32, :6])
-    moments = block_moments(pilot, (5,), seed=0)
+    blocks = block_sums(pilot, (5,), seed=0)
     order, rng = np.random.default_rng(0).permutation(32), np.random.default_rng(1)
-    halves = [subset(pilot, moments, 0, 16, each, rng) for each in (order, order[::-1])]
-    for k, whole in enumerate(naive_moments(STATES[:32], 5)):
-        assert (halves[0][k] + halves[1][k]) * 16 * 5 == pytest.approx(whole, rel=ROUNDING, abs=ROUNDING)
+    halves = [subset(pilot, blocks, 0, 16, each, rng) for each in (order, order[::-1])]
+    for name, whole in zip("GC", naive_moments(STATES[:32], 5), strict=True):
+        assert sum(getattr(half, name) for half in halves) * 16 * 5 == pytest.approx(
+            whole, rel=ROUNDING, abs=ROUNDING
+        )
 
 
 def test_the_students_filter_is_gradient_descent():
     G, C = (part / (40 * 5) for part in naive_moments(STATES[:40], 5))
     schedule = WSD(gamma=0.4 / np.linalg.norm(G, 2), L=60)
-    student = Student.of(G, C, 5, schedule)
+    student = Student.of(Moments(G=G, C=C, energy=0.0), 5, schedule)
     slow, _ = descend(G, C, schedule)
     assert student.B == pytest.approx(slow, rel=1e-8, abs=1e-10)  # 60 steps against one eigendecomposition
     assert student.learned == pytest.approx(
@@ -511,9 +515,9 @@ def test_windows_and_groups_of_a_table(tmp_path):
     frame = table(STATES[:60])
     frame["subject"] = [int(name.split()[1]) // 6 for name in frame["trial"]]
     frame.to_csv(tmp_path / "x.csv", index=False)
-    whole = sequences(tmp_path / "x.csv", groups="subject", **COLUMNS)
+    whole = sequences(tmp_path / "x.csv", Columns(**COLUMNS), groups="subject")
     assert (whole.N, whole.groups.max() + 1, whole.D, whole.grouped) == (60, 10, 8, True)
-    cut = sequences(tmp_path / "x.csv", groups="subject", window=6, **COLUMNS)
+    cut = sequences(tmp_path / "x.csv", Columns(**COLUMNS), groups="subject", window=6)
     assert (cut.N, cut.groups.max() + 1) == (120, 10)
     answer = forecast(tmp_path / "x.csv", groups="subject", **COLUMNS)
     assert "few-groups" in [flag.code for flag in answer.flags]
@@ -539,9 +543,9 @@ def test_a_clock_among_the_features_is_flagged_and_can_be_left_out():
     (cut,) = (one for one in sequences(frame, window=6).flags if one.code == "clock")
     assert cut["columns"] == ("trial", "second")
     with pytest.raises(InputError, match="leave_out must be a column, one of x0, x1"):
-        sequences(frame, sequence="trial", leave_out=["Q"])
+        sequences(frame, Columns(sequence="trial", leave_out=["Q"]))
     with pytest.raises(InputError, match="leave_out goes with tables"):
-        sequences(STATES, leave_out=["x0"])
+        sequences(STATES, Columns(leave_out=["x0"]))
 
 
 def test_a_test_of_ones_own():
@@ -803,10 +807,10 @@ def test_steps_of_time_longer_than_most_are_flagged():
     frame = table(STATES[:60]).sort_values(["trial", "second"], ignore_index=True)
     names = list(frame["trial"].unique())
     frame["second"] += 0.1 * np.cos(np.arange(len(frame))) * frame["second"].diff().median()
-    assert not [one for one in sequences(frame, **COLUMNS).flags if one.code == "gaps"]
+    assert not [one for one in sequences(frame, Columns(**COLUMNS)).flags if one.code == "gaps"]
     where = frame.index[frame["trial"] == names[7]][4:6]
     for clock in (frame["second"], pd.to_datetime(frame["second"], unit="s")):
-        cut = sequences(frame.assign(second=clock).drop(index=where), **COLUMNS)
+        cut = sequences(frame.assign(second=clock).drop(index=where), Columns(**COLUMNS))
         (said,) = (one for one in cut.flags if one.code == "gaps")
         assert (said["steps"], said["of"]) == (1, len(frame) - 60 - 2)
         assert said["largest"] == pytest.approx(3, rel=0.1)
@@ -893,7 +897,7 @@ def test_the_verdict_says_how_sure_its_percentage_is():
         (lambda: 3, {}, "X must be an array, a table, a file or an iterable"),
         (lambda: [STATES[0], STATES[1, :, :3]], {}, "X must hold sequences P x 8, got .sequence 1 of shape"),
         (lambda: "x.npy", {}, "file must exist"),
-        (lambda: "x.txt", {}, "file must end in one of .npy, .npz, .zarr, .mat, .csv, .parquet"),
+        (lambda: "x.txt", {}, "file must end in one of .npy, .npz, .zarr, .mat, .csv, .parquet, .jsonl"),
         (lambda: table(STATES[:9]), {"time": "second"}, "sequence must name the column that tells"),
         (lambda: table(STATES[:9]), {"sequence": "run"}, "sequence must be a column, one of x0, "),
         (lambda: table(STATES[:9]), {"window": 3}, "X must hold numbers only.*column, got 'trial'"),

@@ -24,7 +24,7 @@ from seqlaw.cli import main
 from seqlaw.model import stored
 from seqlaw.model.checks import shown
 from seqlaw.sequences import mat as load
-from seqlaw.sequences.source import open_file
+from seqlaw.sequences.opening import open_file
 
 SMALL = Budget(compute=1e4, tokens=1e3)
 SETTING = Setting(teacher="regime2", M=4, N=50, P=4, d=32, schedule="wsd")

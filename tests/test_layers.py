@@ -21,7 +21,7 @@ ALLOWED = {
     "planning": {"model", "methods"},
     "spectrum": {"model", "methods"},
     "fit": {"model"},
-    "sequences": {"model", "planning"},
+    "sequences": {"model", "methods", "planning"},
     "runs": {"model"},
     "lab": {"model"},
     "files": {"model"},

@@ -22,6 +22,7 @@ from seqlaw.methods.trajectories import trajectories
 from seqlaw.model import gaussian_sketch
 from seqlaw.model.schedule import WSD
 from seqlaw.sequences.findings import VOID
+from seqlaw.sequences.moments import batches, tally
 from seqlaw.sequences.powerlaw import (
     correct_covariance,
     correct_transition,
@@ -30,9 +31,9 @@ from seqlaw.sequences.powerlaw import (
     samples_of_transition,
     windows,
 )
-from seqlaw.sequences.source import batches, open_source
+from seqlaw.sequences.reading import recordings
 from seqlaw.sequences.spectra import spectra
-from seqlaw.sequences.tally import tally
+from seqlaw.sequences.tables import Columns
 
 NUMBERS = ("alpha", "theta", "r", "rho", "c_xi", "c_0")
 EXPONENTS = ("alpha", "theta", "r")
@@ -52,6 +53,10 @@ def X():
 @pytest.fixture(scope="module")
 def found(X):
     return measure(X)
+
+
+def held(X):
+    return batches(recordings(X, Columns(), stream=True))
 
 
 # --- moments -----------------------------------------------------------------------------------------
@@ -74,10 +79,10 @@ def test_moments_are_the_naive_sums(ragged):
     rng = np.random.default_rng(1)
     lengths = rng.integers(2, 9, 60) if ragged else np.full(60, 6)
     sequences = [rng.standard_normal((T, 5)) + 50 for T in lengths]
-    found = tally(batches(iter(sequences) if ragged else np.stack(sequences)))
+    found = tally(held(iter(sequences) if ragged else np.stack(sequences)))
     for mine, naive in zip((found.G, found.C, found.Y, found.first), naive_moments(sequences), strict=True):
         # Rounding of about 300 products of size 1 around a mean of 50, of which the shift takes care.
-        np.testing.assert_allclose(mine.sum(axis=0), naive, atol=1e-9)
+        np.testing.assert_allclose(sum(mine), naive, atol=1e-9)
     assert found.n == sum(lengths - 1)
     assert found.N == 60
     assert (found.shortest, found.longest) == (min(lengths), max(lengths))
@@ -85,7 +90,7 @@ def test_moments_are_the_naive_sums(ragged):
 
 def test_the_contrast_is_lag_one_less_its_mean_over_all_orders():
     x = np.random.default_rng(2).standard_normal((4, 4, 3)) + np.arange(3)
-    found = tally(batches(x), centre=False)
+    found = tally(held(x), centre=False)
     lag_one = np.einsum("npd,npd->d", x[:, 1:], x[:, :-1])
     orders = list(itertools.permutations(range(4)))
     shuffled = sum(np.einsum("npd,npd->d", x[:, o][:, 1:], x[:, o][:, :-1]) for o in orders) / len(orders)
@@ -93,7 +98,7 @@ def test_the_contrast_is_lag_one_less_its_mean_over_all_orders():
 
 
 def test_spectra_are_those_of_a_dense_solve(X):
-    found = spectra(tally(batches(X)))
+    found = spectra(tally(held(X)))
     x = X - X.mean(axis=(0, 1))
     u, y = x[:, :-1].reshape(-1, 32), x[:, 1:].reshape(-1, 32)
     G, C = u.T @ u / len(u), y.T @ u / len(u)
@@ -110,8 +115,8 @@ def test_spectra_are_those_of_a_dense_solve(X):
 
 
 def test_groups_move_the_eigenvalues_as_leaving_them_out_does(X):
-    whole, groups = spectra(tally(batches(X))), 32
-    without = spectra(tally(batches(np.delete(X, np.s_[:25], axis=0), first=0)))  # the first of 32 groups
+    whole, groups = spectra(tally(held(X))), 32
+    without = spectra(tally(held(np.delete(X, np.s_[:25], axis=0))))  # the first of 32 groups
     weights = np.ones(groups)
     weights[0] = 0
     for name in ("innovation", "initial", "transition"):
@@ -379,14 +384,15 @@ def test_constant_features_are_left_out(X, found):
         (lambda X: np.ones((20, 10, 4)), "vary"),
         (lambda X: X[0], "N x P x D"),
         (lambda X: X[:0], "N x P x D"),
-        (lambda X: X[:, :1], "at least 2"),
+        (lambda X: X[:, :1], "two states or more"),
         (lambda X: X * 1j, "real"),
         (lambda X: "missing.npy", "exist"),
         (lambda X: 5, "iterable"),
-        (lambda X: [], "at least one"),
-        (lambda X: [X[0], X[1][:5, :3]], "D = 32"),
+        (lambda X: [], "two states or more"),
+        (lambda X: [X[0], X[1][:5, :3]], "P x 32"),
         (lambda X: iter([X[0], X[1] * np.nan]), "finite"),
-        (lambda X: ["a", "b"], "real|P x D"),
+        (lambda X: ["a", "b"], "end in"),
+        (lambda X: [["a", "b"]], "real"),
     ],
 )
 def test_bad_input_is_an_error_that_says_why(X, make, message):
@@ -398,7 +404,7 @@ def test_files_that_are_not_arrays_are_refused(tmp_path):
     for name, text in (("x.npy", "no array"), ("x.npz", "PK\3\4 cut short"), ("x.txt", "")):
         (tmp_path / name).write_text(text)
         with pytest.raises(InputError, match=r"must (be a readable \.np[yz] file of numbers,|end in)"):
-            open_source(tmp_path / name)
+            measure(tmp_path / name)
 
 
 # --- prediction, advice, command ---------------------------------------------------------------------
@@ -564,7 +570,7 @@ def test_one_sequence_does_not_say_that_there_are_no_dynamics(X):
 def test_short_sequences_in_between_leave_no_empty_group(X):
     """Those without a transition are left out, and their groups with them."""
     many = [x for one in X[:12] for x in (X[0, :1], one)]
-    assert len(tally(batches(iter(many))).sequences) == 12
+    assert len(tally(held(iter(many))).sequences) == 12
     assert measure(iter(many)).alpha.value == pytest.approx(measure(X[:12]).alpha.value, rel=1e-9)
 
 

@@ -691,6 +691,7 @@ def run(tmp_path, monkeypatch, capsys, chinchilla):
     chinchilla.assign(tokens=5.0, word="a").to_csv("one.csv", index=False)
     chinchilla[:5].to_csv("few.csv", index=False)
     chinchilla.drop(columns="loss")[:3].to_csv("ahead.csv", index=False)
+    chinchilla[["params", "loss"]].to_csv("loss.csv", index=False)
 
     def call(*arguments):
         with pytest.raises(SystemExit) as stop:
@@ -761,6 +762,13 @@ GOOD = "--loss loss --term params --term tokens --bootstraps 20"
         (f"runs.csv {GOOD} --level 2", "--level must lie in (0, 1), got 2"),
         (f"runs.csv {GOOD} --predict nothing.csv", "--predict must exist, got nothing.csv"),
         (
+            f"runs.csv {GOOD} --predict loss.csv",
+            "--predict must have the columns params, tokens, got params, loss",
+        ),
+        (f"runs.csv {GOOD} --to out.csv", "--to needs --predict beside it, got out.csv"),
+        (f"runs.csv {GOOD} --predict ahead.csv --to out.txt", "out.txt must end in .parquet or .csv"),
+        (f"runs.csv {GOOD} --predict ahead.csv --to no/out.csv", "no/out.csv: "),
+        (
             f"runs.csv {GOOD} --groups tested",
             "--groups must name a column with at least five different groups, got tested with",
         ),
@@ -797,6 +805,36 @@ def test_the_command(run, chinchilla):
     assert len(found["predictions"]) == 3
     assert found["inputs"]["where"] == ["loss<3.5"]
     assert Path("law.png").stat().st_size > 10_000
+
+
+def test_predictions_have_a_frame(run, chinchilla):
+    """A row a run, with all its columns; after the fit as with it, and in a file."""
+    ahead = chinchilla[:30].drop(columns="loss").assign(name="big")
+    ahead.loc[20:, "params"] *= 1000  # far outside, where the interval is widened
+    asked = {"loss": "loss", "terms": TWO, "bootstraps": 20}
+    bent = chinchilla.assign(loss=chinchilla.loss * np.maximum(1, chinchilla.params / 1e9) ** 0.1)
+    law, whole = fit_law(bent, **asked), fit_law(bent, **asked, predict=ahead)
+    assert whole.drift.rate > 0
+    assert law.predict(ahead).predictions == whole.predictions
+    law = fit_law(chinchilla, **asked)
+    found = law.predict(ahead)
+    frame = found.to_frame()
+    assert list(frame) == [*ahead, "predicted", "low", "high", "se", "outside", "level"]
+    assert frame[list(ahead)].equals(ahead)
+    assert frame.predicted.to_numpy() == pytest.approx(np.exp(law.fitted.log_loss(ahead)[0]))
+    assert (frame.low < frame.predicted).all()
+    assert "(10 more rows: to_frame())" in str(found)
+    assert found.to_dict()["predictions"][3]["loss"]["high"] == frame.high[3]
+    words = ["runs.csv", *GOOD.split(), "--predict", "ahead.csv"]
+    for file, read in (("out.csv", pd.read_csv), ("out.parquet", pd.read_parquet)):
+        code, out, err = run(*words, "--to", file)
+        assert (code, err) == (0, "")
+        assert f"3 predictions: {file}" in out
+        mine = read(file)
+        assert mine.predicted.to_numpy() == pytest.approx(frame.predicted[:3].to_numpy())
+        assert "hours" in mine
+    with pytest.raises(InputError, match="predict must have the columns params, tokens, got 'tokens'"):
+        law.predict(ahead[["tokens"]])
 
 
 def test_a_file_and_a_frame_are_one(run, chinchilla):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from seqlaw.answers.reading_words import READ
 from seqlaw.answers.words import Side, say
 from seqlaw.model.amount import amount
 from seqlaw.model.flags import Flag
@@ -206,6 +207,7 @@ _VOID: dict[str, Callable[[Flag], str]] = {
 
 say(
     {
+        **READ,
         "too-few-sequences": _few,
         "too-short": lambda f, s: "sequences of 2 states cannot tell dynamics from what a sequence shares",
         "too-little-data": _little,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -20,6 +19,8 @@ from seqlaw.model.checks import checked
 from seqlaw.sequences import forecast as records
 from seqlaw.sequences.law import Law, Row
 from seqlaw.sequences.needed import Needed
+from seqlaw.sequences.opening import file_names
+from seqlaw.sequences.tables import Columns
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -239,6 +240,7 @@ def forecast(
     time: str | None = None,
     groups: Any = None,
     window: int | None = None,
+    features: Sequence[str] = (),
     leave_out: Sequence[str] = (),
     test: Any = None,
     standardise: bool = False,
@@ -248,11 +250,12 @@ def forecast(
 ) -> Forecast:
     """The held-out loss of students of `tokens` tokens, split into N sequences of each length P.
 
-    X: an array N × P × D (NumPy, torch, JAX), an iterable of P_i × D sequences, a .npy, .npz, .zarr or .mat
-    file; a .csv or .parquet file or a DataFrame whose columns are features (`sequence` and `time` name the
-    columns that order them, `leave_out` others that are no features); or a recording S × D, with the `window`
-    of states to cut it by. `groups` labels sequences that are not independent (a column, the name of an array
-    in the file, or one label a sequence).
+    X: an array N × P × D (NumPy, torch, JAX), an iterable of P_i × D sequences, a .npy, .npz, .zarr, .mat or
+    .jsonl file; a .csv or .parquet file or a DataFrame whose columns are features (`sequence` and `time` name
+    the columns that order them; `features` the features, or `leave_out` what is none); a recording S × D,
+    with the `window` of states to cut it by; or several files, as a list or a folder. `groups` labels
+    sequences that are not independent (a column, the name of an array in the file, one label a sequence, or
+    "file" for several files).
 
     Lengths count transitions and default to powers of two up to the longest, where students are tested too
     (`eval_length`). The student sees "all" features, the first M principal directions ("pca") or a Gaussian
@@ -267,15 +270,13 @@ def forecast(
         "M": M,
         "steps": steps,
         "target_loss": target_loss,
-        "sequence": sequence,
-        "time": time,
         "window": window,
-        "leave_out": leave_out,
         "standardise": standardise,
         "drop_missing": drop_missing,
         "seed": seed,
     }
-    found = records.forecast(X, **how, groups=groups, test=test, progress=progress)
-    file = str(X) if isinstance(X, (str, Path)) else None
+    columns = Columns(sequence=sequence, time=time, features=features, leave_out=leave_out)
+    found = records.forecast(X, columns=columns, **how, groups=groups, test=test, progress=progress)
     named = groups if isinstance(groups, str) or groups is None else "given"
-    return Forecast(**fields_of(found), asked={"file": file, **how, "groups": named})
+    asked = {"file": file_names(X), **how, **columns.asked(), "groups": named}
+    return Forecast(**fields_of(found), asked=asked)

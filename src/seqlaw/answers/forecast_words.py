@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 
-from seqlaw.answers.words import Side, option, say
+from seqlaw.answers.reading_words import READ
+from seqlaw.answers.words import Side, say
 from seqlaw.model.amount import amount, rounded
 from seqlaw.model.flags import Flag
 from seqlaw.sequences.forecast import SURE, Forecast
@@ -218,6 +219,7 @@ def _few_tokens(flag: Flag, side: Side) -> str:
 
 
 _WORDS: dict[str, Callable[[Flag, Side], str]] = {
+    **READ,
     "too-few-tokens": _few_tokens,
     "steep": lambda f, s: (
         f"nothing is forecast at {_span(f['lengths'])}: there half of the pilot has a loss "
@@ -246,35 +248,9 @@ _WORDS: dict[str, Callable[[Flag, Side], str]] = {
         f"the {amount(f['sequences'])} sequences of the pilot come from only {f['groups']} groups. Intervals "
         "for new groups rest on so few"
     ),
-    "blocks": lambda f, s: (
-        f"one recording was cut into windows of {amount(f['states'])} states; {f['blocks']} blocks of "
-        f"{f['windows']} windows, with one left out between two, count as independent. If the recording "
-        "remembers more than a window, they are not"
-    ),
-    "clock": lambda f, s: (
-        f"of {f['of']} features these rise as clocks and counters do, and the student learns that: "
-        f"{', '.join(f['columns'])}. Name what orders states with {option('time', s)}, what tells "
-        f"sequences apart with {option('sequence', s)}, and leave out others with {option('leave_out', s)}"
-    ),
-    "gaps": lambda f, s: (
-        f"{amount(f['steps'])} of {amount(f['of'])} steps of time are longer than most, by up to "
-        f"{f['largest']:.3g} times, and count as one each: are states missing, or is time uneven? Cut "
-        "sequences there, or fill them"
-    ),
     "unfilled": lambda f, s: (
         f"{_span(f['lengths'])} left out: {amount(f['tokens'])} tokens do not divide into whole sequences "
         "of that length without losing over 5 % of them"
-    ),
-    "shorter": lambda f, s: (
-        f"{amount(f['sequences'])} of {amount(f['of'])} sequences are shorter than {amount(f['P'])} and left "
-        "out"
-    ),
-    "dropped": lambda f, s: (
-        f"{amount(f['sequences'])} of {amount(f['of'])} sequences have missing values and are left out"
-    ),
-    "missing": lambda f, s: (
-        f"{amount(f['states'])} of {amount(f['of'])} states have missing values and are left out; windows "
-        "are cut from the stretches between them"
     ),
     "constant": lambda f, s: f"{amount(f['features'])} of {amount(f['of'])} features do not vary",
     "inaccurate": lambda f, s: (

@@ -122,7 +122,7 @@ class Law(Answer, ask.Law):
             header=("exponent", "the rows that weigh most", "without them", "chance in the others"),
         )
         if self.predictions:
-            yield self._predicted()
+            yield from self._shown(self.predictions).blocks(side)
 
     def _allocation_blocks(self) -> Iterable[Block]:
         found = self.allocation
@@ -150,18 +150,16 @@ class Law(Answer, ask.Law):
                 rows += [(f"e in {name}^-e", *_cells(one)) for name, one in term.exponents.items()]
         return Table(rows=rows, header=("number", "value", "low", "high", "se"))
 
-    def _predicted(self) -> Table:
-        names = self.fitted.form.columns
-        rows = [
-            (*(amount(one.columns[name]) for name in names), *_cells(one.loss)[:3], f"{one.beyond:.3g}")
-            for one in self.predictions[:_SHOWN]
-        ]
-        left = len(self.predictions) - len(rows)
-        more = f" ({left} more rows: see JSON)" if left else ""
-        title = (
-            f"Predicted {self.loss} of one run{more}; outside: times beyond the table in cost or a column."
-        )
-        return Table(rows=rows, header=(*names, self.loss, "low", "high", "outside"), title=title)
+    def predict(self, frame: Any) -> Predictions:
+        """The loss of runs that have none, one a row of `frame`: a DataFrame, or a .csv or .parquet file."""
+        table = read_table(frame, field="predict")
+        return self._shown(ask.predict(self, table), table.to_dict("records"))
+
+    def _shown(
+        self, predictions: tuple[ask.Prediction, ...], given: Sequence[Mapping[str, Any]] = ()
+    ) -> Predictions:
+        kept: dict[str, Any] = {"loss": self.loss, "level": self.level, "asked": self.asked}
+        return Predictions(predictions=predictions, given=given, **kept)
 
     def tidy_rows(self) -> Sequence[Mapping[str, Any]]:
         """One row a run: its columns, loss, what is predicted, and what each exponent gains without it."""
@@ -185,6 +183,52 @@ class Law(Answer, ask.Law):
         draw_law(self, axes[0])
         draw_residuals(self, axes[1])
         draw_extrapolation(self, axes[2])
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Predictions(Answer):
+    """The predicted loss of runs, with the interval of one new run: a row each."""
+
+    predictions: tuple[ask.Prediction, ...]
+    given: Sequence[Mapping[str, Any]]
+    """The rows that were predicted, with all their columns."""
+    loss: str
+    level: float
+    asked: Mapping[str, Any]
+    command: ClassVar[str] = "law"
+
+    def inputs(self) -> Mapping[str, Any]:
+        return self.asked
+
+    def fields(self) -> Mapping[str, Any]:
+        return {"predictions": self.predictions}
+
+    def blocks(self, side: Side) -> Iterable[Block]:
+        shown, left = self.predictions[:_SHOWN], len(self.predictions[_SHOWN:])
+        where = "--to FILE, or JSON" if side == "cli" else "to_frame()"
+        more = f" ({left} more rows: {where})" if left else ""
+        yield Table(
+            rows=[
+                (*map(amount, one.columns.values()), *_cells(one.loss)[:3], f"{one.beyond:.3g}")
+                for one in shown
+            ],
+            header=(*self.predictions[0].columns, self.loss, "low", "high", "outside"),
+            title=f"Predicted {self.loss} of one run{more}; outside: times beyond the table in cost or a "
+            "column.",
+        )
+
+    def tidy_rows(self) -> Sequence[Mapping[str, Any]]:
+        """One row a run, in their order: its columns, the loss and its interval, how far outside."""
+        return [
+            {
+                **{str(name): value for name, value in row.items()},
+                "predicted": one.loss.value,
+                **{name: getattr(one.loss, name) for name in ("low", "high", "se")},
+                "outside": one.beyond,
+                "level": self.level,
+            }
+            for row, one in zip(self.given, self.predictions, strict=True)
+        ]
 
 
 def _cells(one: Estimate) -> tuple[Any, ...]:
@@ -220,7 +264,8 @@ def fit_law(
     and "seqlaw-2", the paper's regimes in the columns M, N, P, R. `without` names a term or a column and asks
     whether it matters; `tested_at` is the column of the length that a run was tested at; `groups` a column
     whose values are redrawn together. `budget` asks for the sizes of least loss at a `cost`: a formula in the
-    columns (6*params*tokens), or a measured column. `predict` is a table of runs without a loss.
+    columns (6*params*tokens), or a measured column. `predict` is a table of runs without a loss; the law that
+    is returned predicts further ones: `.predict(frame).to_frame()` has a row for each.
     """
     file = None if hasattr(frame, "columns") else str(frame)
     table = read_table(frame)

@@ -20,7 +20,9 @@ from seqlaw.model.teacher import NUMBERS
 from seqlaw.sequences import measure as records
 from seqlaw.sequences.exponents import LAWS, LEVEL
 from seqlaw.sequences.findings import void
+from seqlaw.sequences.opening import file_names
 from seqlaw.sequences.saving import FIELD, LAW, write_law, write_teacher
+from seqlaw.sequences.tables import Columns
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,13 +48,15 @@ class Measurement(Answer, records.Measurement):
     """What the sequences say; `reliable` is False when a flag forbids to take the numbers at face value."""
 
     checks: tuple[Check, ...]
-    file: str | None = None
-    """Where the sequences came from, if that was a file."""
+    file: str | list[str] | None = None
+    """Where the sequences came from, if that was a file or several."""
+    columns: Columns
+    """What the columns of a table were said to be."""
     command: ClassVar[str] = "measure"
     pictures: ClassVar[tuple[int, float, float]] = (3, 11, 3.6)
 
     def inputs(self) -> Mapping[str, Any]:
-        return {"file": self.file, "centre": self.centre, "seed": self.seed}
+        return {"file": self.file, **self.columns.asked(), "centre": self.centre, "seed": self.seed}
 
     def fields(self) -> Mapping[str, Any]:
         lines = {name: {"exponent": slope, "scale": scale} for name, (slope, scale) in self.fitted.items()}
@@ -156,20 +160,34 @@ class Measurement(Answer, records.Measurement):
 
 
 @checked
-def measure(X: Any, *, centre: bool = True, seed: int = 0) -> Measurement:
-    """The exponents of sequences: an array N × P × D, a .npy, .npz, .zarr or .mat file, ragged P_i × D.
+def measure(
+    X: Any,
+    *,
+    sequence: str | None = None,
+    time: str | None = None,
+    features: Sequence[str] = (),
+    leave_out: Sequence[str] = (),
+    centre: bool = True,
+    seed: int = 0,
+) -> Measurement:
+    """The exponents of sequences: an array N × P × D, ragged P_i × D, a table, a file, several or a folder.
+
+    Files are .npy, .npz, .zarr, .mat, .jsonl, .csv or .parquet; several are read as one after another, each a
+    recording if it is S × D. Of a table (or DataFrame) `sequence` is the column that tells sequences apart,
+    `time` that which orders states, `features` are the features or `leave_out` the columns that are none.
 
     One pass, a few megabytes at a time; memory is a few D × D matrices for each of at most 32 groups of
-    sequences, which the bootstrap resamples.
+    sequences, which the bootstrap resamples. A table is read whole.
     """
-    return answered(records.measure(X, centre=centre, seed=seed), X)
+    columns = Columns(sequence=sequence, time=time, features=features, leave_out=leave_out)
+    return answered(records.measure(X, columns, centre=centre, seed=seed), X, columns)
 
 
-def answered(found: records.Measurement, X: Any) -> Measurement:
+def answered(found: records.Measurement, X: Any, columns: Columns | None = None) -> Measurement:
     """A measurement of X that shows itself."""
-    file = str(X) if isinstance(X, (str, Path)) else None
     checks = tuple(Check(name=each.name, value=each.value, holds=each.holds) for each in found.checks)
-    return Measurement(**fields_of(found, checks=checks, file=file))
+    more = {"checks": checks, "file": file_names(X), "columns": columns or Columns()}
+    return Measurement(**fields_of(found, **more))
 
 
 @checked

@@ -10,13 +10,12 @@ from seqlaw.answers.forecast import forecast as forecast_loss
 from seqlaw.cli.options import Json, Plot, Seed, size
 from seqlaw.cli.output import show
 from seqlaw.cli.progress import Progress, progress_bar
+from seqlaw.cli.reading import Features, Files, LeaveOut, SequenceColumn, TimeColumn, columns_of, source_of
 from seqlaw.model.checks import positive
 
 
 def forecast(
-    file: Annotated[
-        str, typer.Argument(metavar="FILE", help="Sequences: .npy, .npz, .zarr, .mat, .csv or .parquet.")
-    ],
+    file: Files,
     tokens: Annotated[
         str | None, typer.Option(help="Tokens N·P to split.  [default: what the pilot has]", metavar="T")
     ] = None,
@@ -46,15 +45,15 @@ def forecast(
     ] = None,
     groups: Annotated[
         str | None,
-        typer.Option(help="Column or array of labels: subjects, recordings.", metavar="COLUMN"),
+        typer.Option(
+            help="Column or array of labels: subjects, recordings. With several files also: file.",
+            metavar="COLUMN",
+        ),
     ] = None,
-    sequence: Annotated[
-        str | None, typer.Option(help="Column that tells sequences apart.", metavar="COLUMN")
-    ] = None,
-    time: Annotated[str | None, typer.Option(help="Column that orders states.", metavar="COLUMN")] = None,
-    leave_out: Annotated[
-        list[str] | None, typer.Option(help="Column that is no feature; may be repeated.", metavar="COLUMN")
-    ] = None,
+    sequence: SequenceColumn = None,
+    time: TimeColumn = None,
+    features: Features = None,
+    leave_out: LeaveOut = None,
     test: Annotated[
         str | None, typer.Option(help="Sequences to test on.  [default: a fifth of FILE]", metavar="FILE")
     ] = None,
@@ -73,7 +72,7 @@ def forecast(
     """
     with progress_bar("sequences read", progress) as bar:
         answer = forecast_loss(
-            file,
+            source_of(file),
             tokens=None if tokens is None else size("tokens", tokens),
             lengths=None if lengths is None else [int(size("lengths", text)) for text in lengths.split(",")],
             eval_length=None if eval_length is None else int(size("eval_length", eval_length)),
@@ -81,11 +80,9 @@ def forecast(
             M=None if width is None else int(size("M", width)),
             steps=int(size("L", steps)),
             target_loss=None if target_loss is None else positive("target_loss", target_loss),
-            sequence=sequence,
-            time=time,
+            **columns_of(sequence, time, features, leave_out),
             groups=groups,
             window=None if window is None else int(size("window", window)),
-            leave_out=leave_out or (),
             test=test,
             standardise=standardise,
             drop_missing=drop_missing,

@@ -12,6 +12,7 @@ from seqlaw.cli.options import Json, Plot, Seed
 from seqlaw.cli.output import show
 from seqlaw.cli.rows import Where, selected, table_of
 from seqlaw.files import read_table
+from seqlaw.lab.table import check_format, write_frame
 from seqlaw.model.checks import InputError, positive, real
 from seqlaw.model.formula import Formula
 from seqlaw.runs.allocate import DEFAULT_COST, identifier
@@ -55,6 +56,10 @@ def law(
     predict: Annotated[
         str | None, typer.Option(help="A table of runs without a loss, to predict.", metavar="FILE")
     ] = None,
+    to: Annotated[
+        str | None,
+        typer.Option(help="Write the predictions as a table: .parquet or .csv.", metavar="FILE"),
+    ] = None,
     cost: Annotated[
         str | None,
         typer.Option(
@@ -77,6 +82,10 @@ def law(
     """
     if cost is not None and budget is None:
         raise InputError("cost", "needs --budget beside it", cost)
+    if to is not None:
+        if predict is None:
+            raise InputError("to", "needs --predict beside it", to)
+        check_format(to)
     rows = selected(_with_columns(table_of(file, None), let or []), where or [])
     ahead = None if predict is None else _with_columns(read_table(predict, field="predict"), let or [])
     answer = fit_law(
@@ -96,8 +105,12 @@ def law(
         level=level,
         seed=seed,
     )
-    asked = {**answer.asked, "file": file, "where": where or [], "let": let or [], "predict": predict}
-    show(replace(answer, asked=asked), as_json=json, plot=plot)
+    if to is not None:
+        write_frame(answer.predict(ahead).to_frame(), to)
+    given = {"file": file, "where": where or [], "let": let or [], "predict": predict, "to": to}
+    show(replace(answer, asked={**answer.asked, **given}), as_json=json, plot=plot)
+    if to is not None and not json:
+        print(f"{len(answer.predictions)} predictions: {to}")
 
 
 def _with_columns(rows: Any, definitions: list[str]) -> Any:

@@ -14,15 +14,14 @@ from seqlaw.answers.measurement import save_law as write_law
 from seqlaw.answers.measurement import save_teacher as write_teacher
 from seqlaw.cli.options import Json, Plot, Seed, size
 from seqlaw.cli.output import show
+from seqlaw.cli.reading import Features, Files, LeaveOut, SequenceColumn, TimeColumn, columns_of, source_of
 from seqlaw.model.checks import InputError, positive
 from seqlaw.model.schedule import GAMMA, STEPS, WSD
 from seqlaw.sequences.saving import FIELD, LAW, check_teacher_path
 
 
 def measure(
-    file: Annotated[
-        str, typer.Argument(metavar="FILE", help="N x P x D sequences: .npy, .npz, .zarr or .mat.")
-    ],
+    file: Files,
     tokens: Annotated[str | None, typer.Option(help="Tokens T to advise on.", metavar="T")] = None,
     compute: Annotated[str | None, typer.Option(help="Compute N·P·M²·L to advise on.", metavar="C")] = None,
     width: Annotated[
@@ -44,6 +43,10 @@ def measure(
     check: Annotated[
         bool, typer.Option("--held-out", help="Add what `seqlaw forecast` says of the same file.")
     ] = False,
+    sequence: SequenceColumn = None,
+    time: TimeColumn = None,
+    features: Features = None,
+    leave_out: LeaveOut = None,
     centre: Annotated[bool, typer.Option(help="Take the mean state away first.")] = True,
     save_teacher: Annotated[
         str | None,
@@ -85,21 +88,22 @@ def measure(
     for field, (path, _) in wanted.items():
         if path is not None:
             check_teacher_path(path, field=field)
-    found = measure_sequences(file, centre=centre, seed=seed)
+    source, columns = source_of(file), columns_of(sequence, time, features, leave_out)
+    found = measure_sequences(source, **columns, centre=centre, seed=seed)
     advice = advise(found, M=M, schedule=WSD(gamma=GAMMA, L=L or STEPS), **budgets)
-    compared = forecast(file, seed=seed) if check else None
+    compared = forecast(source, **columns, seed=seed) if check else None
     saved: dict[str, str | None] = {}
     refusals = []
     for field, (path, write) in wanted.items():
         saved[field] = path
         if path is not None:
             try:
-                write(found, path, source=file)
+                write(found, path, source=", ".join(file))
             except InputError as error:  # said after the measurement, which stands without the file
                 refusals.append(InputError(error.field, f"saved nothing: it {error.rule}", error.value))
                 saved[field] = None
     answer = Advised(
-        asked={"file": file, **budgets, "M": M, "L": L, "centre": centre, "seed": seed},
+        asked={**found.inputs(), **budgets, "M": M, "L": L},
         measurement=found,
         advice=advice,
         held_out=compared,

@@ -232,19 +232,30 @@ FORMATS = tuple(_WRITERS)
 
 def export(rows: Table, to: Path | str) -> int:
     """Write tidy rows to a .parquet or .csv file, whole or not at all; returns their number, never zero."""
+    check_format(to)
+    rows.require_rows()
+    write_frame(rows.frame, to)
+    return len(rows.frame)
+
+
+def check_format(to: Path | str) -> None:
+    """Refuse a file that `write_frame` cannot write by its name."""
     to = Path(to)
     if to.suffix not in _WRITERS:
         raise StoreError(f"{to} must end in {' or '.join(FORMATS)}")
     if to.suffix == ".parquet":
         library("pyarrow")
-    rows.require_rows()
+
+
+def write_frame(frame: pd.DataFrame, to: Path | str) -> None:
+    """A table as a .parquet or .csv file, whole or not at all."""
+    to = Path(to)
     draft = to.with_name(f".{to.name}.{os.getpid()}{to.suffix}")
     try:
-        _WRITERS[to.suffix](rows.frame, draft)
+        _WRITERS[to.suffix](frame, draft)
         os.replace(draft, to)
     except OSError as error:
         raise StoreError(f"{to}: {str(error.strerror or error).lower()}") from error
     finally:
         with contextlib.suppress(OSError):  # gone where all went well, impossible where it could not be made
             draft.unlink()
-    return len(rows.frame)

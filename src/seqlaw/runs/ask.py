@@ -156,7 +156,7 @@ def fit_law(
         needs = f"needs the columns {', '.join(shape.columns)}; the table has {', '.join(known)}"
         raise InputError("preset", needs, preset)
     runs = read_runs(frame, loss, shape.columns, groups)
-    ahead = None if predict is None else {c: positive_column(predict, c, "predict") for c in shape.columns}
+    ahead = None if predict is None else _ahead(predict, shape)
     if without is not None:
         shape.without(without)  # an error now rather than later
     fitted = fit_form(shape, runs)
@@ -173,16 +173,10 @@ def fit_law(
         if drift is None:
             flags.append(flag("no-rollout", n=runs.n))
 
-    def wider(columns: Mapping[str, Array], count: int, name: str) -> Array:
-        """Errors of the log loss that grow with the distance, shape (count, rows)."""
-        far = reach.beyond(columns)
-        rng = generator(seed, "runs", f"drift-{name}")
-        return np.zeros((count, far.size)) if drift is None else drift.errors(far, count, rng)
-
     allocation = None
     if budget is not None:
         assert price is not None
-        allocation = allocate(fitted, draws, runs, price, budget, level, wider)
+        allocation = allocate(fitted, draws, runs, price, budget, level, _wider(reach, drift, seed))
         flags += allocation.flags
     comparison = None if without is None else compare(fitted, runs, without, size, level=level, seed=seed)
     nested = None
@@ -219,10 +213,35 @@ def fit_law(
         allocation=allocation,
         predictions=()
         if ahead is None
-        else _predictions(fitted, draws, runs, ahead, level, seed, reach.beyond(ahead), wider),
+        else _predictions(fitted, draws, runs, ahead, level, seed, reach, drift),
         tested_at=tested_at,
         flags=tuple(flags),
     )
+
+
+def predict(law: Law, frame: Any) -> tuple[Prediction, ...]:
+    """The runs of a table that has the columns of a law, predicted by it."""
+    columns, reach = _ahead(frame, law.fitted.form), _reach(law.runs, law.cost)
+    drift = law.drift or measure_drift(law.fitted, law.runs, reach, law.seed)
+    return _predictions(law.fitted, law.draws, law.runs, columns, law.level, law.seed, reach, drift)
+
+
+def _ahead(frame: Any, form: Form) -> dict[str, Array]:
+    known = [str(name) for name in frame]
+    if not set(form.columns) <= set(known):
+        raise InputError("predict", f"must have the columns {', '.join(form.columns)}", ", ".join(known))
+    return {name: positive_column(frame, name, "predict") for name in form.columns}
+
+
+def _wider(reach: Reach, drift: Drift | None, seed: int) -> Wider:
+    """Errors of the log loss that grow with the distance, shape (count, rows); none where none were found."""
+
+    def errors(columns: Mapping[str, Array], count: int, name: str) -> Array:
+        far = reach.beyond(columns)
+        rng = generator(seed, "runs", f"drift-{name}")
+        return np.zeros((count, far.size)) if drift is None else drift.errors(far, count, rng)
+
+    return errors
 
 
 def _estimates(fitted: Fitted, draws: Array, level: float) -> dict[str, Any]:
@@ -339,8 +358,8 @@ def _predictions(
     columns: Mapping[str, Array],
     level: float,
     seed: int,
-    beyond: Array,
-    wider: Wider,
+    reach: Reach,
+    drift: Drift | None,
 ) -> tuple[Prediction, ...]:
     """Each row by the fit, with the spread of the law, of one run about it, and of the way beyond the table.
 
@@ -350,7 +369,8 @@ def _predictions(
     rest = fitted.rest(runs) * np.sqrt(runs.n / max(1, runs.n - fitted.form.size))
     drawn = fitted.log_loss(columns, draws)
     drawn = drawn + generator(seed, "runs", "predict").choice(rest, size=drawn.shape)
-    drawn = np.exp(drawn + wider(columns, len(drawn), "predict"))
+    drawn = np.exp(drawn + _wider(reach, drift, seed)(columns, len(drawn), "predict"))
+    beyond = reach.beyond(columns)
     return tuple(
         Prediction(
             columns={name: float(x[k]) for name, x in columns.items()},

@@ -13,9 +13,9 @@ import numpy as np
 from seqlaw.model.checks import Array
 from seqlaw.model.flags import ASSUMPTIONS, Flag, flag
 from seqlaw.sequences.exponents import ASYMMETRY, LAWS, Estimate, Fit, Regime
+from seqlaw.sequences.moments import Tally
 from seqlaw.sequences.powerlaw import LEAST_POINTS, samples_of_covariance, samples_of_transition
 from seqlaw.sequences.spectra import Spectra
-from seqlaw.sequences.tally import Tally
 
 NOISE_EDGE = 1.5
 """By which the largest transition must pass what noise alone gives."""
@@ -34,7 +34,7 @@ ORDER_Z = 5.0
 _LEAST_R2 = 0.9
 _VARIES = 1e-12  # of the largest variance: less is rounding
 
-HARMLESS = ("negative-transitions", "rank", "initial-mean")
+HARMLESS = ("negative-transitions", "rank", "initial-mean", "clock", "gaps", "repeated-numbers")
 """Codes that are worth saying and do not make the exponents unreliable."""
 VOID = (
     "too-few-sequences",

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from seqlaw.model.checks import Array, InputError, positive, whole
+from seqlaw.model.descent import Moments
 from seqlaw.model.flags import Flag, flag
 from seqlaw.model.randomness import generator
 from seqlaw.model.schedule import WSD, Schedule
@@ -35,20 +36,20 @@ from seqlaw.sequences.law import (
 )
 from seqlaw.sequences.needed import Crossing, Needed, crossings, needed
 from seqlaw.sequences.pilot import (
-    HeldOut,
-    Moments,
+    Blocks,
     Pilot,
     Progress,
     Start,
     Student,
-    block_moments,
+    block_sums,
     held_out_moments,
     look,
     losses_by_group,
     subset,
     train,
 )
-from seqlaw.sequences.reading import Index, Sequences, equal_lengths, join, sequences, split
+from seqlaw.sequences.reading import Sequences, equal_lengths, join, sequences, split
+from seqlaw.sequences.tables import Columns, Index
 from seqlaw.sequences.warnings import pilot_flags
 from seqlaw.sequences.worth import gains, worth_flags
 
@@ -115,11 +116,9 @@ def forecast(
     M: int | None,
     steps: int,
     target_loss: float | None,
-    sequence: str | None,
-    time: str | None,
+    columns: Columns,
     groups: Any,
     window: int | None,
-    leave_out: Sequence[str],
     test: Any,
     standardise: bool,
     drop_missing: bool,
@@ -132,14 +131,8 @@ def forecast(
     seed, steps = whole("seed", seed, least=0), whole("steps", steps, least=3)
     wanted = None if tokens is None else whole("tokens", tokens)
     target = None if target_loss is None else positive("target_loss", target_loss)
-    how: dict[str, Any] = {
-        "sequence": sequence,
-        "time": time,
-        "window": window,
-        "leave_out": leave_out,
-        "drop_missing": drop_missing,
-    }
-    data = sequences(X, groups=groups, **how)
+    how: dict[str, Any] = {"window": window, "drop_missing": drop_missing}
+    data = sequences(X, columns, groups=groups, **how)
     if lengths is not None and len(lengths) == 0:
         raise InputError("lengths", "must hold a length", "none")
     asked = [whole("lengths", P) for P in lengths] if lengths is not None else []
@@ -154,7 +147,7 @@ def forecast(
         raise InputError("eval_length", rule, eval_length)
     count = int(data.groups.max()) + 1
     least, what = (_LEAST_GROUPS, "groups") if data.grouped else (LEAST_SEQUENCES, "sequences")
-    if how.get("window") is not None and groups is None:
+    if window is not None and groups is None:
         what += " (blocks of windows; shorter windows make more)"
     if count < least:
         raise InputError("X", f"must hold at least {least} {what} to learn from and to test on", count)
@@ -162,7 +155,7 @@ def forecast(
     if test is None:
         rows, held = split(data, SHARE, generator(seed, "forecast", "split").permutation(count))
     else:
-        data, rows, held = join(data, _given(test, groups, how), longest)
+        data, rows, held = join(data, _given(test, columns, groups, how), longest)
     with one_thread():
         view, constant = look(
             data, rows, held, longest, standardise=standardise, student=student, M=M, seed=seed
@@ -184,13 +177,15 @@ def forecast(
         )
 
 
-def _given(test: Any, groups: Any, how: Mapping[str, Any]) -> Sequences:
+def _given(test: Any, columns: Columns, groups: Any, how: Mapping[str, Any]) -> Sequences:
     """The test sequences; what is wrong with them is not said of the others."""
     try:
-        return sequences(test, groups=groups if isinstance(groups, str) else None, **how)
+        return sequences(test, columns, groups=groups if isinstance(groups, str) else None, **how)
     except InputError as error:
-        field = "test" if error.field in ("X", "file") else error.field
-        raise InputError(field, error.rule, error.value) from None
+        rule = error.rule
+        if error.field not in ("X", "file"):
+            rule = f"must have the form of the other sequences: {error.field} {rule}"
+        raise InputError("test", rule, error.value) from None
 
 
 class _Tick:
@@ -236,18 +231,15 @@ def _forecast(
     constant: int,
 ) -> Forecast:
     n = pilot.n
-    moments = block_moments(pilot, lengths, seed)
-    means = [
-        (moments.G[:, k].sum(axis=0) / (n * P), moments.C[:, k].sum(axis=0) / (n * P))
-        for k, P in enumerate(lengths)
-    ]
-    norm = max(float(np.linalg.norm(G, 2)) for G, _ in means)
+    blocks = block_sums(pilot, lengths, seed)
+    means = [blocks.moments(k) for k in range(len(lengths))]
+    norm = max(float(np.linalg.norm(each.G, 2)) for each in means)
     schedule = WSD(gamma=_LARGEST_STEP / norm, L=steps)
-    students = [Student.of(G, C, P, schedule) for (G, C), P in zip(means, lengths, strict=True)]
+    students = [Student.of(each, P, schedule) for each, P in zip(means, lengths, strict=True)]
     test = held_out_moments(pilot, eval_length)
     shares = [N for N in (n // 8, n // 4, n // 2) if N]
     losses, halves = _trained(
-        pilot, moments, [(P, N) for P in lengths for N in shares], schedule, test, seed, keep=n // 2
+        pilot, blocks, [(P, N) for P in lengths for N in shares], schedule, test, seed, keep=n // 2
     )
     by_group, count = losses_by_group(
         pilot, eval_length, [s.B for s in students] + [B for P in lengths for B in halves[P]]
@@ -263,7 +255,7 @@ def _forecast(
             test=by_group[k],
             count=count,
             halves=of_halves[k],
-            blocks=len(moments.blocks),
+            blocks=len(blocks.rows),
         )
         for k, student in enumerate(students)
     )
@@ -271,7 +263,7 @@ def _forecast(
     used = {P: tokens // P * P for P in lengths}
     splits = {P: used[P] // P for P in lengths if used[P] >= _FILLED * max(used.values()) > 0}
     more = [(P, N) for P, N in splits.items() if N <= n // 2 and (P, N) not in losses]
-    losses |= _trained(pilot, moments, more, schedule, test, seed)[0]
+    losses |= _trained(pilot, blocks, more, schedule, test, seed)[0]
     checked = overlap(laws, shares, losses)
     rows, chances = rows_at(laws, splits, losses)
     apart = bars(chances, SURE)
@@ -315,7 +307,7 @@ def _forecast(
         test_se=min(laws, key=lambda law: law.loss).chance.tested,
         gain=gain,
         doubt=doubt,
-        start=moments.start,
+        start=blocks.start,
         seed=seed,
         flags=tuple(flags),
     )
@@ -330,10 +322,10 @@ def _default_tokens(laws: Sequence[Law]) -> int:
 
 def _trained(
     pilot: Pilot,
-    moments: Moments,
+    blocks: Blocks,
     asked: Sequence[tuple[int, int]],
     schedule: Schedule,
-    test: HeldOut,
+    test: Moments,
     seed: int,
     *,
     keep: int = 0,
@@ -347,18 +339,18 @@ def _trained(
     count, tested = (_WIDE_SUBSETS, _WIDE_TESTED_HALVES) if wide else (_SUBSETS, _TESTED_HALVES)
     orders: list[Index] = []
     for r in range(count // 2):
-        order = generator(seed, "forecast", "subset", r).permutation(len(moments.blocks))
+        order = generator(seed, "forecast", "subset", r).permutation(len(blocks.rows))
         orders += [order, order[::-1]]
 
     def result(task: tuple[int, int, int]) -> tuple[float, Array | None]:
         P, N, r = task
         rng = generator(seed, "forecast", "part", N, r)
-        G, C = subset(pilot, moments, moments.lengths.index(P), N, orders[r], rng)
-        B = train(G, C, schedule)
+        seen = subset(pilot, blocks, blocks.lengths.index(P), N, orders[r], rng)
+        B = train(seen.G, seen.C, schedule)
         return test.loss(B), B if N == keep and r < tested else None
 
     tasks = [(P, N, r) for P, N in asked for r in range(count)]
-    found, kept = [], {P: list[Array]() for P in moments.lengths}
+    found, kept = [], {P: list[Array]() for P in blocks.lengths}
     for task, (loss, B) in zip(tasks, in_order(result, tasks, cores()), strict=True):
         found.append(loss)
         if B is not None:

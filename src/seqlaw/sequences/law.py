@@ -186,6 +186,12 @@ def interval(loss: float, chance: Chance) -> tuple[float, float]:
     return loss * math.exp(-down / loss), loss * math.exp(min(up / loss, 50.0))
 
 
+def _pairs(losses: Array) -> tuple[Array, Array]:
+    """Half the difference of two complementary subsets, and their mean, by pair."""
+    first, second = losses.reshape(-1, 2).T
+    return (first - second) / 2, (first + second) / 2
+
+
 def make_law(
     *,
     P: int,
@@ -199,8 +205,7 @@ def make_law(
     blocks: int,
 ) -> Law:
     """`test` has the losses of the pilot's student summed by test group, `halves` means over some halves."""
-    first, second = losses[P, n // 2].reshape(-1, 2).T
-    mean = (first + second) / 2
+    apart, mean = _pairs(losses[P, n // 2])
     spread = mean - mean.mean()
     return Law(
         P=P,
@@ -211,7 +216,7 @@ def make_law(
         chance=Chance(
             test=test,
             count=count,
-            halves=(first - second) / 2,
+            halves=apart,
             spread=spread,
             carried=np.zeros_like(spread),
             bend=0.0,
@@ -272,14 +277,13 @@ def rows_at(
         if N == 0 or not (measured or law.forecast):
             continue
         if measured:
-            first, second = losses[law.P, N].reshape(-1, 2).T
-            mean = (first + second) / 2
+            apart, mean = _pairs(losses[law.P, N])
             loss = float(mean.mean())
             chance = Chance(
                 test=law.chance.test - law.gained,
                 count=law.chance.count,
                 # Subsets of N of a pilot of n: the mean over all of them varies as n/N less, at most.
-                halves=(first - second) / 2 * math.sqrt(2 * N / n),
+                halves=apart * math.sqrt(2 * N / n),
                 spread=np.zeros_like(mean),
                 carried=mean - loss,
                 bend=0.0,

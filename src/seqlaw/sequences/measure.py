@@ -28,9 +28,10 @@ from seqlaw.sequences.findings import (
     is_reliable,
     signal,
 )
-from seqlaw.sequences.source import batches, open_source
+from seqlaw.sequences.moments import Tally, batches, tally
+from seqlaw.sequences.reading import recordings
 from seqlaw.sequences.spectra import Spectra, spectra
-from seqlaw.sequences.tally import Tally, tally
+from seqlaw.sequences.tables import Columns
 
 _LARGEST_TRANSITION = 0.999
 _POSSIBLE = {
@@ -139,21 +140,22 @@ class Measurement:
         return values
 
 
-def measure(X: Any, *, centre: bool = True, seed: int = 0) -> Measurement:
+def measure(X: Any, columns: Columns | None = None, *, centre: bool = True, seed: int = 0) -> Measurement:
     """The record behind `seqlaw.measure`, which says what X may be."""
     seed = whole("seed", seed, least=0)
     with one_thread():
-        return measured(tally(batches(open_source(X)), centre=centre), seed=seed)
+        held = recordings(X, columns or Columns(), stream=True)
+        return measured(tally(batches(held), centre=centre), seed=seed, noticed=held.flags)
 
 
-def measured(moments: Tally, *, seed: int = 0) -> Measurement:
-    """The measurement of moments that are already summed."""
+def measured(moments: Tally, *, seed: int = 0, noticed: tuple[Flag, ...] = ()) -> Measurement:
+    """The measurement of moments that are already summed; `noticed` are the flags of who read the data."""
     found = spectra(moments)
     dynamics = has_dynamics(moments, found)
     length = max(1, round(moments.n / moments.N))
     fitted = fit(found, D=found.rank, P=length, seed=seed, dynamics=dynamics)
     numbers, drawn = estimates(fitted), regime(fitted)
-    flags = findings(moments, found, fitted, numbers, drawn, dynamics)
+    flags = (*findings(moments, found, fitted, numbers, drawn, dynamics), *noticed)
     fails = failing(flags)
     laws = {LAWS[name][0]: law for name, law in fitted.laws.items()}
     return Measurement(

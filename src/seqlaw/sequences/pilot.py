@@ -11,17 +11,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from scipy.special import stdtrit
 
+from seqlaw.methods.trajectories import Sums
 from seqlaw.model.checks import Array, InputError
-from seqlaw.model.descent import Spectrum
+from seqlaw.model.descent import Moments, Spectrum
 from seqlaw.model.randomness import generator
 from seqlaw.model.schedule import Schedule
 from seqlaw.model.sketch import gaussian_sketch
-from seqlaw.sequences.reading import Index, Sequences
+from seqlaw.sequences.reading import Sequences
+from seqlaw.sequences.tables import Index
 
 Progress = Callable[[int, int], None]
 _MEMORY = 3 * 2**28  # bytes for the moments of all blocks
@@ -129,15 +132,22 @@ def _span(data: Sequences, view: View, rows: Index, longest: int) -> Array:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Moments:
-    """Sums over transitions by block and length: K × lengths × M × M."""
+class Blocks:
+    """Sums over the transitions of each block of sequences, up to each length."""
 
     lengths: tuple[int, ...]
-    blocks: tuple[Index, ...]
-    """Rows of each block: whole groups."""
-    G: Array
-    C: Array
+    rows: tuple[Index, ...]
+    """Of each block: whole groups."""
+    sums: tuple[tuple[Sums, ...], ...]
+    """By block and length."""
     start: Start
+
+    def moments(self, k: int) -> Moments:
+        """Those of all blocks at length number k."""
+        total = Sums.zero(len(self.sums[0][0].G))
+        for block in self.sums:
+            total.merge(block[k])
+        return _mean(total, sum(rows.size for rows in self.rows) * self.lengths[k])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,13 +162,14 @@ class Start:
     """Whether the means do along some feature, and the mean squares, beyond the chance of all features."""
 
 
-def segments(x: Array, lengths: Sequence[int]) -> Iterator[tuple[int, Array, Array]]:
-    """Σ u uᵀ and Σ y uᵀ between one length and the next; their running sums are the moments."""
-    M, start = x.shape[2], 0
-    for k, stop in enumerate(lengths):
-        u, y = x[:, start:stop].reshape(-1, M), x[:, start + 1 : stop + 1].reshape(-1, M)
-        yield k, u.T @ u, y.T @ u
-        start = stop
+def _mean(sums: Sums, count: int) -> Moments:
+    return Moments(G=sums.G / count, C=sums.C / count, energy=sums.energy / count)
+
+
+def _add(sums: Sums, x: Array, start: int, stop: int) -> None:
+    """Take in the transitions number start … stop - 1 of sequences."""
+    M = x.shape[2]
+    sums.add(x[:, start:stop].reshape(-1, M), x[:, start + 1 : stop + 1].reshape(-1, M))
 
 
 def block_count(M: int, lengths: int, groups: int) -> int:
@@ -167,7 +178,7 @@ def block_count(M: int, lengths: int, groups: int) -> int:
     return int(min(groups, max(_LEAST_BLOCKS, min(_MOST_BLOCKS, fit // 8 * 8))))
 
 
-def block_moments(pilot: Pilot, lengths: tuple[int, ...], seed: int) -> Moments:
+def block_sums(pilot: Pilot, lengths: tuple[int, ...], seed: int) -> Blocks:
     """One pass over the pilot."""
     M = pilot.view.M
     names = np.unique(pilot.data.groups[pilot.rows])
@@ -175,22 +186,23 @@ def block_moments(pilot: Pilot, lengths: tuple[int, ...], seed: int) -> Moments:
     block_of = np.zeros(int(pilot.data.groups.max()) + 1, dtype=np.int64)
     block_of[generator(seed, "forecast", "blocks").permutation(names)] = np.arange(names.size) % K
     label = block_of[pilot.data.groups]
-    G, C = np.zeros((K, len(lengths), M, M)), np.zeros((K, len(lengths), M, M))
+    sums = tuple(tuple(Sums.zero(M) for _ in lengths) for _ in range(K))
     # By group: first state less the mean input, its square less the mean square; and the mean square itself.
     shift = np.zeros((3, block_of.size, M))
     for part, x in pilot.chunks(pilot.rows, lengths[-1]):
         for b in np.unique(label[part]):
-            for k, g, c in segments(x[label[part] == b], lengths):
-                G[b, k] += g
-                C[b, k] += c
+            mine = x[label[part] == b]
+            for one, start, stop in zip(sums[b], (0, *lengths), lengths, strict=False):
+                _add(one, mine, start, stop)
         power = np.mean(x[:, :-1] ** 2, axis=1)
         for kind, values in enumerate((x[:, 0] - x[:, :-1].mean(axis=1), x[:, 0] ** 2 - power, power)):
             np.add.at(shift[kind], pilot.data.groups[part], values)
-    np.cumsum(G, axis=1, out=G)
-    np.cumsum(C, axis=1, out=C)
+    for block in sums:
+        for shorter, longer in pairwise(block):
+            longer.merge(shorter)
     rows = tuple(pilot.rows[label[pilot.rows] == b] for b in range(K))
-    start = _start(shift[:, names], pilot.n, lengths[-1])
-    return Moments(lengths=lengths, blocks=rows, G=G, C=C, start=start)
+    differs = _start(shift[:, names], pilot.n, lengths[-1])
+    return Blocks(lengths=lengths, rows=rows, sums=sums, start=differs)
 
 
 def _start(shift: Array, n: int, P: int) -> Start:
@@ -208,24 +220,22 @@ def _start(shift: Array, n: int, P: int) -> Start:
     return Start(ratio=ratio, shift=largest, differ=(bool(z[0].max() > bound), bool(z[1].max() > bound)))
 
 
-def subset(pilot: Pilot, moments: Moments, k: int, N: int, order: Index, rng: Any) -> tuple[Array, Array]:
-    """Ĝ and Ĉ of N sequences of length number k: blocks in this order, the last one in part."""
-    P, taken, whole = moments.lengths[k], 0, []
+def subset(pilot: Pilot, blocks: Blocks, k: int, N: int, order: Index, rng: Any) -> Moments:
+    """The moments of N sequences of length number k: blocks in this order, the last one in part."""
+    P, taken, whole, total = blocks.lengths[k], 0, 0, Sums.zero(pilot.view.M)
     for b in order.tolist():
-        if taken + moments.blocks[b].size > N:
+        if taken + blocks.rows[b].size > N:
             break
-        whole.append(b)
-        taken += moments.blocks[b].size
-    G, C = moments.G[whole, k].sum(axis=0), moments.C[whole, k].sum(axis=0)
+        total.merge(blocks.sums[b][k])
+        whole, taken = whole + 1, taken + blocks.rows[b].size
     if taken < N:
-        rows = moments.blocks[order[len(whole)]]
+        rows = blocks.rows[order[whole]]
         _, group = np.unique(pilot.data.groups[rows], return_inverse=True)
         place = rng.permutation(int(group.max()) + 1)[group]  # whole groups, but for the last
         chosen = np.sort(rows[np.lexsort((rng.random(rows.size), place))][: N - taken])
         for _, x in pilot.chunks(chosen, P):
-            ((_, g, c),) = segments(x, (P,))
-            G, C = G + g, C + c
-    return G / (N * P), C / (N * P)
+            _add(total, x, 0, P)
+    return _mean(total, N * P)
 
 
 def train(G: Array, C: Array, schedule: Schedule) -> Array:
@@ -244,33 +254,24 @@ class Student:
     """Σ (1 - ψ(μ)): the learned dimensions."""
 
     @classmethod
-    def of(cls, G: Array, C: Array, P: int, schedule: Schedule) -> Student:
-        s = Spectrum.of(G)
+    def of(cls, moments: Moments, P: int, schedule: Schedule) -> Student:
+        s = Spectrum.of(moments.G)
         response = schedule.response(s.mu)
-        return cls(P=P, B=((C @ s.U) * response) @ s.U.T, learned=float(np.sum(s.mu * response)))
+        return cls(P=P, B=((moments.C @ s.U) * response) @ s.U.T, learned=float(np.sum(s.mu * response)))
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class HeldOut:
-    """The moments of the test sequences at their length."""
-
-    G: Array
-    C: Array
-    energy: float
-
-    def loss(self, B: Array) -> float:
-        """½ E‖y - B u‖²."""
-        return float((self.energy - 2 * np.sum(B * self.C) + np.sum((B @ self.G) * B)) / 2)
-
-
-def held_out_moments(pilot: Pilot, length: int) -> HeldOut:
-    M = pilot.view.M
-    G, C, energy = np.zeros((M, M)), np.zeros((M, M)), 0.0
+def held_out_moments(pilot: Pilot, length: int) -> Moments:
+    """Those of the test sequences."""
+    total = Sums.zero(pilot.view.M)
     for _, x in pilot.chunks(pilot.test, length):
-        ((_, g, c),) = segments(x, (length,))
-        G, C, energy = G + g, C + c, energy + float(np.sum(x[:, 1:] ** 2))
-    count = pilot.test.size * length
-    return HeldOut(G=G / count, C=C / count, energy=energy / count)
+        _add(total, x, 0, length)
+    return _mean(total, pilot.test.size * length)
+
+
+def losses(x: Array, B: Array | None) -> Array:
+    """½ ‖y - B u‖² of each sequence, the mean over its transitions; without B that of predicting nothing."""
+    miss = x[:, 1:] - (0.0 if B is None else x[:, :-1] @ B.T)
+    return np.asarray(np.einsum("bpm,bpm->b", miss, miss) / (2 * miss.shape[1]))
 
 
 def losses_by_group(pilot: Pilot, length: int, students: Sequence[Array]) -> tuple[Array, Array]:
@@ -279,10 +280,8 @@ def losses_by_group(pilot: Pilot, length: int, students: Sequence[Array]) -> tup
     count = np.bincount(group[pilot.test]).astype(np.float64)
     sums = np.zeros((len(students), count.size))
     for part, x in pilot.chunks(pilot.test, length):
-        u, y = x[:, :-1], x[:, 1:]
         for k, B in enumerate(students):
-            miss = y - u @ B.T
-            np.add.at(sums[k], group[part], np.einsum("bpm,bpm->b", miss, miss) / (2 * length))
+            np.add.at(sums[k], group[part], losses(x, B))
     tested = np.flatnonzero(count)
     return sums[:, tested], count[tested]
 

@@ -1,4 +1,4 @@
-"""A user's data as sequences that can be read in any order: arrays, tables, recordings to be cut, groups.
+"""A user's data as sequences: arrays, files, folders, tables, lists, recordings to be cut, groups.
 
 Whatever the source, it becomes recordings (states × D each) and, of each, the windows that count as one
 sequence. Sequences of one group (a subject, a recording) are not independent of each other.
@@ -6,9 +6,9 @@ sequence. Sequences of one group (a subject, a recording) are not independent of
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,12 +16,206 @@ from numpy.typing import NDArray
 
 from seqlaw.model.checks import Array, InputError, whole
 from seqlaw.model.flags import Flag, flag
-from seqlaw.sequences.source import BATCH, FINITE, OPENERS, as_array, open_file, usable
-from seqlaw.sequences.tables import TABLES, from_table, is_table
+from seqlaw.sequences.opening import open_file, paths_of
+from seqlaw.sequences.tables import Columns, Index, from_table, is_table, joined
 
-Index = NDArray[np.int64]
+BATCH = 2**21
+"""Numbers read at a time: 16 MB of float64."""
+BY_FILE = "file"
+"""The groups that make each of several files one."""
+_LARGEST = 1e60
+FINITE = "must be finite and below 1e60"
+NONE = "must hold sequences of two states or more"
 _BLOCKS = 40  # that one recording is cut into, at most
 _LEAST_WINDOWS = 3  # in such a block, so that the gaps leave three quarters of the data
+
+
+def usable(x: Array) -> NDArray[np.bool_]:
+    """Where states can be computed with: their fourth powers are summed."""
+    found: NDArray[np.bool_] = np.abs(x) < _LARGEST
+    return found
+
+
+# --- recordings ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Recordings:
+    """What a source holds, before it is cut."""
+
+    states: Any
+    """An array N × S × D; a list, or something indexed like one, of S_i × D; or a stream of these."""
+    labels: Any = None
+    """The group of each recording, if they have labels."""
+    files: Index | None = None
+    """The number of the file of each, if there are several."""
+    flags: tuple[Flag, ...] = ()
+
+    @property
+    def streamed(self) -> bool:
+        """Whether the recordings can be read only once, one after the other."""
+        return isinstance(self.states, Iterator)
+
+
+def recordings(
+    X: Any, columns: Columns, *, groups: Any = None, window: int | None = None, stream: bool = False
+) -> Recordings:
+    """The recordings of an array, files, a folder, a table or an iterable; see `seqlaw.forecast`.
+
+    A recording S × D alone is refused without a window. `stream` leaves an iterable unread.
+    """
+    paths = paths_of(X)
+    several = paths is not None and len(paths) > 1
+    by_file = several and isinstance(groups, str) and groups == BY_FILE
+    named = groups if isinstance(groups, str) and not by_file else None
+    names = [path.name for path in paths or ()]
+    held: list[tuple[Any, Any]] = [] if paths else [(X, None)]
+    for path in paths or ():
+        with _naming(path.name if several else ""):
+            held.append(open_file(path, named))
+    alone = not several and window is None
+    states: Any
+    flags: tuple[Flag, ...] = ()
+    if any(is_table(one) for one, _ in held):
+        if not all(is_table(one) for one, _ in held):
+            raise InputError("file", "must be files of one kind: tables, or arrays", ", ".join(names))
+        if alone and columns.sequence is None:
+            rule = "must name the column that tells sequences apart, unless a window cuts one recording"
+            raise InputError("sequence", f"{rule} (forecast)", None)
+        if groups is not None and not isinstance(groups, str):
+            raise InputError("groups", "must name a column of the table", groups)
+        frame, numbers = joined([one for one, _ in held], names)
+        found = from_table(frame, replace(columns, groups=named), numbers)
+        states, labels, files, flags = found.recordings, found.labels, found.files, found.flags
+    else:
+        columns.refuse()
+        parts = []
+        for (one, _), name in zip(held, names if several else [""], strict=True):
+            with _naming(name):
+                parts.append(_states(one, alone=alone, stream=stream and not several))
+        states = Joined(parts, names) if several else parts[0]
+        files = np.repeat(np.arange(len(parts), dtype=np.int64), list(map(len, parts))) if several else None
+        labels = groups if named is None else np.concatenate([np.ravel(one) for _, one in held])
+    return Recordings(states=states, labels=files if by_file else labels, files=files, flags=flags)
+
+
+@contextmanager
+def _naming(file: str) -> Iterator[None]:
+    """An error about one of several files names it; of a single one nothing is added."""
+    try:
+        yield
+    except InputError as error:
+        if not file or file in str(error):
+            raise
+        raise InputError(error.field, f"{error.rule} ({file})", error.value) from None
+
+
+def _states(X: Any, *, alone: bool, stream: bool) -> Any:
+    """An array N × S × D, or a list or stream of S_i × D; one recording S × D unless it is alone."""
+    if not hasattr(X, "shape"):
+        if not isinstance(X, Iterable) or isinstance(X, (str, bytes, dict)):
+            raise InputError("X", "must be an array, a table, a file or an iterable of sequences", X)
+        if stream and not isinstance(X, (list, tuple)):
+            return _alike(X)
+        items = [_sequence(k, item) for k, item in enumerate(X)]
+        if not items or not all(item.ndim == 1 and item.shape == items[0].shape for item in items):
+            return list(_alike(items))
+        X = np.stack(items)  # nested lists of one recording
+    X = as_array(X)
+    if len(X.shape) not in (2, 3) or 0 in X.shape:
+        raise InputError("X", "must be an array N x P x D", f"shape {tuple(X.shape)}")
+    if len(X.shape) == 3:
+        return X
+    if alone:
+        rule = "must be an array N x P x D, or one recording S x D with a window to cut it by (forecast)"
+        raise InputError("X", rule, f"shape {tuple(X.shape)}")
+    return [X]
+
+
+def _alike(items: Iterable[Any]) -> Iterator[Array]:
+    """The sequences, which must be P_i × D with one D."""
+    D: int | str = "D"
+    for k, item in enumerate(items):
+        x = _sequence(k, item)
+        D = x.shape[1] if D == "D" and x.ndim == 2 else D
+        if x.ndim != 2 or x.size == 0 or x.shape[1] != D:
+            raise InputError("X", f"must hold sequences P x {D}", f"sequence {k} of shape {x.shape}")
+        yield x
+
+
+def _sequence(index: int, item: Any) -> Array:
+    try:
+        return np.asarray(as_array(item))
+    except (TypeError, ValueError, InputError):
+        raise InputError("X", "must hold real numbers", f"sequence {index}") from None
+
+
+def as_array(source: Any) -> Any:
+    """An array of real numbers as it is; a tensor of torch, JAX or the like as NumPy sees it."""
+    foreign = hasattr(source, "__dlpack__") and not isinstance(source, np.ndarray)
+    if foreign or not isinstance(getattr(source, "dtype", None), np.dtype):
+        try:
+            source = _fetched(source)
+        except (TypeError, ValueError, RuntimeError) as error:
+            reason = str(error).splitlines()[0]
+            raise InputError("X", f"must be an array that NumPy can read ({reason})", type(source)) from None
+    if source.dtype.kind not in "fiu":
+        raise InputError("X", "must hold real numbers", str(source.dtype))
+    return source
+
+
+def _fetched(source: Any) -> Array:
+    """From an accelerator and out of a graph, where torch has it; bfloat16, which NumPy lacks, widens."""
+    for step in ("detach", "cpu"):
+        source = getattr(source, step)() if hasattr(source, step) else source
+    if "bfloat16" in str(getattr(source, "dtype", "")):
+        source = source.float() if hasattr(source, "float") else source.astype(np.float32)
+    return np.asarray(source)
+
+
+class Joined:
+    """The recordings of several sources, numbered on; an array where all of them are arrays of one shape.
+
+    Nothing is copied before it is read.
+    """
+
+    def __init__(self, parts: Sequence[Any], names: Sequence[str] = ()) -> None:
+        self.parts = parts
+        self.edges = np.cumsum([0, *map(len, parts)])
+        D = [sizes(part)[0] for part in parts]
+        for k, name in enumerate(names):
+            if D[k] != D[0]:
+                raise InputError("file", f"must have the {D[0]} features of {names[0]} ({name})", D[k])
+        shapes = {tuple(getattr(part, "shape", (0,))[1:]) for part in parts}
+        if len(shapes) == 1 and shapes != {()}:
+            self.shape = len(self), *shapes.pop()
+
+    def __len__(self) -> int:
+        return int(self.edges[-1])
+
+    def __getitem__(self, index: Any) -> Any:
+        """A recording, or with two slices the states of neighbouring ones."""
+        if not isinstance(index, tuple):
+            part = int(np.searchsorted(self.edges, index, side="right")) - 1
+            return self.parts[part][index - int(self.edges[part])]
+        rows, states = index
+        spans = [(max(rows.start - edge, 0), max(rows.stop - edge, 0)) for edge in self.edges[:-1].tolist()]
+        return np.concatenate([part[a:b, states] for part, (a, b) in zip(self.parts, spans, strict=True)])
+
+
+def sizes(recordings: Any) -> tuple[int, Index]:
+    """The number of features, and the states of each recording."""
+    if isinstance(recordings, Joined):
+        found = [sizes(part) for part in recordings.parts]
+        return found[0][0], np.concatenate([states for _, states in found])
+    shape = getattr(recordings, "shape", None)
+    if shape is not None:
+        return int(shape[2]), np.full(shape[0], shape[1], dtype=np.int64)
+    D = int(recordings[0].shape[1]) if recordings else 0
+    return D, np.array([len(one) for one in recordings], dtype=np.int64)
+
+
+# --- sequences -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -90,73 +284,24 @@ class Sequences:
 
 def sequences(
     X: Any,
+    columns: Columns | None = None,
     *,
-    sequence: str | None = None,
-    time: str | None = None,
     groups: Any = None,
     window: int | None = None,
-    leave_out: Sequence[str] = (),
     drop_missing: bool = False,
 ) -> Sequences:
-    """The sequences of an array, a file, a table or an iterable; see `seqlaw.forecast`."""
-    labels: Any = groups
-    clocks: tuple[Flag, ...] = ()
-    if isinstance(X, (str, Path)) and Path(X).suffix not in (*OPENERS, *TABLES):
-        raise InputError("file", f"must end in one of {', '.join((*OPENERS, *TABLES))}", str(X))
-    if is_table(X):
-        if sequence is None and window is None:
-            rule = "must name the column that tells sequences apart, unless a window cuts one recording"
-            raise InputError("sequence", rule, None)
-        recordings, labels, clocks = from_table(X, sequence, time, groups, leave_out)
-    else:
-        for field, value in (("sequence", sequence), ("time", time), ("leave_out", leave_out)):
-            if value is not None and len(value) > 0:
-                raise InputError(field, "goes with tables (.csv, .parquet, a DataFrame) only", value)
-        if isinstance(X, (str, Path)):
-            X, labels = open_file(Path(X), groups if isinstance(groups, str) else None)
-        recordings = _recordings(X, window)
-    if labels is not None:
-        labels = _labels(labels, len(recordings))
+    """The sequences of anything that `recordings` reads."""
+    held = recordings(X, columns or Columns(), groups=groups, window=window)
+    labels = None if held.labels is None else _labels(held.labels, len(held.states))
     if window is None:
-        found = _whole(recordings, labels)
+        found = whole_sequences(held.states, labels)
         found = _complete(found) if drop_missing else found
     else:
-        found = _cut(recordings, whole("window", window, least=2), labels, drop_missing)
-    return replace(found, flags=(*clocks, *found.flags))
-
-
-def _recordings(X: Any, window: int | None) -> Any:
-    """An array N × S × D, or a list of S_i × D; one recording S × D where it is to be cut."""
-    if not hasattr(X, "shape"):
-        if not isinstance(X, Iterable) or isinstance(X, (str, bytes, dict)):
-            raise InputError("X", "must be an array, a table, a file or an iterable of sequences", X)
-        items = [_sequence(k, item) for k, item in enumerate(X)]
-        if not items:
-            raise InputError("X", "must hold sequences", "none")
-        if all(item.ndim == 1 and item.shape == items[0].shape for item in items):
-            return _recordings(np.stack(items), window)  # nested lists of one recording
-        D = items[0].shape[1] if items[0].ndim == 2 else "D"
-        for k, item in enumerate(items):
-            if item.ndim != 2 or item.size == 0 or item.shape[1] != D:
-                rule = f"must hold sequences P x {D}"
-                raise InputError("X", rule, f"sequence {k} of shape {item.shape}")
-        return items
-    X = as_array(X)
-    if len(X.shape) not in (2, 3) or 0 in X.shape:
-        raise InputError("X", "must be an array N x P x D", f"shape {tuple(X.shape)}")
-    if len(X.shape) == 3:
-        return X
-    if window is None:
-        rule = "must be an array N x P x D, or one recording S x D with a window to cut it by"
-        raise InputError("X", rule, f"shape {tuple(X.shape)}")
-    return [X]
-
-
-def _sequence(index: int, item: Any) -> Array:
-    try:
-        return np.asarray(as_array(item), dtype=np.float64)
-    except (TypeError, ValueError, InputError):
-        raise InputError("X", "must hold real numbers", f"sequence {index}") from None
+        found = _cut(held.states, whole("window", window, least=2), labels, drop_missing)
+    flags = held.flags
+    if labels is None and window is None and held.files is not None and held.files.max() + 1 < found.N:
+        flags += (flag("files", files=int(held.files.max()) + 1, sequences=found.N),)
+    return replace(found, flags=(*flags, *found.flags))
 
 
 def _labels(labels: Any, count: int) -> Index:
@@ -167,27 +312,22 @@ def _labels(labels: Any, count: int) -> Index:
     return np.asarray(np.unique(values, return_inverse=True)[1], dtype=np.int64)
 
 
-def _sizes(recordings: Any) -> tuple[int, Index]:
-    """The number of features, and the states of each recording."""
-    shape = getattr(recordings, "shape", None)
-    if shape is not None:
-        return int(shape[2]), np.full(shape[0], shape[1], dtype=np.int64)
-    return int(recordings[0].shape[1]), np.array([len(one) for one in recordings], dtype=np.int64)
-
-
-def _whole(recordings: Any, labels: Index | None) -> Sequences:
-    D, sizes = _sizes(recordings)
-    owner = np.arange(sizes.size)
+def whole_sequences(recordings: Any, labels: Index | None = None) -> Sequences:
+    """Every recording of two states or more as one sequence."""
+    D, states = sizes(recordings)
+    owner = np.arange(states.size)
     found = Sequences(
         recordings=recordings,
         owner=owner,
-        starts=np.zeros_like(sizes),
-        lengths=sizes,
+        starts=np.zeros_like(states),
+        lengths=states,
         groups=owner if labels is None else labels,
         grouped=False,
         D=D,
     )
-    return found.kept(sizes > 1)
+    if not (states > 1).any():
+        raise InputError("X", NONE, "none")
+    return found.kept(states > 1)
 
 
 def _cut(recordings: Any, window: int, labels: Index | None, drop_missing: bool) -> Sequences:
@@ -196,13 +336,13 @@ def _cut(recordings: Any, window: int, labels: Index | None, drop_missing: bool)
     Windows have their recording as the group, unless they have labels. Those of a single recording are
     grouped in blocks, with one window left out between two blocks.
     """
-    D, sizes = _sizes(recordings)
-    runs, first, states = np.arange(sizes.size), np.zeros_like(sizes), sizes
+    D, held = sizes(recordings)
+    runs, first, states = np.arange(held.size), np.zeros_like(held), held
     flags, longest = tuple[Flag, ...](), "recording"
     if drop_missing:
-        runs, first, states = _stretches(recordings, sizes.size)
-        if lost := int(sizes.sum() - states.sum()):
-            flags, longest = (flag("missing", states=lost, of=int(sizes.sum())),), "stretch without gaps"
+        runs, first, states = _stretches(recordings, held.size)
+        if lost := int(held.sum() - states.sum()):
+            flags, longest = (flag("missing", states=lost, of=int(held.sum())),), "stretch without gaps"
     if window > states.max(initial=0):
         rule = f"must be at most the longest {longest}, {states.max(initial=0)} states"
         raise InputError("window", rule, window)
@@ -212,7 +352,7 @@ def _cut(recordings: Any, window: int, labels: Index | None, drop_missing: bool)
     groups, keep = owner, np.ones(owner.size, dtype=bool)
     if labels is not None:
         groups = labels[owner]
-    elif sizes.size == 1:
+    elif held.size == 1:
         block = max(_LEAST_WINDOWS, -(-owner.size // _BLOCKS) - 1)
         groups, inside = np.divmod(np.arange(owner.size), block + 1)
         keep = inside < block
@@ -254,7 +394,7 @@ def equal_lengths(found: Sequences, longest: int | None) -> tuple[Sequences, int
     """The sequences that reach a length (in transitions), by default that which keeps most of the data."""
     lengths = np.sort(found.lengths) - 1
     if found.N == 0:
-        raise InputError("X", "must hold sequences of two states or more", "none")
+        raise InputError("X", NONE, "none")
     if longest is None:
         longest = int(lengths[np.argmax(lengths * np.arange(lengths.size, 0, -1))])
     elif longest > lengths[-1]:
@@ -274,16 +414,6 @@ def split(found: Sequences, share: float, order: Index) -> tuple[Index, Index]:
     return by_group[~chosen[by_group]], by_group[chosen[by_group]]
 
 
-class _Both:
-    """The recordings of two sources, numbered on."""
-
-    def __init__(self, first: Any, second: Any) -> None:
-        self.first, self.second = first, second
-
-    def __getitem__(self, index: int) -> Any:
-        return self.first[index] if index < len(self.first) else self.second[index - len(self.first)]
-
-
 def join(pilot: Sequences, test: Sequences, longest: int) -> tuple[Sequences, Index, Index]:
     """A pilot and a test that was given, as one; with the rows of each, by group."""
     if test.D != pilot.D:
@@ -294,7 +424,7 @@ def join(pilot: Sequences, test: Sequences, longest: int) -> tuple[Sequences, In
         rule = f"must have sequences of {longest + 1} states or more"
         raise InputError("test", rule, int(test.lengths.min()))
     both = Sequences(
-        recordings=_Both(pilot.recordings, test.recordings),
+        recordings=Joined([pilot.recordings, test.recordings]),
         owner=np.concatenate([pilot.owner, test.owner + len(pilot.recordings)]),
         starts=np.concatenate([pilot.starts, test.starts]),
         lengths=np.concatenate([pilot.lengths, test.lengths]),

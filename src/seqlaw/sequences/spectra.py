@@ -10,14 +10,15 @@ G is inverted on its k leading principal directions: those that vary, and at mos
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import eigh
 
 from seqlaw.model.checks import Array, InputError
+from seqlaw.sequences.moments import Tally
 from seqlaw.sequences.powerlaw import Corrected, correct_covariance, correct_transition
-from seqlaw.sequences.tally import Tally
 
 LEAST_DIRECTIONS = 2
 
@@ -97,7 +98,7 @@ class Spectra:
 def spectra(tally: Tally) -> Spectra:
     """Diagonalise; cost a few D³ and, for each group, D² times the number of leading values followed."""
     n, N = tally.n, tally.N
-    G, C, Y = (x.sum(axis=0) / n for x in (tally.G, tally.C, tally.Y))
+    G, C, Y = (_total(x) / n for x in (tally.G, tally.C, tally.Y))
     g, U = _falling(G)
     if not g[0] > 1e-26 * max(1.0, float(np.abs(tally.mean).max()) ** 2):
         raise InputError("X", "must vary: every feature is constant", f"variance {max(g[0], 0.0):.3g}")
@@ -110,7 +111,7 @@ def spectra(tally: Tally) -> Spectra:
     residual = (Y - half.T @ half) * (n / freedom)
     omega, O = _falling(residual)
     noise = np.maximum(np.sum(W * (residual @ W), axis=0), 0.0)
-    first = tally.first.sum(axis=0) / max(1, N - 1)
+    first = _total(tally.first) / max(1, N - 1)
     if np.trace(first) < 1e-12 * np.trace(G):
         first = np.zeros_like(first)  # one sequence, or all start from one state: the rest is rounding
     sigma, F = _falling(first)
@@ -140,12 +141,17 @@ def _shift(tally: Tally, variance: float) -> float:
     return distance / variance if variance > 0 else math.inf
 
 
+def _total(matrices: Sequence[Array]) -> Array:
+    """Of all groups, without a copy of them."""
+    return np.asarray(sum(matrices[1:], start=matrices[0]))
+
+
 def _falling(matrix: Array) -> tuple[Array, Array]:
     values, vectors = eigh(matrix, driver="evd", check_finite=False)
     return values[::-1], vectors[:, ::-1]
 
 
-def _quadratic(left: Array, matrices: Array, right: Array) -> Array:
+def _quadratic(left: Array, matrices: Sequence[Array], right: Array) -> Array:
     """vᵀ M_g w for every group and pair of columns: K × J."""
     return np.stack([np.sum(left * (matrix @ right), axis=0) for matrix in matrices])
 

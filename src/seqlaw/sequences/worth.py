@@ -8,9 +8,8 @@ the only fold.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from functools import reduce
-from operator import add
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import stdtrit
@@ -19,7 +18,8 @@ from seqlaw.model.checks import Array
 from seqlaw.model.flags import Flag, flag
 from seqlaw.model.randomness import generator
 from seqlaw.model.schedule import Schedule
-from seqlaw.sequences.pilot import Pilot, mean_error, train
+from seqlaw.sequences.moments import Sums
+from seqlaw.sequences.pilot import Pilot, losses, mean_error, train
 
 EQUAL = 0.05
 """A gain below this share of the loss counts as none, if the interval says that it is below."""
@@ -48,44 +48,40 @@ class Gain:
         return (self.mean + self.error) / self.other if self.other > 0 else 0.0
 
 
-@dataclass(eq=False)
-class _Sums:
-    """Over the sequences of a fold: over transitions u → y, and over states."""
+class _Fold(Sums):
+    """The sums of a fold, with those that a random order of each sequence leaves as they are."""
 
-    n: int
-    G: Array
-    C: Array
-    inputs: Array
-    outputs: Array
-    states: Array
-    squares: Array
-    """Σ x xᵀ over all states."""
-    pairs: Array
-    """Σ s sᵀ, with s the sum of the states of one sequence."""
+    def __init__(self, M: int) -> None:
+        super().__init__(M)
+        self.pairs = np.zeros((M, M))
+        """Σ s sᵀ, with s the sum of the states of one sequence."""
 
-    @classmethod
-    def of(cls, v: Array) -> _Sums:
-        M = v.shape[2]
-        u, y, last, s = v[:, :-1].reshape(-1, M), v[:, 1:].reshape(-1, M), v[:, -1], v.sum(axis=1)
-        G, squares = u.T @ u, last.T @ last
-        squares += G
-        return cls(len(v), G, y.T @ u, u.sum(axis=0), y.sum(axis=0), s.sum(axis=0), squares, s.T @ s)
-
-    def __add__(self, other: _Sums) -> _Sums:
-        return _Sums(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+    def add_equal(self, x: Array) -> None:
+        """Sequences of one length: b × states × M."""
+        s = self.add(x.reshape(-1, x.shape[2]), np.full(len(x), x.shape[1]))
+        self.pairs += s.T @ s
 
     def students(self, P: int, schedule: Schedule) -> tuple[Array, Array, Array]:
-        """The mean of the states, the student about it, and the one that does not know the order of time."""
-        n, mean = self.n, self.states / (self.n * (P + 1))
-        outer, cross = np.outer(mean, mean), np.outer(mean, self.inputs)
-        G = self.G - cross - cross.T + n * P * outer
-        C = self.C - np.outer(self.outputs, mean) - cross + n * P * outer
-        squares, pairs = self.squares - n * (P + 1) * outer, self.pairs - n * (P + 1) ** 2 * outer
+        """The mean of the states, the student about it, and the one that does not know the order of time.
+
+        The sums are lost.
+        """
+        mean, count = self.mean, self.transitions
+        outer = self.states * np.outer(mean, mean)
+        squares, pairs = self.squares - outer, self.pairs - (P + 1) * outer
+        G, C, _ = self.about(mean)
         # A random order of P + 1 states: each is an input P times in P + 1, each pair follows once in P + 1.
         blind_G, blind_C = squares * P / (P + 1), (pairs - squares) / (P + 1)
-        count = n * P
         student = train(G / count, C / count, schedule)
         return mean, student, train(blind_G / count, blind_C / count, schedule)
+
+
+def _without(f: int, folds: Mapping[int, _Fold], M: int) -> _Fold:
+    rest = _Fold(M)
+    for k, each in folds.items():
+        if k != f:
+            rest.merge(each)
+    return rest
 
 
 def gains(
@@ -101,14 +97,12 @@ def gains(
         order = generator(seed, "forecast", "folds").permutation(int(groups.max()) + 1)
         fold = (order % min(_FOLDS, order.size))[groups]
         tested = list(range(min(_FOLDS, order.size)))
-    sums: dict[int, _Sums] = {}
+    M = pilot.view.M
+    folds = {f: _Fold(M) for f in np.unique(fold[rows]).tolist()}
     for part, x in pilot.chunks(rows, P):
         for f in np.unique(fold[part]).tolist():
-            more = _Sums.of(x[fold[part] == f])
-            sums[f] = sums[f] + more if f in sums else more
-    students = {
-        f: reduce(add, (each for k, each in sums.items() if k != f)).students(P, schedule) for f in tested
-    }
+            folds[f].add_equal(x[fold[part] == f])
+    students = {f: _without(f, folds, M).students(P, schedule) for f in tested}
     found = np.zeros((3, int(groups.max()) + 1))
     rows = rows[np.isin(fold[rows], tested)]
     for part, x in pilot.chunks(rows, eval_length):
@@ -117,8 +111,7 @@ def gains(
             mine = fold[part] == f
             v = x[mine] - mean
             for k, B in enumerate((*both, None)):
-                miss = v[:, 1:] - (0.0 if B is None else v[:, :-1] @ B.T)
-                np.add.at(found[k], groups[part[mine]], np.einsum("bpm,bpm->b", miss, miss) / eval_length / 2)
+                np.add.at(found[k], groups[part[mine]], losses(v, B))
     count = np.bincount(groups[rows], minlength=found.shape[1]).astype(np.float64)
     found, count = found[:, count > 0], count[count > 0]
     t = float(stdtrit(count.size - 1, level))
