@@ -302,7 +302,7 @@ def strings(path):
 def test_nothing_outside_rungs_branches_on_the_name_of_a_rung():
     names = {"sampled", "exact", "equivalent"}
     for path in SOURCE.rglob("*.py"):
-        if path.parent.name != "rungs":
+        if path.parent.name != "methods":
             assert not names & set(map(str, strings(path))), path
 
 
@@ -377,7 +377,7 @@ def test_a_rung_of_ones_own_works_everywhere(doubled, tmp_path, capsys):
     shown = curve_view((body, doubled), lambda done, total: None)
     assert shown["point"]["bias"] == pytest.approx(own.bias, rel=1e-10)
     assert f"--rung {doubled}" in shown["copy"]["command"]
-    with pytest.raises(seqlaw.InputError, match=r"rung must name a subclass of seqlaw\.methods\.method\.Method"):
+    with pytest.raises(seqlaw.InputError, match="rung must name a subclass of"):
         seqlaw.risk(SETTING, rung="json:JSONEncoder")
 
 
