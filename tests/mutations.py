@@ -122,7 +122,7 @@ MUTATIONS = (
     ),
     Mutation(
         "phases: the covariance filtered once",
-        "methods/phases/chain.py",
+        "methods/stage.py",
         "inner = psi[:, None] * (U.T @ state.covariance @ U) * psi",
         "inner = psi[:, None] * (U.T @ state.covariance @ U)",
         "test_lengths.py",
