@@ -22,7 +22,7 @@ from rows_of import exact_rows
 from seqlaw import PRESETS, WSD, BlockDecay, Setting
 from seqlaw.methods.method import Draws
 from seqlaw.methods.moments import card_direct_cost, card_gram_cost, cheaper_drawing, nested_moments
-from seqlaw.methods.one_pass.sampled import OnePassSampled
+from seqlaw.methods.sampled import Sampled
 from seqlaw.model import gaussian_sketch
 from seqlaw.model.checks import InputError, MissingLibrary
 from seqlaw.model.device import WORTH, Device, device_of
@@ -113,7 +113,7 @@ def paper(device: Device) -> None:
 def one_pass(device: Device) -> None:
     """10⁴ simulations side by side; one core is timed on a hundredth of them."""
     point = Setting(teacher=TEACHER, M=16, batch=2, P=8, d=64, schedule=WSD(gamma=0.1, L=1000))
-    rung = OnePassSampled()
+    rung = Sampled()
 
     def run(repetitions: int, name: str | None) -> Callable[[], object]:
         draws = Draws(sketches=1, repetitions=repetitions, device=name)

@@ -18,7 +18,7 @@ from seqlaw.methods import ask
 from seqlaw.methods.kernel import NUMPY
 from seqlaw.methods.method import Draws
 from seqlaw.methods.moments import cheaper_drawing, nested_moments
-from seqlaw.methods.one_pass.sampled import OnePassSampled
+from seqlaw.methods.sampled import Sampled
 from seqlaw.methods.terms import TERMS
 from seqlaw.methods.trajectories import walk
 from seqlaw.model import device as devices
@@ -152,7 +152,7 @@ def test_the_same_law_of_one_pass(epochs, torch_alone):
     host, card = (
         [
             [row["variance"], row["cross"], row["loss"]]
-            for row in OnePassSampled().rows([setting], Draws(sketches=1, repetitions=300, device=name))
+            for row in Sampled().rows([setting], Draws(sketches=1, repetitions=300, device=name))
         ]
         for name in (None, here())
     )

@@ -207,14 +207,6 @@ def test_bad_lengths_are_one_line(options, words, tmp_path, monkeypatch, capsys)
 # Mixtures
 
 
-@pytest.mark.parametrize("rung", ["sampled", "exact", "equivalent"])
-def test_one_length_as_a_mixture_is_that_length(rung):
-    for more in ({}, {"batch": 4}):
-        one, other = (setting(P, **more) for P in (16, "16:1.0"))
-        assert one == other
-        assert seqlaw.risk(one, rung=rung).to_dict() == seqlaw.risk(other, rung=rung).to_dict()
-
-
 def test_the_same_length_twice_changes_nothing_that_the_law_has():
     """A mixture of 16 and 16 is refused; one of 16 and 17 lies midway between them, the law's blocks too."""
     risks = [seqlaw.risk(setting(P, N=40), rung="exact", sketches=1) for P in (16, "16:0.5,17:0.5", 17)]
@@ -267,11 +259,6 @@ MIXTURES = [
     ("regime2", "16:0.7,100:0.3", {"N": 60}),
     ("regime2", "2:0.5,12:0.5", {"batch": 7, "schedule": Constant(gamma=0.3, L=150)}),
 ]
-
-
-@pytest.mark.parametrize(("teacher", "P", "more"), MIXTURES[4:5])
-def test_a_mixture_is_what_is_sampled(teacher, P, more):
-    agree(setting(P, teacher=teacher, **more), 40)
 
 
 @pytest.mark.slow
@@ -471,16 +458,6 @@ def test_phases_are_no_mixture_by_any_door():
         equivalent_risk(setting("2:0.5 then 8:0.5"))
     with pytest.raises(seqlaw.InputError, match="gamma must be a number with phases"):
         best_step(setting("2:0.5 then 8:0.5", batch=2))
-
-
-def test_sampled_phases_add_up():
-    for more in ({}, {"batch": 1}):
-        rows = METHODS["sampled"].rows(
-            [setting("2:0.5 then 8:0.5", **more)], Draws(sketches=1, repetitions=2)
-        )
-        for row in rows:
-            assert row["total"] == pytest.approx(row["loss"], rel=1e-10)
-        assert rows[0]["total"] != rows[1]["total"]
 
 
 TABLE = {  # LENGTHS.md, section 3: Regime II, L = 30000, one sketch; tested at 16, 128, 4096

@@ -27,13 +27,13 @@ from seqlaw.cli import main
 from seqlaw.methods.ask import METHODS, along, risks
 from seqlaw.methods.method import Draws
 from seqlaw.methods.one_pass.equivalent import one_pass_equivalent
-from seqlaw.methods.one_pass.exact import mean_error
 from seqlaw.methods.one_pass.law import FINE, geometric, mean_filter, variances
 from seqlaw.methods.one_pass.nodes import channels, given_sketch, grouped, innovation_lags
 from seqlaw.methods.one_pass.over_sketches import over_sketches
 from seqlaw.methods.one_pass.tuning import best_step, critical_tokens, tuned, with_tokens
 from seqlaw.methods.score import lag_sums
 from seqlaw.methods.spectral_sum import sum_rule
+from seqlaw.methods.stage import at_rest, moved
 from seqlaw.model.pieces import pieces
 from seqlaw.model.schedule import WSD, BlockDecay
 from seqlaw.model.sketch import gaussian_sketch, sketched_problem
@@ -80,8 +80,7 @@ def test_the_oracle(k):
     for name, other in (("own_length", problem), ("tested_at_64", test)):
         want = point[name]
         variance, additive = variance_of(nodes, schedule, point["b"], np.sum((other.G @ U) * U, axis=0))
-        left = mean_error(problem, schedule, other)
-        bias = np.sum((left @ other.G) * left) / 2
+        bias = moved(at_rest(problem), problem, schedule).terms(other)["bias"]
         assert other.approx == pytest.approx(want["approx"], rel=1e-8)
         # A bias of 1e-37 is the square of a filter that left nothing: its rounding is of the filter's.
         assert bias == pytest.approx(want["bias"], rel=1e-8, abs=1e-30)
@@ -233,22 +232,6 @@ def test_nodes_without_a_sketch():
     assert nodes.w.sum() == pytest.approx(64, rel=1e-6)
     sketched = [learner(setting.teacher, 64, 256, 8, index)[1].largest_step(2) for index in range(4)]
     assert nodes.largest_step(2) == pytest.approx(np.mean(sketched), rel=0.15)  # sketches scatter by √(2/M)
-
-
-def test_the_rungs_agree():
-    setting = Setting(teacher="regime2", M=16, P=4, d=64, batch=2, schedule=BlockDecay(gamma=0.5, L=300))
-    setting = replace(setting, eval_length=32)
-    exact = risks([setting], rung="exact", draws=Draws(sketches=2))[0]
-    sampled = risks([setting], rung="sampled", draws=Draws(sketches=2, repetitions=16))[0]
-    assert sampled.bias == pytest.approx(exact.bias, rel=1e-10)  # both are the mean's
-    # Of 16 runs on each of two sketches: 5 standard errors of their own scatter.
-    rows = METHODS["sampled"].rows([setting], Draws(sketches=2, repetitions=16))
-    scatter = np.std([row["variance"] for row in rows]) / math.sqrt(len(rows))
-    assert abs(sampled.variance - exact.variance) < 5 * scatter
-    assert exact.cross == 0
-    assert "cross" not in exact.standard_error
-    for row in rows:  # the split is an identity on every run
-        assert row["total"] == pytest.approx(row["loss"], rel=1e-12)
 
 
 def test_a_run_does_not_depend_on_those_beside_it():

@@ -145,6 +145,18 @@ def test_rows_are_tidy_and_independent_of_workers():
     assert sampled_rows([setting()], sketches=2, repetitions=3, seed=1) == rows[:6]
 
 
+@pytest.mark.parametrize(
+    "way", [{"N": 40}, {"N": 40, "P": "2:0.5,8:0.5"}, {"N": 40, "P": "2:0.5 then 8:0.5"}, {"batch": 2}]
+)
+def test_the_risk_of_the_student_itself_is_the_sum_of_the_terms(way):
+    """On every run: `loss` is that of the trained matrix, which owes nothing to the split."""
+    sizes = {"teacher": "regime2", "M": 8, "d": 32, "P": 4, "schedule": BlockDecay(gamma=0.5, L=90)}
+    rows = sampled_rows([Setting(**(sizes | way))], repetitions=3)
+    for row in rows:
+        assert row["total"] == pytest.approx(row["loss"], rel=1e-10)
+    assert len({row["loss"] for row in rows}) == 3
+
+
 def test_standard_errors_are_hierarchical():
     rows = sampled_rows([setting()], sketches=3, repetitions=4, seed=2)
     values = np.array([row["variance"] for row in rows]).reshape(3, 4)
