@@ -25,6 +25,13 @@ LARGEST_STEP = 0.95
 """γ|s| beyond this is refused: the power series slows down, and past 1 a factor turns negative.
 The paper's safeguard keeps γ‖Ĝ‖ at or below ½."""
 
+RAY_ANGLE = math.pi / 4
+"""Of a ray on which filters are asked for: half-way between the spectrum and where ψ grows."""
+RAY_TOP = 0.9
+"""γ|s| up to which ψ is asked for on a ray."""
+_VANISHED = 27.0
+"""-log |ψ| from which it counts as nothing: 2e-12."""
+
 MOST_STEPS = 10**18
 LISTED = 2**20
 """Steps up to which a schedule is listed one by one."""
@@ -76,10 +83,40 @@ def runs_of(sizes: Array) -> tuple[Array, Array]:
     return counts.astype(np.float64), sizes[starts]
 
 
-class Schedule(ABC):
-    """One interface for all schedules; `gamma` is the peak step and `L` the number of steps."""
+class Filter(ABC):
+    """What training does to an eigenvalue s: a response φ(s) and the residual 1 - sφ(s).
+
+    Both are asked for at complex s, and must be analytic off the negative real axis. `gamma` says from
+    where on s is large (1/γ), `total` is φ(0).
+    """
 
     gamma: float
+
+    @property
+    @abstractmethod
+    def total(self) -> float:
+        """φ(0)."""
+
+    @abstractmethod
+    def response(self, s: ArrayLike) -> NDArray[Any]:
+        """φ(s)."""
+
+    def residual(self, s: ArrayLike) -> NDArray[Any]:
+        """1 - sφ(s)."""
+        return np.asarray(1 - np.asarray(s) * self.response(s))
+
+    def is_smooth(self, steps: float) -> bool:
+        """Whether the residual is near exp(-Σγ s) off the real axis, as after so many full plain steps."""
+        return False
+
+    def felt(self, s: NDArray[Any]) -> NDArray[Any]:
+        """Where on a ray the residual is to be asked for; it counts as 0 elsewhere."""
+        return np.full(s.shape, True)
+
+
+class Schedule(Filter):
+    """One interface for all schedules; `gamma` is the peak step and `L` the number of steps."""
+
     L: int
     name: ClassVar[str]
     memory: ClassVar[bool] = False
@@ -126,8 +163,13 @@ class Schedule(ABC):
         return [self.L]
 
     def is_smooth(self, steps: float) -> bool:
-        """Whether ψ is near an exponential off the real axis, as after so many full plain steps."""
         return self.total >= steps * self.gamma
+
+    def felt(self, s: NDArray[Any]) -> NDArray[Any]:
+        """Where ψ is not nothing: log |1 - wx| ≤ -w|x|cos φ + w²|x|²/2, x = γs, summed over the w = γ_t/γ."""
+        size = self.gamma * np.abs(s)
+        rate = self.total / self.gamma * size * (math.cos(RAY_ANGLE) - size / 2)
+        return np.asarray((size <= RAY_TOP * (1 + 1e-12)) & (rate <= _VANISHED))
 
     @abstractmethod
     def log_psi(self, s: NDArray[Any]) -> NDArray[Any]:
