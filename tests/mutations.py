@@ -81,8 +81,8 @@ MUTATIONS = (
     Mutation(
         "two-point trace: h for h²",
         "methods/functional.py",
-        "pairs(tau * D * weights, tau * D) / M",
-        "pairs(tau * D * weights, D) / M",
+        "rest = 1 - pairs(seen, weights, seen) / M",
+        "rest = 1 - pairs(seen, weights, D) / M",
         "test_equivalent.py",
     ),
     Mutation(

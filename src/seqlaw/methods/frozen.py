@@ -147,7 +147,7 @@ def _answers(
         solved = solve(here, path, tested if moved else None, rules, scored, unit=unit)
         found = terms(solved, path.residuals([schedules[k] for k in part], unit))
         still = {
-            "approx": solved.test.approx,
+            "approx": solved.approx,
             "source_energy": here.source(here.kappa),
             "kappa": here.kappa,
             "effective_share": scored.share,

@@ -33,18 +33,20 @@ _CHUNK, _CHUNK_OF_PAIRS = 2**19, 2**13  # points × nodes × modes at a time
 # --- pairs of nodes ------------------------------------------------------------------------------------
 
 
-def pairs(left: Complex, right: Complex) -> Complex:
-    """Σ_l left_il right_jl for all pairs of nodes, (…, K, n) → (…, K, 2K): partners, then their conjugates.
+def pairs(left: Complex, weights: Any, right: Complex) -> Complex:
+    """Σ_l left_il w_l right_jl for all pairs of nodes, (…, K, n) → (…, K, 2K): partners, then conjugates.
 
     One real product of matrices has all four parts.
     """
-    K = right.shape[-2]
-    rows, columns = (np.concatenate([x.real, x.imag], axis=-2) for x in (left, right))
-    full = rows @ np.swapaxes(columns, -1, -2)
-    n = left.shape[-2]
-    rr, ri = full[..., :n, :K], full[..., :n, K:]
-    ir, ii = full[..., n:, :K], full[..., n:, K:]
-    return np.concatenate([rr - ii + 1j * (ri + ir), rr + ii + 1j * (ir - ri)], axis=-1)
+    columns = np.concatenate([right.real, right.imag], axis=-2)
+    rows = columns if left is right else np.concatenate([left.real, left.imag], axis=-2)
+    full = (rows * weights) @ np.swapaxes(columns, -1, -2)
+    n, K = left.shape[-2], right.shape[-2]
+    rr, ri, ir, ii = full[..., :n, :K], full[..., :n, K:], full[..., n:, :K], full[..., n:, K:]
+    found = np.empty((*full.shape[:-2], n, 2 * K), dtype=np.complex128)
+    found.real[..., :K], found.imag[..., :K] = rr - ii, ri + ir
+    found.real[..., K:], found.imag[..., K:] = rr + ii, ir - ri
+    return found
 
 
 def mirrored(x: Complex) -> Complex:
@@ -54,7 +56,8 @@ def mirrored(x: Complex) -> Complex:
 
 def pair_scale(kappa: Complex, D: Complex, tau: Complex, weights: Array, M: Any) -> Complex:
     """κ₁κ₂/(1 - (1/M) Σ τ₁τ₂D₁D₂), of which c₁₂[x] is (1/M) Σ x D₁D₂; τ is h, or what the data show of it."""
-    rest = 1 - pairs(tau * D * weights, tau * D) / M
+    seen = tau * D
+    rest = 1 - pairs(seen, weights, seen) / M
     product = kappa[..., :, None] * mirrored(kappa)[..., None, :]
     return np.asarray(np.divide(product, rest, out=np.zeros_like(rest), where=product != 0))  # M = d: 0/0
 
@@ -92,6 +95,7 @@ class Solved:
     """κ at z = 0 and at the solved nodes (B, 1 + K)."""
     test: Population
     """At the test length; `own` where that is the training length."""
+    approx: Array
     scored: Scored
     rule: Rule
     """Of the double sums in `scored`."""
@@ -109,15 +113,17 @@ def solve(
     unit: Array | float = 1.0,
     close: float = 1e-9,
 ) -> Solved:
-    """κ of each point at the nodes, in units of 1/unit; `rules`: of single sums, as in `own`, and of double."""
+    """κ of each point at the nodes, in units of 1/unit; rules of single sums (as in `own`) and of double."""
     fine, double = rules
     z = np.broadcast_to(path.z[:, : path.solved], (own.M.size, path.solved)) / np.reshape(unit, (-1, 1))
     nodes = path_kappa(own.h, own.weights, own.M, z, close=close)
+    test = own if tested is None else population(fine, tested, own.M)
     return Solved(
         path=path,
         own=own,
         kappa=np.concatenate([own.kappa[:, None], nodes], axis=1),
-        test=own if tested is None else population(fine, tested, own.M),
+        test=test,
+        approx=test.approx,
         scored=scored,
         rule=double,
         tested=None if tested is None else averages(double.modes, tested),
@@ -180,23 +186,28 @@ def _moved_terms(
     own, kappa, w = solved.own, solved.kappa[part], solved.own.weights
     h, test, M = own.h[part, None], solved.test.h[part], own.M[part, None, None]
     b, seen = own.a * h, (w * test)[..., None]
-    c = pair_scale(kappa, D, h, w, M) / M
+
+    def correction(D: Complex, h: Array, test: Array, weights: Array) -> Complex:
+        """c₁₂."""
+        return pair_scale(kappa, D, h, weights, M) / M * pairs(D, (weights * test)[:, None], D)
+
+    c = correction(D, h, test, w)
     e, u, v = students(kappa, D, h, b, w, M)
-    scatter = c * pairs(D * (w * test)[:, None], D) * pairs(v * w, v)
+    scatter = c * pairs(v, w, v)
     # ⟨R_0, R_k⟩ - ⟨SA, R_k⟩ for every node, then summed with E's weights.
     line = linear(kappa, D, b, e, own.a[:, None] * seen)[..., 0]
     cross = ((u[:, :1] * u) @ seen)[..., 0] + scatter[:, 0, : kappa.shape[1]] - line
-    start = (cross[:, 0] - line[:, 0]).real / 2 + (own.a**2 * test) @ w / 2 - solved.test.approx[part]
+    start = (cross[:, 0] - line[:, 0]).real / 2 + (own.a**2 * test) @ w / 2 - solved.approx[part]
     mean, spread = _quadratic(once.halves, u, scatter)
     quadratic = (mean**2 @ seen)[..., 0] + spread
     bias = start[:, None] + quadratic / 2 - 2 * (once.halves @ cross[..., None]).real[..., 0]
     # [Sᵀ φ(G) G' φ(G) S]_ll = Σ_12 D_1 D_2 (h'_l + c_12), on the rule of the double sums.
     assert solved.tested is not None
     h_double, score, D_double = _double(solved, part, D)
-    test, w = solved.tested[part], solved.rule.weights
+    test = solved.tested[part]
     if D_double is not D:
-        D, c = D_double, pair_scale(kappa, D_double, h_double[:, None], w, M) / M
-    scatter = c * pairs(D * (w * test)[:, None], D) * pairs(D * score[:, None], D)
+        D, c = D_double, correction(D_double, h_double[:, None], test, solved.rule.weights)
+    scatter = c * pairs(D, score[:, None], D)
     mean, spread = _quadratic(learned.halves, D, scatter)
     return {"bias": bias, "variance": ((mean**2 @ (score * test)[..., None])[..., 0] + spread) / 2}
 

@@ -67,7 +67,7 @@ def surface(
             )
             found = terms(solved, psi[..., : path.z.shape[1]], diagnostics=False)
             index = np.ix_(at, np.array(columns))
-            fixed[index] = solved.test.approx[:, None] + np.maximum(found["bias"], 0.0)
+            fixed[index] = solved.approx[:, None] + np.maximum(found["bias"], 0.0)
             each = np.array([mean_length(P[k]) for k in at])
             variance[index] = found["variance"] / each[:, None]
     return fixed, variance

@@ -178,13 +178,12 @@ class _Pairs:
         return np.asarray(np.sum(self._seen(left, right) * self.alpha, axis=-1))
 
     def _seen(self, left: Complex, right: Complex) -> Complex:
-        rows = (left[:, None] * self.columns).reshape(-1, left.shape[1])
-        return np.swapaxes(pairs(rows, right).reshape(len(left), len(self.columns), -1), -1, -2)
+        return outer(halves(left)[:, :, None] * self.columns, halves(right)[:, :, None])[..., 0]
 
     def moment(self) -> Complex:
         """Y = E tr V₁G'V₂ᵀ = quad(h'+ρ) - lin₁(b^Λ) - lin₂(b̄^Λ) + sq(y^Λ) (8), (10)."""
         e, u, v = self.student
-        Y = self.form(u, u) + self.scale / self.M * self.DD * pairs(v * self.weights, v)
+        Y = self.form(u, u) + self.scale / self.M * self.DD * pairs(v, self.weights, v)
         if self.ladder is None:
             return np.asarray(Y)
         weighted = self.weights[:, None] * self.place.f
@@ -248,7 +247,7 @@ class _Best:
         """κ₁(κ₂ζ Σ xD₁D₂ + Σ x rest), ζ = (M top - κ₁ Σ τ₁ rest)/(κ₁n₁₂), rest = Σ share · row₁ · row₂."""
         pair, k1 = self.pair, self.pair.nodes.kappa[:, None]
         w, tau = pair.weights, pair.nodes.tau
-        near = sum(share * pairs(tau * row * w, other) for share, row, other in rest)
+        near = sum(share * pairs(tau * row, w, other) for share, row, other in rest)
         far = sum(share * pair.form(row, other) for share, row, other in rest)
         # The scale of a pair is Mκ₁κ₂/n₁₂; M may be infinite.
         return np.asarray(pair.scale * (top / k1 - near / pair.M) * pair.DD + k1 * far)
