@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import log1p
 
 from seqlaw.model.checks import Array, InputError, positive
 
@@ -45,23 +46,16 @@ def steps_to(R: float, gamma: float) -> int:
     return max(1, math.ceil(steps))
 
 
-def _fewest(make: Callable[[int], Schedule], R: float) -> int:
-    """The least L for which make(L) has a horizon of R, which grows with L."""
-
-    def reaches(L: int) -> bool:
-        try:
-            return make(L).horizon >= R * (1 - 1e-12)
-        except InputError:  # too few steps for its kind
-            return False
-
+def fewest(enough: Callable[[int], bool], R: float) -> int:
+    """The least L that is enough for R; more are, too."""
     low, high = 0, 1
-    while not reaches(high):
+    while not enough(high):
         if high > MOST_STEPS:
             raise InputError("R", f"must be reached by a schedule of at most {MOST_STEPS:g} steps", R)
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if reaches(middle) else (middle, high)
+        low, high = (low, middle) if enough(middle) else (middle, high)
     return high
 
 
@@ -137,9 +131,10 @@ class Schedule(Filter):
         """The step sizes γ_t at steps t = 1 … L."""
 
     @property
-    @abstractmethod
     def total(self) -> float:
         """Σ_t γ_t."""
+        counts, sizes = self._listed()
+        return math.fsum(counts * sizes)
 
     @property
     def horizon(self) -> float:
@@ -171,9 +166,20 @@ class Schedule(Filter):
         rate = self.total / self.gamma * size * (math.cos(RAY_ANGLE) - size / 2)
         return np.asarray((size <= RAY_TOP * (1 + 1e-12)) & (rate <= _VANISHED))
 
-    @abstractmethod
     def log_psi(self, s: NDArray[Any]) -> NDArray[Any]:
-        """log ψ(s) for arguments that have been checked."""
+        """log ψ(s) for arguments that have been checked: Σ_t log(1 - γ_t s), each size once."""
+        runs, each = self._listed()
+        sizes, which = np.unique(each, return_inverse=True)
+        counts = np.asarray(np.bincount(which, weights=runs), dtype=np.float64)
+        total = np.zeros_like(s)
+        rows = max(1, 2**20 // max(1, s.size))  # a block of a million logarithms at a time
+        for start in range(0, sizes.size, rows):
+            logs = log1p(-sizes[start : start + rows, None] * s.ravel())
+            total = total + (counts[start : start + rows] @ logs).reshape(s.shape)
+        return total
+
+    def _listed(self) -> tuple[Array, Array]:
+        return self.runs() or runs_of(self.steps())
 
     @classmethod
     def steps_reaching(cls, R: float, gamma: float) -> int:
@@ -193,7 +199,14 @@ class Schedule(Filter):
             found = self.with_steps(self.steps_reaching(R, self.gamma))
             if found.horizon >= R * (1 - 1e-12):
                 return found
-            return self.with_steps(_fewest(self.with_steps, R))  # a shape of its own
+
+            def enough(L: int) -> bool:
+                try:
+                    return self.with_steps(L).horizon >= R * (1 - 1e-12)
+                except InputError:  # too few steps for its kind
+                    return False
+
+            return self.with_steps(fewest(enough, R))  # a shape of its own
 
     def with_steps(self, L: int) -> Self:
         """A schedule of the same kind, peak step and shape with L steps."""

@@ -69,14 +69,7 @@ def is_cut(schedule: Schedule) -> bool:
 
 def pieces(schedule: Schedule, ratio: float, norm: float) -> Pieces:
     """The runs of a schedule, or its pieces between levels of γ that lie `ratio` apart, for ‖G‖ = norm."""
-    if (runs := schedule.runs()) is not None:
-        return Pieces(*runs)
-    found: list[tuple[float, float]] = []
-    first = 1
-    for last in schedule.corners():
-        found += _phase(schedule, first, last, math.log(ratio), norm)
-        first = last + 1
-    return Pieces(np.array([n for n, _ in found]), np.array([size for _, size in found]))
+    return stretches(schedule, [schedule.L], ratio, norm)[0]
 
 
 def stretches(schedule: Schedule, steps: Sequence[int], ratio: float, norm: float) -> list[Pieces]:
