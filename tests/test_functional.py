@@ -9,7 +9,6 @@ import pytest
 from seqlaw import PRESETS
 from seqlaw.methods import accuracy
 from seqlaw.methods.expected import noise, population, score_diagonal
-from seqlaw.methods.frozen import depth
 from seqlaw.methods.functional import solve, terms
 from seqlaw.methods.one_pass.over_sketches import axis_kappa
 from seqlaw.methods.paths import ray
@@ -70,7 +69,7 @@ def spectrum():
 
 def found(rule, own, filters, *, top, total, tested=None):
     """The terms of filters on one ray."""
-    path = ray(1e-4 * float(depth(own)[0]), total, accuracy.fine.ray, top=top)
+    path = ray(1e-4 * float(own.lower_edge[0]), total, accuracy.fine.ray, top=top)
     scored = score_diagonal(own, rule, [P], noise(rule))
     solved = solve(own, path, None if tested is None else [tested], (rule, rule), scored)
     return {name: x[0] for name, x in terms(solved, path.residuals(filters)).items()}, solved

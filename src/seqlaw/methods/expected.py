@@ -42,6 +42,18 @@ class Population:
         return np.asarray(self.kappa / 2 * ((self.a**2 * w) @ self.weights - mean**2 / self.M))
 
     @property
+    def lower_edge(self) -> Array:
+        """About where each spectrum begins: below that |z| the resolvent's traces are f(0) + O(z).
+
+        Near there z ≈ -(κ - κ_0)(1 - (1/M) Σ h²D²). As wide as the teacher (κ_0 = 0) f - f(0) ~ √z instead,
+        and a node far below the least h leaves little.
+        """
+        D = 1 / (self.h + self.kappa[:, None])
+        slope = 1 - (self.h * D) ** 2 @ self.weights / self.M
+        least = np.where(self.h > 0, self.h, np.inf).min(axis=1)
+        return np.asarray(np.maximum(self.kappa * slope, 1e-7 * least))
+
+    @property
     def predictor_means(self) -> tuple[Array, Array]:
         """tr B*/M and tr B*ᵀB*/M = F'(0)/M, with dκ/dz = -1/(1 - (1/M) Σ h²D²)."""
         D = 1 / (self.h + self.kappa[:, None])

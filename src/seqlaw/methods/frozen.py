@@ -14,14 +14,13 @@ from typing import Any
 import numpy as np
 
 from seqlaw.methods.accuracy import fine
-from seqlaw.methods.expected import Population, noise, pick, population, score_diagonal
+from seqlaw.methods.expected import noise, pick, population, score_diagonal
 from seqlaw.methods.finite_sample.norm import Rise, rises
 from seqlaw.methods.functional import solve, terms
-from seqlaw.methods.paths import Path, contour, ellipse, is_long, ray
+from seqlaw.methods.paths import contour, is_long, on_ray, shared_path
 from seqlaw.methods.resolvent import spectral_edge
 from seqlaw.methods.spectral_sum import Rule
-from seqlaw.model.checks import Array
-from seqlaw.model.filters import RAY_TOP, Schedule
+from seqlaw.model.filters import Schedule
 from seqlaw.model.momentum import Momentum
 from seqlaw.model.setting import Setting
 
@@ -66,11 +65,12 @@ def frozen_rows(
     answers: dict[int, Frozen] = {}
     shared, rest = _shared(settings, double)
     for group in shared:
-        answers |= dict(zip(group, _together([settings[k] for k in group], double, safe), strict=True))
+        found = _answers([settings[k] for k in group], (double, double), safe, shared=True)
+        answers |= dict(zip(group, found, strict=True))
     step = max(1, _CHUNK // single.weights.size)
     for first in range(0, len(rest), step):
         chunk = rest[first : first + step]
-        found = _each([settings[k] for k in chunk], (single, double), safe)
+        found = _answers([settings[k] for k in chunk], (single, double), safe, shared=False)
         answers |= dict(zip(chunk, found, strict=True))
     return [answers[k] for k in range(len(settings))]
 
@@ -93,66 +93,42 @@ def _shared(settings: Sequence[Setting], rule: Rule) -> tuple[list[list[int]], l
     return shared, [k for k in range(len(settings)) if k not in taken]
 
 
-def _together(settings: Sequence[Setting], rule: Rule, safe: Safe) -> list[Frozen]:
-    """Settings of one spectrum on one path for the long schedules, and one for the short."""
-    own = population(rule, [settings[0].P], np.array([float(settings[0].M)]))
-    edge, norm = spectral_edge(own.h, own.weights, own.M)
-    schedules = [safe(one, float(norm[0])) for one in settings]
-    peak = max(schedule.gamma for schedule in schedules)
-
-    def path(part: list[int]) -> Path:
-        total = max(schedules[k].total for k in part) / peak
-        if on_ray(schedules[part[0]], peak):
-            return ray(_DEEP * float(depth(own)[0]) * peak, total, fine.ray)
-        return ellipse(edge * peak, np.array([total]), np.ones(1), powers=2)
-
-    kinds = [on_ray(schedule, peak) for schedule in schedules]
-    return _answers(settings, schedules, own, edge, norm, (rule, rule), kinds, path, peak)
-
-
-def _each(settings: Sequence[Setting], rules: tuple[Rule, Rule], safe: Safe) -> list[Frozen]:
-    """Settings each on a contour of its own."""
-    own = population(rules[0], [one.P for one in settings], np.array([float(one.M) for one in settings]))
-    edge, norm = spectral_edge(own.h, own.weights, own.M)
-    schedules = [safe(one, n) for one, n in zip(settings, norm.tolist(), strict=True)]
-    kinds = [(is_long(s), one.test_length != one.P) for one, s in zip(settings, schedules, strict=True)]
-
-    def path(part: list[int]) -> Path:
-        return contour([schedules[k] for k in part], edge[part])
-
-    return _answers(settings, schedules, own, edge, norm, rules, kinds, path)
-
-
 def _answers(
-    settings: Sequence[Setting],
-    schedules: Sequence[Schedule],
-    own: Population,
-    edge: Array,
-    norm: Array,
-    rules: tuple[Rule, Rule],
-    kinds: Sequence[Any],
-    path_of: Callable[[list[int]], Path],
-    unit: float = 1.0,
+    settings: Sequence[Setting], rules: tuple[Rule, Rule], safe: Safe, *, shared: bool
 ) -> list[Frozen]:
-    """The answers of settings, a point of `own` each or all at the same, together where their kind is one."""
+    """The answers of settings of one spectrum on a shared path, or of each on a contour of its own."""
+    points = settings[:1] if shared else settings
+    own = population(rules[0], [one.P for one in points], np.array([float(one.M) for one in points]))
+    edge, norm = spectral_edge(own.h, own.weights, own.M)
+    norms = np.broadcast_to(norm, len(settings)).tolist()
+    schedules = [safe(one, n) for one, n in zip(settings, norms, strict=True)]
+    unit = max(schedule.gamma for schedule in schedules) if shared else 1.0
+    kinds: dict[Any, list[int]] = {}
+    for k, (one, schedule) in enumerate(zip(settings, schedules, strict=True)):
+        kind = on_ray(schedule, unit) if shared else (is_long(schedule), one.test_length != one.P)
+        kinds.setdefault(kind, []).append(k)
     answers: dict[int, Frozen] = {}
     noisy = noise(rules[0])
-    for kind in dict.fromkeys(kinds):
-        part = [k for k, one in enumerate(kinds) if one == kind]
-        points = part if own.M.size > 1 else [0]
-        here, path, P = pick(own, points), path_of(part), [settings[k].P for k in part][: len(points)]
-        tested = [settings[k].test_length for k in part][: len(points)]
+    for part in kinds.values():
+        at = [0] if shared else part
+        here, chosen = pick(own, at), [schedules[k] for k in part]
+        if shared:
+            deepest = _DEEP * unit * float(own.lower_edge[0])
+            path = shared_path(chosen, deepest, unit * float(edge[0]), unit, fine.ray)
+        else:
+            path = contour(chosen, edge[at])
+        P, tested = [points[k].P for k in at], [points[k].test_length for k in at]
         moved = tested[0] != P[0]
         scored = score_diagonal(here, rules[1], P, noisy)
         solved = solve(here, path, tested if moved else None, rules, scored, unit=unit)
-        found = terms(solved, path.residuals([schedules[k] for k in part], unit))
+        found = terms(solved, path.residuals(chosen, unit))
         still = {
             "approx": solved.approx,
             "source_energy": here.source(here.kappa),
             "kappa": here.kappa,
             "effective_share": scored.share,
-            "edge": edge[points],
-            "norm": norm[points],
+            "edge": edge[at],
+            "norm": norm[at],
             "lagless": noisy + 2 * here.approx,
         }
         columns = {name: np.broadcast_to(x, len(part)).tolist() for name, x in still.items()}
@@ -171,20 +147,3 @@ def _answers(
                 floor=RAY_FLOOR if rough else FLOOR,
             )
     return [answers[k] for k in range(len(settings))]
-
-
-def on_ray(schedule: Schedule, peak: float) -> bool:
-    """Whether a ray in units of 1/peak is fit for this schedule: ψ is nothing at its upper end."""
-    return not schedule.felt(np.array([RAY_TOP / peak]))[0]
-
-
-def depth(own: Population) -> Array:
-    """The |z| below which f - f(0) ~ z at each point: about its spectrum's lower edge.
-
-    Near there z ≈ -(κ - κ_0)(1 - (1/M) Σ h²D²). As wide as the teacher (κ_0 = 0) f - f(0) ~ √z instead, and
-    a node far below the least h leaves little.
-    """
-    D = 1 / (own.h + own.kappa[:, None])
-    slope = 1 - (own.h * D) ** 2 @ own.weights / own.M
-    least = np.where(own.h > 0, own.h, np.inf).min(axis=1)
-    return np.asarray(np.maximum(own.kappa * slope, 1e-7 * least))

@@ -156,6 +156,19 @@ def contour(
     return ellipse(edge, total, np.array([one.gamma for one in filters]), powers=powers, decay=decay)
 
 
+def shared_path(filters: Sequence[Filter], deepest: float, edge: float, unit: float, level: Ray) -> Path:
+    """One path for filters that are all of one kind (`on_ray`), in units of 1/unit: a ray or an ellipse."""
+    total = max(one.total for one in filters) / unit
+    if on_ray(filters[0], unit):
+        return ray(deepest, total, level)
+    return ellipse(np.array([edge]), np.array([total]), np.ones(1), powers=2)
+
+
+def on_ray(one: Filter, unit: float) -> bool:
+    """Whether a ray in units of 1/unit is fit for the filter: ψ is nothing at its upper end."""
+    return not one.felt(np.array([RAY_TOP / unit]))[0]
+
+
 def is_long(one: Filter, steps: float | None = None) -> bool:
     """Whether ψ is near enough to an exponential off the real axis for the hyperbola."""
     return one.is_smooth(HYPERBOLA_STEPS if steps is None else steps)

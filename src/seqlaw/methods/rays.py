@@ -11,9 +11,8 @@ import numpy as np
 
 from seqlaw.methods.accuracy import search
 from seqlaw.methods.expected import Population, noise, pick, population, score_diagonal
-from seqlaw.methods.frozen import depth, on_ray
 from seqlaw.methods.functional import solve, terms
-from seqlaw.methods.paths import ellipse, ray
+from seqlaw.methods.paths import on_ray, shared_path
 from seqlaw.methods.resolvent import Complex, spectral_edge
 from seqlaw.methods.spectral_sum import Rule
 from seqlaw.model.checks import Array
@@ -46,20 +45,19 @@ def surface(
     edge, peak = norms(rule, own, gamma)
     fixed, variance = np.empty((2, M.size, len(schedules)))
     scored = score_diagonal(own, rule, P, noise(rule))
-    deepest = _DEEP * depth(own) * peak
+    deepest = _DEEP * own.lower_edge * peak
+    widest = float((edge * peak).max())
     order = np.argsort(deepest)  # points of like depth share a path, a part of the deepest
     for long in (True, False):
         columns = [k for k, schedule in enumerate(schedules) if on_ray(schedule, gamma) == long]
         if not columns:
             continue
         chosen = [schedules[k] for k in columns]
-        total = max(schedule.total for schedule in chosen) / gamma
-        short = ellipse(np.array([(edge * peak).max()]), np.array([total]), np.ones(1), powers=2)
         step = _TOGETHER if long else order.size
         psi: Complex | None = None
         for first in range(0, order.size, step):
             at = order[first : first + step]
-            path = ray(float(deepest[at].min()), total, search.ray) if long else short
+            path = shared_path(chosen, float(deepest[at].min()), widest, gamma, search.ray)
             psi = path.residuals(chosen, gamma) if psi is None else psi  # of the longest path first
             tested = None if eval_length is None else [eval_length] * at.size
             solved = solve(

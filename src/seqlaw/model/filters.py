@@ -147,9 +147,7 @@ class Schedule(Filter):
         A schedule of the user's, whose shape is not known, is taken step by step.
         """
         if self.L > LISTED:
-            rule = (
-                f"must be at most {LISTED} in one pass for a schedule that does not say its runs or corners"
-            )
+            rule = f"must be at most {LISTED} for a schedule that does not say its runs or corners"
             raise InputError("L", rule, self.L)
         return runs_of(self.steps())
 
