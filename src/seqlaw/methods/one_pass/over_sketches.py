@@ -19,8 +19,8 @@ from seqlaw.methods.spectral_sum import Rule
 from seqlaw.model.checks import Array
 from seqlaw.model.lengths import Length, mean_length
 
-_RUNGS = 27
-"""Imaginary parts 4x·4^-k on the way down to the axis."""
+_HEIGHTS = 27
+"""Imaginary parts 4x·4^-k on the way down to the axis: the last is 1e-15 x."""
 _GRID = 60  # points that bracket the nodes
 _SETTLED = 1e-9  # of a node's place, of its distance from the next
 
@@ -28,7 +28,7 @@ _SETTLED = 1e-9  # of a node's place, of its distance from the next
 def axis_kappa(h: Array, weights: Array, M: float, x: Array) -> NDArray[Any]:
     """κ(x + i0) for x inside the spectrum, by Newton down a ladder of imaginary parts: (X,) → (X,)."""
     kappa = -x * (1 + 4j) + (h @ weights) / M
-    for k in range(_RUNGS):
+    for k in range(_HEIGHTS):
         kappa, _ = _from_above(h, weights, M, x * (1 + 4j * 4.0**-k), kappa)
     return kappa
 
@@ -49,7 +49,7 @@ def _moved(h: Array, weights: Array, M: float, x: Array, kappa: NDArray[Any], ne
     """κ(new + i0) from κ(x + i0): along the axis where that works, dκ/dz = -1/φ', else down the ladder."""
     slope = 1 - (h / (h + kappa[:, None])) ** 2 @ weights / M
     found, settled = _from_above(
-        h, weights, M, new * (1 + 4j * 4.0 ** (1 - _RUNGS)), kappa - (new - x) / slope
+        h, weights, M, new * (1 + 4j * 4.0 ** (1 - _HEIGHTS)), kappa - (new - x) / slope
     )
     lost = ~settled | (found.imag > -1e-9 * np.abs(found))
     if np.any(lost):
