@@ -6,12 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from seqlaw import PRESETS
+from seqlaw import PRESETS, Constant
 from seqlaw.methods import accuracy
 from seqlaw.methods.expected import noise, population, score_diagonal
 from seqlaw.methods.functional import solve, terms
 from seqlaw.methods.one_pass.over_sketches import axis_kappa
-from seqlaw.methods.paths import ray
+from seqlaw.methods.paths import contour, ray
 from seqlaw.methods.resolvent import real_kappa, spectral_edge
 from seqlaw.methods.spectral_sum import Rule
 from seqlaw.model import gaussian_sketch, sketched_problem
@@ -146,3 +146,15 @@ def test_fractional_powers_against_the_real_axis_and_sketches(q):
     told = [near["bias"][0], far["bias"][0], near["effective_dimension"][0]]
     assert np.all(np.abs(mean - told) <= np.maximum(3 / M * np.array(told), 4 * error))
     assert moved.approx[0] > 0
+
+
+@pytest.mark.parametrize(("gamma", "L"), [(1e-6, 100), (1e-3, 150), (0.01, 145), (0.1, 190)])
+@pytest.mark.parametrize("power", [1, 2])
+def test_a_wide_ellipse_has_enough_nodes(gamma, L, power):
+    """Short training, down to Σγ‖G‖ = 1e-4: a sum over eigenvalues to 1e-13 of F(0)."""
+    schedule, j = Constant(gamma=gamma, L=L), np.arange(1, 300.0)
+    mu, c = 0.95 * j**-1.6, j**-2.3
+    path = contour([schedule], np.ones(1))
+    F = (c / (mu - np.append(0, path.z[0])[:, None])).sum(axis=1)
+    got = path.weights(path.residuals([schedule]) ** power, vanishes=False).of(F[None])[0, 0]
+    assert abs(got - (c / mu * schedule.residual(mu) ** power).sum()) <= 1e-13 * F[0].real
