@@ -114,7 +114,7 @@ def ellipse(edge: Array, total: Array, gamma: Array, *, powers: int, decay: floa
     largest = gamma * edge
     reach = 2 * np.maximum(0.6, (1 + largest) / 2) / largest - 1
     eta = np.arccosh(np.minimum(1 + 6 / (powers * total * edge), reach))[:, None]
-    # On the few nodes of a wide ellipse ψ² is aliased: at Σγ·edge = 0.15 by 7e-8 of F(0) on 9 nodes, at 1.5 by
+    # Few nodes of a wide ellipse alias ψ²: at Σγ·edge = 0.15 by 7e-8 of F(0) on 9 nodes, at 1.5 by
     # 2e-13 on 14; on 16 by 3e-15 at any.
     n = max(math.ceil(decay / eta.min()) + 4, 16 if powers == 2 else 0)
     v = np.pi * (1 - (np.arange(n) + 0.5) / n)  # from the left tip along the upper half
