@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from rows_of import exact_rows
 from seqlaw import PRESETS, WSD, BlockDecay, Constant, Cosine, InputError, Modes, Setting, Teacher
 from seqlaw.answers.words import sentences
-from seqlaw.methods import expected, frozen
+from seqlaw.methods import accuracy, expected, frozen, functional
 from seqlaw.methods.ask import along
 from seqlaw.methods.equivalent import equivalent_risk, equivalent_risks, population
 from seqlaw.methods.frozen_sketch import population_bias
-from seqlaw.methods.resolvent import contours, spectral_edge
+from seqlaw.methods.paths import contour
+from seqlaw.methods.resolvent import spectral_edge
 from seqlaw.methods.spectral_sum import Rule, sum_rule
 from seqlaw.model import gaussian_sketch, sketched_problem
 
@@ -101,7 +102,7 @@ def test_head_and_tail_give_the_plain_sum(teacher):
         for L in (20, 30000, 10**7)
     ]
     plain = Rule(modes=teacher.modes(3000), weights=np.ones(3000))
-    slow = frozen.frozen_rows(points, plain, sum_rule(points[0], "coarse"), endless=True)
+    slow = frozen.frozen_rows(points, plain, sum_rule(points[0], accuracy.fine.double), endless=True)
     for fast, wanted in zip(frozen_risks(points), (one.row for one in slow), strict=True):
         assert fast.irreducible == pytest.approx(wanted["irreducible"], rel=1e-12)
         assert fast.approx == pytest.approx(wanted["approx"], rel=1e-10)
@@ -222,7 +223,7 @@ def test_ellipse_and_hyperbola_agree(kind, gamma, monkeypatch):
     ]
     answers = []
     for threshold in (0, 10**12):
-        monkeypatch.setattr("seqlaw.methods.resolvent.HYPERBOLA_STEPS", threshold)
+        monkeypatch.setattr("seqlaw.methods.paths.HYPERBOLA_STEPS", threshold)
         answers.append(frozen_risks(points))
     for one, two in zip(*answers, strict=True):
         assert one.bias == pytest.approx(two.bias, abs=1e-10 * one.diagnostics["source_energy"])
@@ -268,19 +269,21 @@ def test_nothing_strange_at_any_horizon(teacher, M, P, tested, kind, R, gamma):
 
 
 def test_the_two_point_formula_at_the_own_length():
-    """Tested at P' = P the double contour gives approx + bias, and W the single one."""
+    """Tested at P' = P pairs of nodes give the bias that single nodes do, and the score's h the dimension."""
     points = [make(M=M, P=P, L=L) for M in (20, 300) for P in (2, 50) for L in (2000, 10**6)]
-    rule, coarse = sum_rule(points[0]), sum_rule(points[0], "coarse")
+    rule, coarse = sum_rule(points[0]), sum_rule(points[0], accuracy.fine.double)
     own = population(rule, [point.P for point in points], np.array([float(point.M) for point in points]))
     edge, _ = spectral_edge(own.h, own.weights, own.M)
-    schedules = [point.schedule for point in points]
-    path = contours(own.h, own.weights, own.M, schedules, edge, factors=1)
-    for k, (point, risk) in enumerate(zip(points, frozen_risks(points), strict=True)):
-        double = frozen._moved_loss(own, own.h[k], path, k)
-        assert double == pytest.approx(risk.approx + risk.bias, abs=1e-11 * risk.diagnostics["source_energy"])
-        h = coarse.modes.averaged(point.P)
-        W = frozen._moved_diagonal(own, coarse, point.P, h, path, k)
-        assert (h * W) @ coarse.weights == pytest.approx(risk.diagnostics["effective_dimension"], rel=1e-5)
+    schedules, lengths = [point.schedule for point in points], [point.P for point in points]
+    path = contour(schedules, edge)
+    h = np.array([coarse.modes.averaged(P) for P in lengths])
+    scored = expected.Scored(h, h, np.ones(len(points)))
+    solved = functional.solve(own, path, lengths, (rule, coarse), scored)
+    found = functional.terms(solved, path.residuals(schedules))
+    for k, risk in enumerate(frozen_risks(points)):
+        assert found["bias"][k] == pytest.approx(risk.bias, abs=1e-11 * risk.diagnostics["source_energy"])
+        dimension = 2 * found["variance"][k]
+        assert dimension == pytest.approx(risk.diagnostics["effective_dimension"], rel=1e-5)
 
 
 # --- against sketches ----------------------------------------------------------------------------

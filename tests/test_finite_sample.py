@@ -16,10 +16,11 @@ from oracles import FiniteSample, random_settings
 from rows_of import exact_risks, exact_rows, sampled_rows
 from seqlaw import PRESETS, WSD, BlockDecay, Constant, Cosine, Modes, Setting, Teacher
 from seqlaw.methods import exact
+from seqlaw.methods.accuracy import Correction, fine, quick
 from seqlaw.methods.equivalent import equivalent_risk, equivalent_risks
 from seqlaw.methods.expected import Population, population
 from seqlaw.methods.finite_sample import law, norm, over_sketches, positions
-from seqlaw.methods.finite_sample.law import FINE, QUICK, Level, Question
+from seqlaw.methods.finite_sample.law import Question
 from seqlaw.methods.finite_sample.norm import rises
 from seqlaw.methods.frozen import frozen_rows
 from seqlaw.methods.frozen_sketch import learned_dimensions
@@ -43,8 +44,8 @@ def _alone():
         yield
 
 
-FINEST = Level(13, 20.0, 1e-12)
-"""Contours to 1e-12 or so of the excess, for identities that FINE has to 1e-7; more nodes add rounding."""
+FINEST = dataclasses.replace(fine, correction=Correction(13, 20.0, 1e-12))
+"""Contours to 1e-12 or so of the excess, for identities that `fine` has to 1e-7; more nodes add rounding."""
 
 
 def make(teacher="regime2", *, M=16, N=8, P=4, d=64, L=30000, kind=BlockDecay, gamma=0.1, tested=None):
@@ -53,13 +54,13 @@ def make(teacher="regime2", *, M=16, N=8, P=4, d=64, L=30000, kind=BlockDecay, g
     return Setting(teacher=teacher, M=M, N=N, P=P, d=d, schedule=kind(gamma=gamma, L=L), eval_length=tested)
 
 
-def over(setting, level=FINE):
+def over(setting, level=fine):
     """approx, bias, variance, cross and excess over sketches, on the fine sum, and what the data change.
 
     `leading` is the frozen variance; at another test length only the excess is known.
     """
     rule = sum_rule(setting)
-    [frozen] = frozen_rows([setting], rule, sum_rule(setting, "coarse"))
+    [frozen] = frozen_rows([setting], rule, sum_rule(setting, fine.double))
     row, tokens = frozen.row, setting.N * setting.P
     question = Question(
         M=float(setting.M),
@@ -76,7 +77,7 @@ def over(setting, level=FINE):
     return _terms(question, shift, row["approx"], row["bias"], row["variance"])
 
 
-def given(setting, S, level=FINE):
+def given(setting, S, level=fine):
     """The same given a sketch, without the elementwise products of the frozen variance."""
     rule = Rule(modes=setting.modes, weights=np.ones(setting.modes.d))
     problems = {P: sketched_problem(setting.modes, S, P) for P in (setting.P, setting.test_length)}
@@ -253,7 +254,8 @@ BULK = {  # block sizes, and about twice the largest error of the excess seen at
 @pytest.mark.parametrize("rho", [0.55, 0.9, 0.97])
 def test_bulk_and_boundary_against_dense(rho, N, P, monkeypatch):
     setting = make(dataclasses.replace(PRESETS["regime2"], rho=rho), N=N, P=P, L=3000)
-    level = Level(5, 6.0, 1e-10 if P == 64 else 1e-8)  # modes compressed well below the errors asked about
+    # Modes compressed well below the errors asked about.
+    level = dataclasses.replace(fine, correction=Correction(5, 6.0, 1e-10 if P == 64 else 1e-8))
     _force_block(monkeypatch, P)
     dense = over(setting, level)
     for size, asked in BULK[rho].items():
@@ -264,13 +266,14 @@ def test_bulk_and_boundary_against_dense(rho, N, P, monkeypatch):
     if P == 64 and rho == 0.97:  # the default is all of the trajectory
         return
     monkeypatch.undo()
-    for usual in (QUICK, FINE):
+    for usual in (quick, fine):
         found = over(setting, usual)
         _force_block(monkeypatch, P)
-        dense = over(setting, usual._replace(tol=1e-8))
+        closer = usual.correction._replace(tol=1e-8)
+        dense = over(setting, dataclasses.replace(usual, correction=closer))
         monkeypatch.undo()
         # Block, frequencies and compression together: a sixth of the tolerance was the most seen.
-        assert abs(found["excess"] - dense["excess"]) < usual.tol / 3 * dense["excess"]
+        assert abs(found["excess"] - dense["excess"]) < usual.correction.tol / 3 * dense["excess"]
 
 
 @pytest.mark.parametrize(
@@ -294,7 +297,7 @@ def test_against_plain_equations(M, N, P, L, tested):
         edge, below = question.edge, 4 / setting.schedule.total
         nodes = 2 * math.ceil(28 / 2 / math.log1p(2 * below / edge))
         wanted = plain.loss(setting.schedule.residual, edge, below, nodes)
-        # FINE's contours: 1e-7 of the excess, and as much again for the circle.
+        # The fine contours: 1e-7 of the excess, and as much again for the circle.
         assert abs(found["total"] - wanted["loss"]) < 3e-7 * found["excess"]
         if plain.S is not None:
             for name in ("bias", "cross"):

@@ -13,7 +13,7 @@ from seqlaw import PRESETS, Budget, Constant, InputError, Setting, load, plan, r
 from seqlaw.cli import main
 from seqlaw.files import make_schedule
 from seqlaw.methods.equivalent import equivalent_risks
-from seqlaw.methods.resolvent import contour, is_long
+from seqlaw.methods.paths import contour, is_long
 from seqlaw.model import Momentum
 from seqlaw.sweeping.codec import setting_of, task_of
 from seqlaw.sweeping.file import load_sweep
@@ -111,22 +111,22 @@ def test_the_residual_turns_negative():
 
 @pytest.mark.parametrize("nesterov", [False, True], ids=["heavy-ball", "nesterov"])
 @pytest.mark.parametrize(("beta", "L"), [(0.9, 20), (0.9, 999), (0.9, 1000), (0.98, 400), (0.997, 66_800)])
-@pytest.mark.parametrize("factors", [1, 2])
-def test_contours_are_sums_over_real_eigenvalues(beta, L, nesterov, factors):
-    """A hyperbola from L(1-β) = 100 on, an ellipse below: at most 1e-11 of F(0).
+@pytest.mark.parametrize("power", [1, 2])
+def test_contours_are_sums_over_real_eigenvalues(beta, L, nesterov, power):
+    """A hyperbola from L(1-β) = 100 on, an ellipse below: at most 1e-12 of F(0).
 
-    But ψ itself, half as near to nothing as ψ² where the hyperbola ends, to 3e-8 at 100, to 1e-13 at 200.
+    But ψ itself, half as near to nothing as ψ² where the hyperbola ends, to 4e-11 at 100, to 1e-14 at 200.
     """
     schedule, edge = Momentum(gamma=0.1, L=L, beta=beta, nesterov=nesterov), 4.0
     assert is_long(schedule) == (L * (1 - beta) > 99.99)
     j = np.arange(1, 300.0)
     mu, c = edge * j**-1.6, edge * j**-2.3
-    z, weights, psi = contour([schedule], np.array([edge * 1.05]), factors=factors)
-    F = (c / (mu - z[0][:, None])).sum(axis=1)
-    got = (c / mu).sum() - float((weights[0] * psi[0] ** factors / z[0] * F).imag.sum())
-    wanted = (c / mu * schedule.residual(mu) ** factors).sum()
-    rough = factors == 1 and 100 <= round(L * (1 - beta)) < 200
-    assert abs(got - wanted) <= (1e-7 if rough else 1e-11) * (c / mu).sum()
+    path = contour([schedule], np.array([edge * 1.05]))
+    F = (c / (mu - np.append(0, path.z[0])[:, None])).sum(axis=1)
+    got = path.weights(path.residuals([schedule]) ** power, vanishes=False).of(F[None])[0, 0]
+    wanted = (c / mu * schedule.residual(mu) ** power).sum()
+    rough = power == 1 and 100 <= round(L * (1 - beta)) < 200
+    assert abs(got - wanted) <= (1e-10 if rough else 1e-12) * (c / mu).sum()
 
 
 def at(schedule, **sizes):

@@ -24,6 +24,7 @@ from seqlaw import (
     sweep,
 )
 from seqlaw.cli import main
+from seqlaw.methods.accuracy import fine
 from seqlaw.methods.ask import METHODS, along, risks
 from seqlaw.methods.method import Draws
 from seqlaw.methods.one_pass.equivalent import one_pass_equivalent
@@ -226,7 +227,7 @@ def test_alike_directions_may_share_a_node():
 def test_nodes_without_a_sketch():
     """Σ h ς is the eigenvalue, the multiplicities add to M, the largest step is a sketch's on average."""
     setting = Setting(teacher="regime2", M=64, P=8, d=256, batch=2, schedule="block")
-    rule = sum_rule(setting, "coarse")
+    rule = sum_rule(setting, fine.double)
     nodes, sigma = over_sketches(rule, 8, 64)
     assert sigma @ (rule.weights * rule.modes.averaged(8)) == pytest.approx(nodes.mu, rel=1e-10)
     assert nodes.w.sum() == pytest.approx(64, rel=1e-6)

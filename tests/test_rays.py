@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from seqlaw import PRESETS, WSD, BlockDecay, Constant, Cosine, Setting, Teacher
-from seqlaw.methods import frozen, rays
+from seqlaw.methods import accuracy, frozen, paths, rays
 from seqlaw.methods.equivalent import equivalent_risks
 from seqlaw.methods.spectral_sum import sum_rule
 from seqlaw.model.threads import one_thread
@@ -83,16 +83,16 @@ def test_rays_agree_with_the_contours_on_200_settings(monkeypatch):
 
 def test_a_wrong_weight_is_noticed(monkeypatch):
     """The comparison can fail: one node weighed a thousandth too much shows."""
-    right = rays.ray
+    right = paths.ray
 
     def wrong(*args, **named):
         path = right(*args, **named)
-        path.omega[path.x.size // 3] *= 1.001
+        path.omega[0, path.z.size // 3] *= 1.001
         return path
 
     settings = random_setting(np.random.default_rng(0))
     with monkeypatch.context() as patch:
-        patch.setattr(rays, "ray", wrong)
+        patch.setattr(paths, "ray", wrong)
         along = equivalent_risks(settings, frozen=True)
     straight = equivalent_risks(settings, frozen=True)
     assert any(abs(a.variance / b.variance - 1) > 1e-5 for a, b in zip(along, straight, strict=True))
@@ -111,7 +111,7 @@ def test_the_surface_of_a_search(tested, d):
     setting = Setting(teacher=teacher, M=1, N=1, P=2, d=d, schedule=schedules[0])
     with one_thread():
         fixed, variance = rays.surface(
-            sum_rule(setting, "search"), np.repeat(widths, 4), lengths * 3, schedules, tested
+            sum_rule(setting, accuracy.search.sums), np.repeat(widths, 4), lengths * 3, schedules, tested
         )
     risks = equivalent_risks(
         [

@@ -48,7 +48,7 @@ def test_filters_are_the_defining_products(kind, gamma, L, x):
 def test_filters_of_complex_arguments(kind, L, modulus, angle):
     schedule = build(kind, 0.1, L)
     s = np.asarray(modulus / schedule.gamma * np.exp(1j * angle))
-    assume(-s.real * schedule.total < 600)  # beyond, ψ itself is no floating-point number
+    assume(abs(s.real) * schedule.total < 600)  # beyond, ψ itself overflows, or loses digits as a denormal
     psi, g = filters(schedule.steps(), s)
     size = 1 + float(np.sum(schedule.steps())) * abs(s)
     assert abs(schedule.residual(s) - complex(psi)) <= 20 * EPS * size * abs(complex(psi))

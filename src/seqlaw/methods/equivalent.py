@@ -13,12 +13,11 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from seqlaw.methods import accuracy
 from seqlaw.methods.expected import population
 from seqlaw.methods.finite_sample.error import data_error, data_flags
 from seqlaw.methods.finite_sample.ladder import Terms
 from seqlaw.methods.finite_sample.law import (
-    FINE,
-    QUICK,
     Question,
     boundary_error,
     changed,
@@ -32,7 +31,7 @@ from seqlaw.methods.method import BLOCK, Cost, Draws, Method, Progress
 from seqlaw.methods.one_pass.equivalent import one_pass_equivalent
 from seqlaw.methods.one_pass.law import QUICK as QUICK_PASS
 from seqlaw.methods.one_pass.step import no_law
-from seqlaw.methods.resolvent import reaches
+from seqlaw.methods.paths import reaches
 from seqlaw.methods.spectral_sum import Rule, sum_rule
 from seqlaw.methods.terms import (
     Accuracy,
@@ -81,9 +80,9 @@ def equivalent_risks(
         groups.setdefault((setting.teacher, setting.d), []).append(index)
     for indices in groups.values():
         members = [settings[k] for k in indices]
-        levels = ("coarse", "rough") if quick else ("fine", "coarse")
+        level = accuracy.quick if quick else accuracy.fine
         widest = max(one.M for one in members)
-        fine, coarse = (sum_rule(members[0], level, widest=widest) for level in levels)
+        fine, coarse = (sum_rule(members[0], sums, widest=widest) for sums in (level.sums, level.double))
         answered = (
             [(one, None) for one in frozen_rows(members, fine, coarse, endless=True)]
             if frozen
@@ -161,7 +160,7 @@ def expected_shifts(settings: Sequence[Setting]) -> list[Shift | None]:
     near = [one for one in settings if reaches(one.schedule)]
     if not near:
         return [None] * len(settings)
-    found = iter(_answered(near, *(sum_rule(near[0], level) for level in ("fine", "coarse"))))
+    found = iter(_answered(near, sum_rule(near[0]), sum_rule(near[0], accuracy.fine.double)))
     return [next(found)[1] if reaches(one.schedule) else None for one in settings]
 
 
@@ -173,7 +172,8 @@ def _answered(
     At the step of the mean norm; and where the norm's chance shows, the mean over the steps that the
     safeguard leaves, unless the law refuses one of them.
     """
-    rule = sum_rule(settings[0], "rough" if quick else "coarse", widest=max(one.M for one in settings))
+    level = accuracy.quick if quick else accuracy.fine
+    rule = sum_rule(settings[0], level.double, widest=max(one.M for one in settings))
     rise = rises(rule, [setting.P for setting in settings])
     found = frozen_rows(settings, fine, coarse)
     answers = list(zip(found, _shifts(settings, found, rule, rise, quick=quick, ample=ample), strict=True))
@@ -229,7 +229,7 @@ def _shifts(
         for setting, one in zip(settings, found, strict=True)
     ]
     shifts: list[Shift | None] = [None] * len(settings)
-    for level in (FINE, QUICK):
+    for level in (accuracy.fine, accuracy.quick):
         part = [
             k
             for k, asked in enumerate(questions)

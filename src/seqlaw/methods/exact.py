@@ -13,14 +13,13 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from seqlaw.methods import accuracy
 from seqlaw.methods.drawn import Drawn, sketches_cost
 from seqlaw.methods.equivalent import Shift, expected_shifts
 from seqlaw.methods.expected import population
 from seqlaw.methods.finite_sample.error import data_error, data_flags
 from seqlaw.methods.finite_sample.ladder import Terms
 from seqlaw.methods.finite_sample.law import (
-    FINE,
-    QUICK,
     SWITCH,
     Question,
     boundary_error,
@@ -288,7 +287,7 @@ def _shifts(
         stages = [asked[k].stages for k in own_way]
         flat = [stage for group in stages for stage in group]
         own = population(rule, [one.P for one in flat], np.array([one.M for one in flat]))
-        level = FINE if flat[0].M <= WIDEST_GIVEN else QUICK
+        level = accuracy.fine if flat[0].M <= WIDEST_GIVEN else accuracy.quick
         lengths = dict.fromkeys(P for one in flat for P in (one.P, one.eval_length))
         here = {P: bench.problem(P).on_host() for P in lengths}  # small: M is
         for k, terms in zip(own_way, given_sketch(stages, own, modes, here, level), strict=True):

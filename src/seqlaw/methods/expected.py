@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,18 @@ class Population:
         return np.asarray(self.kappa / 2 * ((self.a**2 * w) @ self.weights - mean**2 / self.M))
 
     @property
+    def lower_edge(self) -> Array:
+        """About where each spectrum begins: below that |z| the resolvent's traces are f(0) + O(z).
+
+        Near there z ≈ -(κ - κ_0)(1 - (1/M) Σ h²D²). As wide as the teacher (κ_0 = 0) f - f(0) ~ √z instead,
+        and a node far below the least h leaves little.
+        """
+        D = 1 / (self.h + self.kappa[:, None])
+        slope = 1 - (self.h * D) ** 2 @ self.weights / self.M
+        least = np.where(self.h > 0, self.h, np.inf).min(axis=1)
+        return np.asarray(np.maximum(self.kappa * slope, 1e-7 * least))
+
+    @property
     def predictor_means(self) -> tuple[Array, Array]:
         """tr B*/M and tr B*ᵀB*/M = F'(0)/M, with dκ/dz = -1/(1 - (1/M) Σ h²D²)."""
         D = 1 / (self.h + self.kappa[:, None])
@@ -76,18 +88,32 @@ def population(rule: Rule, P: Sequence[Length], M: Array) -> Population:
     return Population(a=rule.modes.a, weights=rule.weights, h=h, M=M, kappa=kappa)
 
 
-def score_diagonal(
-    own: Population, coarse: Rule, P: Sequence[Length], noise: float
-) -> tuple[Array, Array, Array]:
-    """On the coarse nodes h_P and t_l/P, the diagonal of the score; and the effective share of a token.
+class Scored(NamedTuple):
+    """h_P and t_l/P, the diagonal of the score, on the rule of double sums; a token's effective share."""
+
+    h: Array
+    score: Array
+    share: Array
+
+    def of(self, part: Any) -> Scored:
+        return Scored(*(x[part] for x in self))
+
+
+def noise(rule: Rule) -> float:
+    """tr Σ_ξ."""
+    return float(rule.modes.sigma_xi @ rule.weights)
+
+
+def score_diagonal(own: Population, double: Rule, P: Sequence[Length], noise: float) -> Scored:
+    """The score at each point, for sums by a rule of its own.
 
     t_l/P = Σ_j (DᵀD)_jj K_jl/P + tr(Σ_ξ) h_l + 2 Σ_j (DᵀS)_jj J_lj/P, with the leave-one-out values
     (DᵀD)_jj = c_j² (a_j² - 2a_j tr B*/M + tr B*ᵀB*/M), (DᵀS)_jj = c_j (a_j - tr B*/M), c = κ_0/(h + κ_0).
     The two elementwise products of MATH §4 are of relative order 1/M and cancel each other to a tenth
     of that (docs/equivalent.md); they are left out.
     """
-    a, weights = coarse.modes.a, coarse.weights
-    h = averages(coarse.modes, P)
+    a, weights = double.modes.a, double.weights
+    h = averages(double.modes, P)
     mean, square = (x[:, None] for x in own.predictor_means)
     c = own.kappa[:, None] / (h + own.kappa[:, None])
     diagonal_DD, diagonal_DS = c**2 * (a**2 - 2 * a * mean + square), c * (a - mean)
@@ -100,9 +126,9 @@ def score_diagonal(
     step = max(16, _TILE // weights.size)  # rows of K and J at a time
     for first in range(0, weights.size, step):
         rows = slice(first, first + step)
-        for place, (K, J) in enumerate(lag_sums_at(coarse.modes, distinct, rows)):
+        for place, (K, J) in enumerate(lag_sums_at(double.modes, distinct, rows)):
             at = which == place
             score[at] += (weights * diagonal_DD[at])[:, rows] @ K
             score[at, rows] += 2 * (weights * diagonal_DS[at]) @ J.T
             spread[at] += np.sum((inverse[at, rows] @ K) * inverse[at], axis=1)
-    return h, score, (own.M * unit) ** 2 / spread
+    return Scored(h, score, (own.M * unit) ** 2 / spread)

@@ -12,35 +12,15 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
+from seqlaw.methods.accuracy import Sum, fine
 from seqlaw.model.checks import Array, InputError
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import Modes, Teacher
 
 _SLOWEST = 0.02  # an infinite sum of j^-(1+c) is refused below this c: its tail would not be reached
-
-
-class _Panels(NamedTuple):
-    """Gauss–Legendre panels in log j: even up to `until`, beyond which no crossover lies, then growing.
-
-    The width is in e-folds of the steeper covariance, since h/(h+κ) turns over within a few of those.
-    """
-
-    nodes: int
-    width: float
-    until: float
-    growth: float
-
-
-_LEVELS = {
-    "fine": (128, _Panels(nodes=16, width=3.6, until=60.0, growth=1.5)),
-    "coarse": (32, _Panels(nodes=8, width=3.6, until=45.0, growth=2.0)),
-    "rough": (16, _Panels(nodes=6, width=4.5, until=45.0, growth=2.0)),
-    "search": (12, _Panels(nodes=5, width=5.0, until=45.0, growth=3.0)),
-}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -51,15 +31,11 @@ class Rule:
     weights: Array
 
 
-def sum_rule(setting: Setting, level: str = "fine", *, widest: float = math.inf) -> Rule:
+def sum_rule(setting: Setting, level: Sum = fine.sums, *, widest: float = math.inf) -> Rule:
     """The rule of a setting's spectrum: exact for arrays and short power laws, else head and tail.
 
-    `fine` is right to 1e-11 of sums whose terms vary on the scale of log j; with `coarse` double sums the
-    variance is right to 1e-6, with `rough` ones to 2e-4 (measured over exponents up to 5, M up to 10^5).
     For students no wider than `widest` the panels grow from where h is far below any κ.
     """
-    head, panels = _LEVELS[level]
-    panels = panels._replace(until=min(panels.until, math.log(max(widest, head)) + 7))
     teacher, d = setting.teacher, setting.d
     assert d is not None
     if isinstance(teacher, Modes):
@@ -69,12 +45,13 @@ def sum_rule(setting: Setting, level: str = "fine", *, widest: float = math.inf)
             raise InputError("teacher", "must have a mode that varies", "none")
         modes = Modes(a=teacher.a[live], sigma_xi=teacher.sigma_xi[live], sigma_0=teacher.sigma_0[live])
         return Rule(modes=modes, weights=np.ones(modes.d))
-    if d <= 4 * head:
+    if d <= 4 * level.head:
         return Rule(modes=teacher.modes(int(d)), weights=np.ones(int(d)))
     infinite = d == math.inf
-    panels = panels._replace(width=panels.width / max(teacher.alpha, teacher.theta, 1.0))
+    width = level.width / max(teacher.alpha, teacher.theta, 1.0)
+    until = min(level.until, math.log(max(widest, level.head)) + 7)
     last = _last_index(teacher) if infinite else d
-    j, weights = _head_and_tail(head, last, panels, infinite=infinite)
+    j, weights = _head_and_tail(level._replace(width=width, until=until), last, infinite=infinite)
     return Rule(modes=teacher.at(j), weights=weights)
 
 
@@ -97,15 +74,15 @@ def _last_index(teacher: Teacher) -> float:
     return math.exp(700)
 
 
-def _head_and_tail(J: int, d: float, panels: _Panels, *, infinite: bool) -> tuple[Array, Array]:
+def _head_and_tail(level: Sum, d: float, *, infinite: bool) -> tuple[Array, Array]:
+    J, width = level.head, level.width
     low, high = math.log(J + 0.5), math.log(d + 0.5)
-    even = min(high, panels.until)
-    edges = list(np.linspace(low, even, max(1, math.ceil((even - low) / panels.width)) + 1))
-    width = panels.width
+    even = min(high, level.until)
+    edges = list(np.linspace(low, even, max(1, math.ceil((even - low) / width)) + 1))
     while edges[-1] < high:
-        width *= panels.growth
+        width *= level.growth
         edges.append(min(high, edges[-1] + width))
-    x, w = _gauss_legendre(panels.nodes)
+    x, w = _gauss_legendre(level.nodes)
     left, right = np.array(edges[:-1])[:, None], np.array(edges[1:])[:, None]
     u = ((left + right) / 2 + (right - left) / 2 * x).ravel()
     tail = np.exp(u)

@@ -18,12 +18,20 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import log1p
 
 from seqlaw.model.checks import Array, InputError, positive
 
 LARGEST_STEP = 0.95
 """γ|s| beyond this is refused: the power series slows down, and past 1 a factor turns negative.
 The paper's safeguard keeps γ‖Ĝ‖ at or below ½."""
+
+RAY_ANGLE = math.pi / 4
+"""Of a ray on which filters are asked for: half-way between the spectrum and where ψ grows."""
+RAY_TOP = 0.9
+"""γ|s| up to which ψ is asked for on a ray."""
+_VANISHED = 27.0
+"""-log |ψ| from which it counts as nothing: 2e-12."""
 
 MOST_STEPS = 10**18
 LISTED = 2**20
@@ -38,23 +46,16 @@ def steps_to(R: float, gamma: float) -> int:
     return max(1, math.ceil(steps))
 
 
-def _fewest(make: Callable[[int], Schedule], R: float) -> int:
-    """The least L for which make(L) has a horizon of R, which grows with L."""
-
-    def reaches(L: int) -> bool:
-        try:
-            return make(L).horizon >= R * (1 - 1e-12)
-        except InputError:  # too few steps for its kind
-            return False
-
+def fewest(enough: Callable[[int], bool], R: float) -> int:
+    """The least L that is enough for R; more are, too."""
     low, high = 0, 1
-    while not reaches(high):
+    while not enough(high):
         if high > MOST_STEPS:
             raise InputError("R", f"must be reached by a schedule of at most {MOST_STEPS:g} steps", R)
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if reaches(middle) else (middle, high)
+        low, high = (low, middle) if enough(middle) else (middle, high)
     return high
 
 
@@ -76,10 +77,40 @@ def runs_of(sizes: Array) -> tuple[Array, Array]:
     return counts.astype(np.float64), sizes[starts]
 
 
-class Schedule(ABC):
-    """One interface for all schedules; `gamma` is the peak step and `L` the number of steps."""
+class Filter(ABC):
+    """What training does to an eigenvalue s: a response φ(s) and the residual 1 - sφ(s).
+
+    Both are asked for at complex s, and must be analytic off the negative real axis. `gamma` says from
+    where on s is large (1/γ), `total` is φ(0).
+    """
 
     gamma: float
+
+    @property
+    @abstractmethod
+    def total(self) -> float:
+        """φ(0)."""
+
+    @abstractmethod
+    def response(self, s: ArrayLike) -> NDArray[Any]:
+        """φ(s)."""
+
+    def residual(self, s: ArrayLike) -> NDArray[Any]:
+        """1 - sφ(s)."""
+        return np.asarray(1 - np.asarray(s) * self.response(s))
+
+    def is_smooth(self, steps: float) -> bool:
+        """Whether the residual is near exp(-Σγ s) off the real axis, as after so many full plain steps."""
+        return False
+
+    def felt(self, s: NDArray[Any]) -> NDArray[Any]:
+        """Where on a ray the residual is to be asked for; it counts as 0 elsewhere."""
+        return np.full(s.shape, True)
+
+
+class Schedule(Filter):
+    """One interface for all schedules; `gamma` is the peak step and `L` the number of steps."""
+
     L: int
     name: ClassVar[str]
     memory: ClassVar[bool] = False
@@ -100,9 +131,10 @@ class Schedule(ABC):
         """The step sizes γ_t at steps t = 1 … L."""
 
     @property
-    @abstractmethod
     def total(self) -> float:
         """Σ_t γ_t."""
+        counts, sizes = self._listed()
+        return math.fsum(counts * sizes)
 
     @property
     def horizon(self) -> float:
@@ -115,9 +147,7 @@ class Schedule(ABC):
         A schedule of the user's, whose shape is not known, is taken step by step.
         """
         if self.L > LISTED:
-            rule = (
-                f"must be at most {LISTED} in one pass for a schedule that does not say its runs or corners"
-            )
+            rule = f"must be at most {LISTED} for a schedule that does not say its runs or corners"
             raise InputError("L", rule, self.L)
         return runs_of(self.steps())
 
@@ -126,12 +156,28 @@ class Schedule(ABC):
         return [self.L]
 
     def is_smooth(self, steps: float) -> bool:
-        """Whether ψ is near an exponential off the real axis, as after so many full plain steps."""
         return self.total >= steps * self.gamma
 
-    @abstractmethod
+    def felt(self, s: NDArray[Any]) -> NDArray[Any]:
+        """Where ψ is not nothing: log |1 - wx| ≤ -w|x|cos φ + w²|x|²/2, x = γs, summed over the w = γ_t/γ."""
+        size = self.gamma * np.abs(s)
+        rate = self.total / self.gamma * size * (math.cos(RAY_ANGLE) - size / 2)
+        return np.asarray((size <= RAY_TOP * (1 + 1e-12)) & (rate <= _VANISHED))
+
     def log_psi(self, s: NDArray[Any]) -> NDArray[Any]:
-        """log ψ(s) for arguments that have been checked."""
+        """log ψ(s) for arguments that have been checked: Σ_t log(1 - γ_t s), each size once."""
+        runs, each = self._listed()
+        sizes, which = np.unique(each, return_inverse=True)
+        counts = np.asarray(np.bincount(which, weights=runs), dtype=np.float64)
+        total = np.zeros_like(s)
+        rows = max(1, 2**20 // max(1, s.size))  # a block of a million logarithms at a time
+        for start in range(0, sizes.size, rows):
+            logs = log1p(-sizes[start : start + rows, None] * s.ravel())
+            total = total + (counts[start : start + rows] @ logs).reshape(s.shape)
+        return total
+
+    def _listed(self) -> tuple[Array, Array]:
+        return self.runs() or runs_of(self.steps())
 
     @classmethod
     def steps_reaching(cls, R: float, gamma: float) -> int:
@@ -151,7 +197,14 @@ class Schedule(ABC):
             found = self.with_steps(self.steps_reaching(R, self.gamma))
             if found.horizon >= R * (1 - 1e-12):
                 return found
-            return self.with_steps(_fewest(self.with_steps, R))  # a shape of its own
+
+            def enough(L: int) -> bool:
+                try:
+                    return self.with_steps(L).horizon >= R * (1 - 1e-12)
+                except InputError:  # too few steps for its kind
+                    return False
+
+            return self.with_steps(fewest(enough, R))  # a shape of its own
 
     def with_steps(self, L: int) -> Self:
         """A schedule of the same kind, peak step and shape with L steps."""

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expm1, log1p
 
 from seqlaw.model.checks import InputError, real
-from seqlaw.model.filters import MOST_STEPS, speaking_of, steps_to
+from seqlaw.model.filters import MOST_STEPS, fewest, speaking_of, steps_to
 from seqlaw.model.schedule import FURTHER, Constant
 
 # L(1-β) from which contours of ψ² err by 1e-13 of F(0) (2e-8 at 50, 7e-5 at 30), of ψ by 3e-8 (1e-13 at 200).
@@ -69,16 +69,10 @@ class Momentum(Constant):
         return cls(gamma=gamma, L=MOST_STEPS, beta=beta, nesterov=nesterov).with_horizon(R)
 
     def with_horizon(self, R: float) -> Self:
-        few, enough = 0, steps_to(R, self.gamma)  # without momentum
         wanted = R / self.gamma * (1 - 1e-12)
-        while enough - few > 1:
-            middle = (few + enough) // 2
-            if _distance(middle, 1 - self.beta) < wanted:
-                few = middle
-            else:
-                enough = middle
+        most = steps_to(R, self.gamma)  # what no momentum takes
         with speaking_of(R):
-            return self.with_steps(enough)
+            return self.with_steps(fewest(lambda L: L >= most or _distance(L, 1 - self.beta) >= wanted, R))
 
     def log_psi(self, s: NDArray[Any]) -> NDArray[Any]:
         """log ψ(s), complex also for real s: ψ turns negative where r± are complex."""

@@ -11,11 +11,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.special import log1p
+from numpy.typing import ArrayLike
 
 from seqlaw.model.checks import Array
 from seqlaw.model.filters import Schedule
@@ -47,19 +46,11 @@ class Part(Schedule):
     def L(self) -> int:  # type: ignore[override]  # as gamma
         return math.ceil(float(self.pieces.counts.sum()))
 
-    @property
-    def total(self) -> float:
-        return float(self.pieces.counts @ self.pieces.sizes)
-
     def at(self, t: ArrayLike) -> Array:
         return np.asarray(self.pieces.sizes[np.searchsorted(np.cumsum(self.pieces.counts), t)])
 
     def runs(self) -> tuple[Array, Array]:
         return self.pieces
-
-    def log_psi(self, s: NDArray[Any]) -> NDArray[Any]:
-        logs = log1p(-np.multiply.outer(self.pieces.sizes, s))
-        return np.asarray(np.tensordot(self.pieces.counts, logs, axes=1))
 
 
 def is_cut(schedule: Schedule) -> bool:
@@ -69,14 +60,7 @@ def is_cut(schedule: Schedule) -> bool:
 
 def pieces(schedule: Schedule, ratio: float, norm: float) -> Pieces:
     """The runs of a schedule, or its pieces between levels of γ that lie `ratio` apart, for ‖G‖ = norm."""
-    if (runs := schedule.runs()) is not None:
-        return Pieces(*runs)
-    found: list[tuple[float, float]] = []
-    first = 1
-    for last in schedule.corners():
-        found += _phase(schedule, first, last, math.log(ratio), norm)
-        first = last + 1
-    return Pieces(np.array([n for n, _ in found]), np.array([size for _, size in found]))
+    return stretches(schedule, [schedule.L], ratio, norm)[0]
 
 
 def stretches(schedule: Schedule, steps: Sequence[int], ratio: float, norm: float) -> list[Pieces]:

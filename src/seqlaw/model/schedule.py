@@ -1,7 +1,7 @@
 """The schedules: constant, cosine, warm-up–stable–decay, block decay, and any array of steps.
 
-Each says its step sizes, their sum, its horizon R, and log ψ; the interface is `seqlaw.model.filters`.
-Warm-up, exponential decay and cosine phases have closed power sums, so log ψ is summed as
+The interface is `seqlaw.model.filters`. Constant, block and explicit ones are runs of equal steps, which is
+all that they say. Warm-up, exponential decay and cosine phases have closed power sums, so log ψ is summed as
     log ψ(s) = Σ_t log(1 - γ_t s) = -Σ_n (s^n / n) Σ_t γ_t^n,
 which keeps full relative precision for real and complex s however small, at O(1) in L.
 """
@@ -9,17 +9,17 @@ which keeps full relative precision for real and complex s however small, at O(1
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import log1p
 
 from seqlaw.model.checks import Array, InputError, positive, real, vector, whole
 from seqlaw.model.extension import IMPORT_PATH, import_object, path_of
-from seqlaw.model.filters import MOST_STEPS, Schedule, runs_of, speaking_of, steps_to
+from seqlaw.model.filters import MOST_STEPS, Schedule, fewest, runs_of, speaking_of, steps_to
 from seqlaw.model.power_sums import ramp_power_sums, sum_logs
 
 __all__ = [
@@ -62,19 +62,27 @@ class Constant(_Counted):
     def at(self, t: ArrayLike) -> Array:
         return np.full(np.shape(t), self.gamma)
 
-    @property
-    def total(self) -> float:
-        return self.gamma * self.L
-
     def runs(self) -> tuple[Array, Array]:
         return np.array([float(self.L)]), np.array([self.gamma])
 
+
+@dataclass(frozen=True, kw_only=True)
+class _Smooth(_Counted):
+    """γ_t = γ w_t, with the power sums of w_t in closed form."""
+
+    @abstractmethod
+    def power_sums(self, n: Array) -> Array:
+        """Σ_t w_t^n for n = 1 … n_max."""
+
+    def runs(self) -> None:
+        return None
+
     def log_psi(self, s: NDArray[Any]) -> NDArray[Any]:
-        return np.asarray(self.L * log1p(-self.gamma * s))
+        return sum_logs(self.power_sums, self.gamma * s)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cosine(_Counted):
+class Cosine(_Smooth):
     """γ_t = γ cos²(π(t-1)/(2L)), from γ down to almost zero; R = γL.
 
     Σ_t cos^{2n}(π(t-1)/(2L)) = L binom(2n, n)/4^n + ½ exactly for n < 2L (no aliasing).
@@ -85,24 +93,18 @@ class Cosine(_Counted):
     def at(self, t: ArrayLike) -> Array:
         return np.asarray(self.gamma * np.cos(np.pi * (np.asarray(t) - 1) / (2 * self.L)) ** 2)
 
-    def _power_sums(self, n: Array) -> Array:
-        if self.L <= n[-1]:
-            return np.asarray(((self.at(np.arange(1, self.L + 1)) / self.gamma) ** n[:, None]).sum(axis=1))
-        return self.L * np.cumprod((2 * n - 1) / (2 * n)) + 0.5
-
     @property
     def total(self) -> float:
         return self.gamma * (self.L + 1) / 2
 
-    def runs(self) -> None:
-        return None
-
-    def log_psi(self, s: NDArray[Any]) -> NDArray[Any]:
-        return sum_logs(self._power_sums, self.gamma * s)
+    def power_sums(self, n: Array) -> Array:
+        if self.L <= n[-1]:
+            return np.asarray(((self.at(np.arange(1, self.L + 1)) / self.gamma) ** n[:, None]).sum(axis=1))
+        return self.L * np.cumprod((2 * n - 1) / (2 * n)) + 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
-class WSD(_Counted):
+class WSD(_Smooth):
     """Warm-up, stable, decay (the theorem's schedule); R = γL.
 
     γ t/L_w up to L_w, γ up to L_s, then γ exp(-(t - L_s) ln L/(L - L_s)), which ends at γ/L.
@@ -157,7 +159,7 @@ class WSD(_Counted):
         fall = np.maximum(t - self.stable_end, 0) * (math.log(self.L) / (self.L - self.stable_end))
         return np.asarray(self.gamma * ramp * np.exp(-fall))
 
-    def _power_sums(self, n: Array) -> Array:
+    def power_sums(self, n: Array) -> Array:
         steps = self.L - self.stable_end
         with np.errstate(over="ignore"):  # a steep decay: the sum is its first term, or nothing
             falling = -np.expm1(-n * math.log(self.L)) / np.expm1(n * (math.log(self.L) / steps))
@@ -168,14 +170,8 @@ class WSD(_Counted):
         ramp, flat, fall = self.warmup_end, self.stable_end - self.warmup_end, self.L - self.stable_end
         return self.gamma * ((ramp + 1) / 2 + flat + (1 - 1 / self.L) / math.expm1(math.log(self.L) / fall))
 
-    def runs(self) -> None:
-        return None
-
     def corners(self) -> list[int]:
         return [self.warmup_end, self.stable_end, self.L]
-
-    def log_psi(self, s: NDArray[Any]) -> NDArray[Any]:
-        return sum_logs(self._power_sums, self.gamma * s)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,36 +200,14 @@ class BlockDecay(_Counted):
         return np.asarray(self.gamma * 0.5 ** ((np.asarray(t) - 1) // self.L_eff))
 
     @property
-    def total(self) -> float:
-        lengths, sizes = self.runs()
-        return float(sizes @ lengths)
-
-    @property
     def horizon(self) -> float:
         return self.gamma * self.L_eff
-
-    def log_psi(self, s: NDArray[Any]) -> NDArray[Any]:
-        total = np.zeros_like(s)
-        for length, size in zip(*self.runs(), strict=True):
-            total = total + length * log1p(-size * s)
-        return total
 
     @classmethod
     def steps_reaching(cls, R: float, gamma: float) -> int:
         """The smallest L with γ⌊L/ln L⌋ ≥ R: R = 1200, γ = 0.1 gives the paper's L = 142397."""
         wanted = steps_to(R, gamma)
-        if wanted <= 2:
-            return 2
-        low, high = 3, 4  # L/ln L grows from L = 3 on
-        while math.floor(high / math.log(high)) < wanted:
-            low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            if math.floor(middle / math.log(middle)) < wanted:
-                low = middle
-            else:
-                high = middle
-        return high
+        return fewest(lambda L: L > 1 and math.floor(L / math.log(L)) >= wanted, R)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -265,10 +239,6 @@ class Explicit(Schedule):
         return np.asarray(self.sizes[np.asarray(t) - 1])
 
     @property
-    def total(self) -> float:
-        return math.fsum(self.sizes)
-
-    @property
     def horizon(self) -> float:
         return self.total
 
@@ -277,16 +247,6 @@ class Explicit(Schedule):
 
     def scaled(self, gamma: float) -> Self:
         return replace(self, sizes=self.sizes * (gamma / self.gamma))
-
-    def log_psi(self, s: NDArray[Any]) -> NDArray[Any]:
-        sizes, counts = np.unique(self.sizes, return_counts=True)
-        total = np.zeros_like(s)
-        rows = max(1, 2**20 // max(1, s.size))  # a block of a million logarithms at a time
-        for start in range(0, sizes.size, rows):
-            block = slice(start, start + rows)
-            logs = log1p(-sizes[block, None] * s.ravel())
-            total = total + (counts[block].astype(np.float64) @ logs).reshape(s.shape)
-        return total
 
     def with_steps(self, L: int) -> Self:
         raise InputError("schedule", f"must not be an explicit one here, where {L} steps follow", self.L)

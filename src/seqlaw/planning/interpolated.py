@@ -14,6 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
+from seqlaw.methods import accuracy
 from seqlaw.methods.rays import surface
 from seqlaw.methods.spectral_sum import sum_rule
 from seqlaw.model.checks import Array
@@ -285,7 +286,7 @@ def _table(search: Search, box: Box, nodes: dict[str, Array], few: bool, factor:
 def _terms(search: Search, M: Array, P: Array, L: Array) -> tuple[Array, Array]:
     """approx + bias, and the variance of one trajectory, at points (M, P) × L."""
     setting = search.setting(1, search.budget.fewest, int(P.min()), int(L.min()))
-    rule = sum_rule(setting, "search", widest=float(M.max()))
+    rule = sum_rule(setting, accuracy.search.sums, widest=float(M.max()))
     schedules = [search.schedule.with_steps(int(steps)) for steps in L]
     lengths = [search.budget.trained_on(length) for length in P.astype(int).tolist()]
     return surface(rule, M, lengths, schedules, search.eval_length)

@@ -10,16 +10,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
+from seqlaw.methods import accuracy
+from seqlaw.methods.accuracy import Accuracy
 from seqlaw.methods.expected import Population, pick
 from seqlaw.methods.finite_sample.given_sketch import Stage, expected_terms, lifted, sketch_nodes
 from seqlaw.methods.finite_sample.ladder import Terms
 from seqlaw.methods.finite_sample.over_sketches import Nodes, frozen_nodes, nodes_at, terms
 from seqlaw.methods.finite_sample.positions import Complex, Positions, block_size, positions
-from seqlaw.methods.resolvent import contour, is_long
+from seqlaw.methods.paths import contour, is_long
 from seqlaw.model.checks import Array
 from seqlaw.model.lengths import Length, averaged, longest, mean_length, parts
 from seqlaw.model.schedule import Schedule
@@ -39,18 +40,6 @@ _LARGEST = 0.9
 _MOST = 1e4
 """Σγ times that edge, some 270 nodes: with momentum an ellipse may be asked for more."""
 _BATCH = 2**22  # complex numbers at a time
-
-
-class Level(NamedTuple):
-    """Nodes on half a hyperbola, e-folds of an ellipse's error, and the tolerance of the positions."""
-
-    half: int
-    decay: float
-    tol: float
-
-
-FINE, QUICK = Level(8, 9.0, 1e-7), Level(5, 6.0, 1e-3)
-"""Good to 1e-7 and to 1e-4 of the excess (measured on the reference points)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,9 +100,9 @@ class _Solved:
     nodes: Nodes
 
 
-def level_of(asked: Question, *, quick: bool = False) -> Level:
+def level_of(asked: Question, *, quick: bool = False) -> Accuracy:
     """How closely to look: what many data change is so little that 1e-4 of it is enough."""
-    return QUICK if quick or asked.tokens_per_dimension >= _AMPLE else FINE
+    return accuracy.quick if quick or asked.tokens_per_dimension >= _AMPLE else accuracy.fine
 
 
 def boundary_error(modes: Modes, P: Length) -> float:
@@ -148,7 +137,7 @@ def changed(shift: Terms, asked: Question, bias: float, variance: float, leading
 
 
 def over_sketches(
-    questions: Sequence[Question], own: Population, modes: Modes, level: Level = FINE
+    questions: Sequence[Question], own: Population, modes: Modes, level: Accuracy = accuracy.fine
 ) -> list[Terms]:
     """What a finite number of data changes in each question's loss, bias and cross, over sketches.
 
@@ -173,7 +162,7 @@ def given_sketch(
     own: Population,
     modes: Modes,
     problems: dict[Length, Problem],
-    level: Level = FINE,
+    level: Accuracy = accuracy.fine,
 ) -> list[Terms]:
     """The same for one sketch, whose problems are by length, for training in stages, each a question.
 
@@ -210,7 +199,7 @@ def _differences(
     stages: Sequence[Sequence[Question]],
     own: Population,
     modes: Modes,
-    level: Level,
+    level: Accuracy,
     at: Callable[[Sequence[_Solved], bool], Terms],
 ) -> list[Terms]:
     """`at` with data less `at` without end of them, each once."""
@@ -238,11 +227,11 @@ def _differences(
 
 
 def _solve(
-    questions: Sequence[Question], wanted: list[int], own: Population, modes: Modes, level: Level
+    questions: Sequence[Question], wanted: list[int], own: Population, modes: Modes, level: Accuracy
 ) -> list[_Solved]:
     """The fixed points of the wanted ones, together where positions and contours are of one shape."""
     found: dict[int, _Solved] = {}
-    most_dense = min(block_size(modes, level.tol), LONGEST_BLOCK)
+    most_dense = min(block_size(modes, level.correction.tol), LONGEST_BLOCK)
     groups: dict[tuple[tuple[int, ...], bool], list[int]] = {}
     for k in sorted(wanted, key=lambda k: questions[k].tokens / questions[k].M):
         asked = questions[k]
@@ -251,21 +240,24 @@ def _solve(
         )  # longer ones share their cells
         groups.setdefault((seen, is_long(asked.schedule, _STEPS)), []).append(k)
     for (lengths, long), group in groups.items():
-        place = positions(modes, lengths, level.tol, LONGEST_BLOCK)
+        place = positions(modes, lengths, level.correction.tol, LONGEST_BLOCK)
         most = max(questions[k].schedule.total * questions[k].edge for k in group)
-        nodes = level.half if long else max(level.half, math.ceil(level.decay * math.sqrt(most / 12)))
+        half, decay, _ = level.correction
+        nodes = half if long else max(half, math.ceil(decay * math.sqrt(most / 12)))
         step = max(1, _BATCH // (nodes * place.f.shape[1] * place.here.shape[1]))
         for first in range(0, len(group), step):
             part = group[first : first + step]
             asked_now = [questions[k] for k in part]
-            z, weights, psi = contour(
-                [asked.schedule for asked in asked_now],
+            schedules = [asked.schedule for asked in asked_now]
+            path = contour(
+                schedules,
                 np.array([asked.edge for asked in asked_now]),
-                factors=1,
-                half=level.half,
-                decay=level.decay,
+                powers=1,
+                half=half,
+                decay=decay,
                 steps=_STEPS,
             )
+            z, psi = path.z, path.residuals(schedules)[:, 0]
             near = pick(own, part)
             cells = np.stack([place.weights(asked.P) for asked in asked_now])
             tokens = np.array([asked.tokens for asked in asked_now])
@@ -274,14 +266,14 @@ def _solve(
             base = frozen_nodes(near, place, cells, z)
             solved = nodes_at(near, place, cells, z, tokens, dense, base)
             for i, k in enumerate(part):
-                weight = weights[i] / 2j * psi[i]
+                response = path.omega[i] * psi[i] / -2j
                 found[k] = _Solved(
                     k=k,
                     question=questions[k],
                     place=place,
                     cells=cells[i],
                     z=z[i],
-                    filters=(weight / z[i], weight),
+                    filters=(response, response * z[i]),
                     base=base.of(i),
                     nodes=solved.of(i),
                 )

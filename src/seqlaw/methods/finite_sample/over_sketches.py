@@ -15,18 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from seqlaw.methods.expected import Population
-from seqlaw.methods.finite_sample.ladder import (
-    CLOSE,
-    Ladder,
-    Terms,
-    halves,
-    mirrored,
-    outer,
-    over_pairs,
-    products,
-)
+from seqlaw.methods.finite_sample.ladder import CLOSE, Ladder, Terms, halves, outer, over_pairs, products
 from seqlaw.methods.finite_sample.positions import Complex, Positions
-from seqlaw.methods.resolvent import contour_kappa
+from seqlaw.methods.functional import linear, mirrored, pair_scale, pairs, students
+from seqlaw.methods.resolvent import newton, path_kappa
 from seqlaw.model.checks import Array
 
 _STRIDE = 4.0
@@ -51,10 +43,6 @@ class Nodes:
         """The nodes of one setting."""
         return Nodes(**{name: x[setting] for name, x in vars(self).items()})
 
-    def mirrored(self) -> Nodes:
-        """With the other half of the contour behind."""
-        return Nodes(**{name: mirrored(x) for name, x in vars(self).items()})
-
 
 def frozen_nodes(own: Population, place: Positions, cells: Array, z: Complex) -> Nodes:
     """N = ∞: Γ = I; `cells` are their weights, settings × cells, and z is settings × nodes."""
@@ -64,7 +52,7 @@ def frozen_nodes(own: Population, place: Positions, cells: Array, z: Complex) ->
 
     seen = cells * place.identity
     tau = (seen @ place.here.T) @ place.f.T
-    kappa = contour_kappa(tau, own.weights, own.M, z)
+    kappa = path_kappa(tau, own.weights, own.M, z)
     return Nodes(
         kappa=kappa,
         t=spread(seen @ place.here.T),
@@ -102,14 +90,8 @@ def _given(
     own: Population, place: Positions, z: Complex, tokens: Array, t: Complex, kappa: Complex
 ) -> tuple[Complex, Complex, Complex]:
     """κ, D and Γ at a t."""
-    tau, M = t @ place.f.T, own.M[:, None]
-    for _ in range(50):
-        share = tau / (tau + kappa[..., None])
-        value = kappa * (1 - share @ own.weights / M) + z
-        step = value / (1 - share**2 @ own.weights / M)
-        kappa = kappa - step
-        if np.max(np.abs(step / kappa)) <= CLOSE:
-            break
+    tau = t @ place.f.T
+    kappa = newton(tau, own.weights, own.M[:, None], z, kappa, close=CLOSE)[0]
     D = 1 / (tau + kappa[..., None])
     q = D @ _weighted(own, place) / tokens[:, None, None]
     return kappa, D, place.inverse(place.identity + q @ place.here)
@@ -149,17 +131,17 @@ def terms(
     """
     response, residual = filters
     pair = _Pairs(own, place, cells, nodes, test, tokens)
-    linear = _linear(pair, nodes, (own.a * test)[None])[:, 0]
-    loss = over_pairs(response, response, pair.moment()) / 2 - 2 * float(np.sum(response * linear).real)
+    once = linear(nodes.kappa, nodes.D, nodes.b, pair.student.e, (own.a * test * own.weights)[:, None])[:, 0]
+    loss = over_pairs(response, response, pair.moment()) / 2 - 2 * float(np.sum(response * once).real)
     if not split:
         return Terms(loss=loss, bias=0.0, cross=0.0)
-    student = _Student(own, pair)
-    square = over_pairs(residual, residual, student.squared())
-    once = 2 * float(np.sum(residual * student.once(test)).real)
+    best = _Best(own, pair)
+    square = over_pairs(residual, residual, best.squared())
+    single = 2 * float(np.sum(residual * best.once(test)).real)
     return Terms(
         loss=loss,
         bias=square / 2,
-        cross=over_pairs(residual, response, student.mixed()) - once - square,
+        cross=over_pairs(residual, response, best.mixed()) - single - square,
     )
 
 
@@ -172,130 +154,100 @@ class _Pairs:
     def __init__(
         self, own: Population, place: Positions, cells: Array, nodes: Nodes, test: Array, tokens: float
     ) -> None:
-        self.one, self.two = one, two = nodes, nodes.mirrored()
-        self.weights, self.M = own.weights, float(own.M[0])
-        self.place = place
-        self.norm = 1 - self.plain(one.tau * one.D, two.tau * two.D) / self.M
+        self.nodes, self.place, self.weights, self.M = nodes, place, own.weights, float(own.M[0])
+        self.scale = pair_scale(nodes.kappa, nodes.D, nodes.tau, own.weights, self.M)
+        self.student = students(nodes.kappa, nodes.D, nodes.tau, nodes.b, own.weights, self.M)
         self.columns = test[None] * own.weights
         self.alpha: Complex = np.ones(1)
         self.ladder: Ladder | None = None
-        scale = one.kappa[:, None] * two.kappa / self.M / self.norm
         if not math.isinf(tokens):
-            f = place.f.T
+            f, D = place.f.T, nodes.D
             self.columns = np.concatenate([test[None], f]) * own.weights
-            seen = self._seen(one.D, two.D)
-            s, wide = seen[..., 1:], scale[..., None]
-            K = outer(halves(one.D[:, None] * self.columns[1:]), halves(one.D[:, None] * f))
+            seen = self._seen(D, D)
+            s, wide = seen[..., 1:], self.scale[..., None] / self.M
+            K = outer(halves(D[:, None] * self.columns[1:]), halves(D[:, None] * f))
             K = K + (wide * s)[..., None] * s[..., None, :]
-            source = self._seen(one.D * test, two.D)[..., 1:] + wide * seen[..., :1] * s
-            self.ladder = Ladder(place, cells, one.gamma, K, source, tokens)
+            source = self._seen(D * test, D)[..., 1:] + wide * seen[..., :1] * s
+            self.ladder = Ladder(place, cells, nodes.gamma, K, source, tokens)
             rho = self.ladder.rho
             self.alpha = np.concatenate([np.ones((*rho.shape[:-1], 1)), rho], axis=-1)
-        self.c = scale * self.form(one.D, two.D)
-
-    def plain(self, left: Complex, right: Complex) -> Complex:
-        """Σ_k w left_ik right_jk."""
-        return np.asarray((left * self.weights) @ right.T)
+        self.DD = self.form(nodes.D, nodes.D)
 
     def form(self, left: Complex, right: Complex) -> Complex:
         """Σ_k w x left_ik right_jk."""
         return np.asarray(np.sum(self._seen(left, right) * self.alpha, axis=-1))
 
     def _seen(self, left: Complex, right: Complex) -> Complex:
-        return np.asarray(np.swapaxes((left[:, None] * self.columns) @ right.T, -1, -2))
+        return outer(halves(left)[:, :, None] * self.columns, halves(right)[:, :, None])[..., 0]
 
     def moment(self) -> Complex:
         """Y = E tr V₁G'V₂ᵀ = quad(h'+ρ) - lin₁(b^Λ) - lin₂(b̄^Λ) + sq(y^Λ) (8), (10)."""
-        one, two = self.one, self.two
-        e1, e2 = (_e(self, node)[:, None] for node in (one, two))
-        u1, u2 = ((n.b + e * n.kappa[:, None]) * n.D for n, e in ((one, e1), (two, e2)))
-        v1, v2 = ((n.b - e * n.tau) * n.D for n, e in ((one, e1), (two, e2)))
-        Y = self.form(u1, u2) + self.c * self.plain(v1, v2)
+        e, u, v = self.student
+        Y = self.form(u, u) + self.scale / self.M * self.DD * pairs(v, self.weights, v)
         if self.ladder is None:
             return np.asarray(Y)
-        lines = _linear(self, one, self.place.f.T)
+        weighted = self.weights[:, None] * self.place.f
+        lines = linear(self.nodes.kappa, self.nodes.D, self.nodes.b, e, weighted)
         Y = Y - np.sum(lines[:, None] * self.ladder.behind, axis=-1)
-        Y = Y - np.sum(mirrored(lines) * self.ladder.ahead, axis=-1)
-        return np.asarray(Y + self.ladder.both @ (self.weights @ self.place.f))
+        Y = Y - np.sum(mirrored(lines.T).T * self.ladder.ahead, axis=-1)
+        return np.asarray(Y + self.ladder.both @ weighted.sum(axis=0))
 
 
-def _e(pair: _Pairs, node: Nodes) -> Complex:
-    """e = (1/M) Σ b D."""
-    return np.asarray((node.b * node.D) @ pair.weights / pair.M)
-
-
-def _linear(pair: _Pairs, node: Nodes, x: Array) -> Complex:
-    """lin(x) = Σ b x D + κ e Σ x D for rows x: nodes × rows (10)."""
-    weighted = (x * pair.weights).T
-    return np.asarray(
-        (node.b * node.D) @ weighted + (node.kappa * _e(pair, node))[:, None] * (node.D @ weighted)
-    )
-
-
-class _Student:
+class _Best:
     """The forms with B* = C G^-1 in them: three resolvents, closed by leaving one column out (13)."""
 
     def __init__(self, own: Population, pair: _Pairs) -> None:
+        nodes, w, M, a = pair.nodes, pair.weights, pair.M, own.a
         D = 1 / (own.h[0] + own.kappa[0])
-        self.a, self.pair = own.a, pair
+        self.a, self.pair, self.c, self.hD = a, pair, own.kappa[0] * D, own.h[0] * D  # hcω = hD/(κn)
         self.beta, self.beta2 = (float(x[0]) for x in own.predictor_means)
-        self.c, self.hD = own.kappa[0] * D, own.h[0] * D  # hcω = hD/(κn)
-        self.at1, self.at2 = self._at(pair.one), self._at(pair.two)
-
-    def _at(self, node: Nodes) -> dict[str, Complex]:
-        a, w, M, c, beta = self.a, self.pair.weights, self.pair.M, self.c, self.beta
-        seen = node.tau * self.hD * node.D
+        seen = nodes.tau * self.hD * nodes.D
         n, mixed = 1 - seen @ w / M, (a * seen) @ w / M
-        o, e = 1 / (node.kappa * n), _e(self.pair, node)
-        bq = (beta - mixed) * o
-        f = ((node.b * node.D * (c * beta + (1 - c) * a)) @ w / M - e * mixed) / n
+        self.o, self.e = 1 / (nodes.kappa * n), pair.student.e[:, 0]
+        self.bq = (self.beta - mixed) * self.o
+        c, beta = self.c, self.beta
+        self.f = ((nodes.b * nodes.D * (c * beta + (1 - c) * a)) @ w / M - self.e * mixed) / n
         inner = c * (a * beta - self.beta2) + (1 - c) * a * (a - beta)
-        g = np.outer(bq, (1 - c) * a) + np.outer(o, self.hD * inner)
-        gq = (self.beta2 - node.kappa * ((node.tau * node.D * g) @ w) / M) * o
-        return {"e": e, "o": o, "bq": bq, "f": f, "gq": gq, "g": g}
+        self.g = np.outer(self.bq, (1 - c) * a) + np.outer(self.o, self.hD * inner)
+        self.gq = (self.beta2 - nodes.kappa * ((nodes.tau * nodes.D * self.g) @ w) / M) * self.o
 
     def once(self, test: Array) -> Complex:
         """oneB(h')."""
-        node, at = self.pair.one, self.at1
-        return np.asarray(
-            node.kappa * ((node.D * (np.outer(at["gq"], self.c) + at["g"])) @ (test * self.pair.weights))
-        )
+        nodes, rows = self.pair.nodes, np.outer(self.gq, self.c) + self.g
+        return np.asarray(nodes.kappa * ((nodes.D * rows) @ (test * self.pair.weights)))
 
     def squared(self) -> Complex:
         """quadB(h' + ρ)."""
-        pair, one, two, a, hD = self.pair, self.pair.one, self.pair.two, self.a, self.hD
+        D, a, hD = self.pair.nodes.D, self.a, self.hD
         V = a**2 - 2 * a * self.beta + self.beta2
-        s = {name: x[:, None] for name, x in self.at1.items() if name != "g"}
-        t = self.at2
-        share = {  # of each row of node 1 in `pair`
-            "hD": -s["o"] * t["gq"] - t["o"] * s["gq"],
-            "hDa": s["o"] * t["bq"] + t["o"] * s["bq"],
-            "hDhDV": s["o"] * t["o"],
-        }
-        rows = {"hD": one.D * hD, "hDa": one.D * (hD * a), "hDhDV": one.D * (hD**2 * V)}
-        k1, kk = one.kappa[:, None], one.kappa[:, None] * two.kappa
-        near = sum(share[name] * pair.plain(one.tau * rows[name], two.D) for name in rows)
-        xi = (t["gq"] - kk * near / pair.M) / (k1 * pair.norm)
-        far = sum(share[name] * pair.form(rows[name], two.D) for name in rows)
-        return np.asarray(kk * (xi * pair.form(one.D, two.D) + far))
+        o, bq, gq = self.o[:, None], self.bq[:, None], self.gq[:, None]
+        k2, o2, bq2, gq2 = (mirrored(x) for x in (self.pair.nodes.kappa, self.o, self.bq, self.gq))
+        return self._closed(
+            gq2,
+            (-k2 * (o * gq2 + o2 * gq), D * hD, D),
+            (k2 * (o * bq2 + o2 * bq), D * (hD * a), D),
+            (k2 * o * o2, D * (hD**2 * V), D),
+        )
 
     def mixed(self) -> Complex:
         """quadBC(h' + ρ) - linB₁(b^Λ)."""
-        pair, one, two, a, hD = self.pair, self.pair.one, self.pair.two, self.a, self.hD
-        s = {name: x[:, None] for name, x in self.at1.items() if name != "g"}
-        t, k1, k2, seen = self.at2, one.kappa[:, None], two.kappa, two.D * two.b
-        step = one.D * (hD * (a - self.beta))
-        rest = (  # share, row of node 1, row of node 2
-            (k2 * s["o"] * t["e"], one.D * (hD * a), two.D),
-            (-k2 * s["o"] * t["f"], one.D * hD, two.D),
-            (s["bq"], one.D, seen),
-            (s["o"], step, seen),
+        pair, nodes, D, hD = self.pair, self.pair.nodes, self.pair.nodes.D, self.hD
+        o, bq, bD = self.o[:, None], self.bq[:, None], nodes.b * nodes.D
+        k2, e2, f2 = (mirrored(x) for x in (nodes.kappa, self.e, self.f))
+        step = D * (hD * (self.a - self.beta))
+        found = self._closed(
+            f2, (k2 * o * e2, D * (hD * self.a), D), (-k2 * o * f2, D * hD, D), (bq, D, bD), (o, step, bD)
         )
-        near = sum(share * pair.plain(one.tau * row, other) for share, row, other in rest)
-        zeta = (t["f"] - k1 * near / pair.M) / (k1 * pair.norm)
-        far = sum(share * pair.form(row, other) for share, row, other in rest)
-        found = k1 * (k2 * zeta * pair.form(one.D, two.D) + far)
         if pair.ladder is None:
-            return np.asarray(found)
-        line = k1 * (s["bq"] * one.D + s["o"] * step) @ pair.columns[1:].T
+            return found
+        line = nodes.kappa[:, None] * (bq * D + o * step) @ pair.columns[1:].T
         return np.asarray(found - np.sum(line[:, None] * pair.ladder.behind, axis=-1))
+
+    def _closed(self, top: Complex, *rest: tuple[Complex, Complex, Complex]) -> Complex:
+        """κ₁(κ₂ζ Σ xD₁D₂ + Σ x rest), ζ = (M top - κ₁ Σ τ₁ rest)/(κ₁n₁₂), rest = Σ share · row₁ · row₂."""
+        pair, k1 = self.pair, self.pair.nodes.kappa[:, None]
+        w, tau = pair.weights, pair.nodes.tau
+        near = sum(share * pairs(tau * row, w, other) for share, row, other in rest)
+        far = sum(share * pair.form(row, other) for share, row, other in rest)
+        # The scale of a pair is Mκ₁κ₂/n₁₂; M may be infinite.
+        return np.asarray(pair.scale * (top / k1 - near / pair.M) * pair.DD + k1 * far)

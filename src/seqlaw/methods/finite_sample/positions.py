@@ -17,13 +17,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from seqlaw.methods.resolvent import Complex as Complex
 from seqlaw.model.checks import Array
 from seqlaw.model.lengths import Length, parts
 from seqlaw.model.teacher import Modes
-
-Complex = NDArray[Any]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from seqlaw.methods import accuracy
 from seqlaw.methods.expected import population
 from seqlaw.methods.frozen import frozen_rows
 from seqlaw.methods.one_pass.law import FINE, Spread, mean_filter, variances
@@ -34,8 +35,8 @@ class Learners:
 
     def __init__(self, setting: Setting, *, quick: bool = False) -> None:
         self.crowd = COARSE if quick else FINE_CROWD
-        levels = ("coarse", "rough") if quick else ("fine", "coarse")
-        self.fine, self.rule = (sum_rule(setting, level) for level in levels)
+        level = accuracy.quick if quick else accuracy.fine
+        self.fine, self.rule = sum_rule(setting, level.sums), sum_rule(setting, level.double)
         self._solved: dict[tuple[Length, int], tuple[Nodes, Array]] = {}
 
     def nodes(self, setting: Setting) -> Nodes:

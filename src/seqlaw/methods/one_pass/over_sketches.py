@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqlaw.methods.expected import population, score_diagonal
+from seqlaw.methods.expected import noise, population, score_diagonal
 from seqlaw.methods.one_pass.nodes import FINE, Crowd, Nodes
-from seqlaw.methods.resolvent import spectral_edge
+from seqlaw.methods.resolvent import newton, spectral_edge
 from seqlaw.methods.score import lag_sums
 from seqlaw.methods.spectral_sum import Rule
 from seqlaw.model.checks import Array
 from seqlaw.model.lengths import Length, mean_length
 
-_RUNGS = 27
-"""Imaginary parts 4x·4^-k on the way down to the axis."""
+_HEIGHTS = 27
+"""Imaginary parts 4x·4^-k on the way down to the axis: the last is 1e-15 x."""
 _GRID = 60  # points that bracket the nodes
 _SETTLED = 1e-9  # of a node's place, of its distance from the next
 
@@ -28,31 +28,29 @@ _SETTLED = 1e-9  # of a node's place, of its distance from the next
 def axis_kappa(h: Array, weights: Array, M: float, x: Array) -> NDArray[Any]:
     """κ(x + i0) for x inside the spectrum, by Newton down a ladder of imaginary parts: (X,) → (X,)."""
     kappa = -x * (1 + 4j) + (h @ weights) / M
-    for k in range(_RUNGS):
-        kappa, _ = _newton(h, weights, M, x * (1 + 4j * 4.0**-k), kappa)
+    for k in range(_HEIGHTS):
+        kappa, _ = _from_above(h, weights, M, x * (1 + 4j * 4.0**-k), kappa)
     return kappa
 
 
-def _newton(
+def _from_above(
     h: Array, weights: Array, M: float, z: NDArray[Any], kappa: NDArray[Any]
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """κ(z) from a guess, on the branch with Im κ < 0; and whether it settled."""
-    settled = np.zeros(z.shape, dtype=bool)
-    for _ in range(60):
-        share = h / (h + kappa[:, None])
-        step = (kappa * (1 - share @ weights / M) + z) / (1 - share**2 @ weights / M)
-        kappa = kappa - step
-        kappa = np.where(kappa.imag > 0, kappa.conj(), kappa)
-        settled = np.abs(step) <= 1e-11 * np.abs(kappa)
-        if np.all(settled):
-            break
-    return kappa, settled
+
+    def below(new: NDArray[Any], _: NDArray[Any]) -> NDArray[Any]:
+        return np.where(new.imag > 0, new.conj(), new)
+
+    found, _, settled = newton(h, weights, M, z, kappa, close=1e-11, onto=below)
+    return found, settled
 
 
 def _moved(h: Array, weights: Array, M: float, x: Array, kappa: NDArray[Any], new: Array) -> NDArray[Any]:
     """κ(new + i0) from κ(x + i0): along the axis where that works, dκ/dz = -1/φ', else down the ladder."""
     slope = 1 - (h / (h + kappa[:, None])) ** 2 @ weights / M
-    found, settled = _newton(h, weights, M, new * (1 + 4j * 4.0 ** (1 - _RUNGS)), kappa - (new - x) / slope)
+    found, settled = _from_above(
+        h, weights, M, new * (1 + 4j * 4.0 ** (1 - _HEIGHTS)), kappa - (new - x) / slope
+    )
     lost = ~settled | (found.imag > -1e-9 * np.abs(found))
     if np.any(lost):
         found[lost] = axis_kappa(h, weights, M, new[lost])
@@ -119,8 +117,7 @@ def over_sketches(rule: Rule, P: Length, M: int, crowd: Crowd = FINE) -> tuple[N
     sigma = D.imag / density  # ς_l, the mean of s_il²
     zeta, eta = u.imag / (density * x[:, None]), (a * u.imag - Y.imag) / (density * x[:, None])
     K, J = (sums / mean_length(P) for sums in lag_sums(rule.modes, P))
-    noise = float(rule.modes.sigma_xi @ weights)
-    score = score_diagonal(own, rule, [P], noise)[1][0] / mean_length(P)
+    score = score_diagonal(own, rule, [P], noise(rule)).score[0] / mean_length(P)
     seen = sigma * weights
     R = seen @ K @ seen.T
     ell = 2 * seen @ (K @ (eta * weights).T + J @ (zeta * weights).T)
