@@ -99,3 +99,10 @@ def test_a_constant_is_a_law_of_slope_zero() -> None:
 def test_bad_points_are_refused(x: list[float], y: list[float], options: dict, message: str) -> None:
     with pytest.raises(InputError, match=message):
         fit_power_law(x, y, **options)
+
+
+def test_a_constant_is_fitted_wholly():
+    """Of rounding errors alone r² was -8."""
+    x = np.array([2.0, 8, 64, 512, 4096])
+    y = 0.0123 * (1 + 1e-16 * np.array([1, -1, 3, 0, -2]))
+    assert fit_power_law(x, y).r2 == 1.0

@@ -62,13 +62,13 @@ def fit_power_law(
     covariance = np.linalg.pinv(jacobian.T @ jacobian) * float(rest @ rest) / freedom
     se = float(np.sqrt(covariance[0, 0]))
     reach = float(stdtrit(freedom, (1 + level) / 2)) * se
-    spread = float(np.sum((v - v.mean()) ** 2))
+    spread, rounding = float(np.sum((v - v.mean()) ** 2)), v.size * (4 * np.spacing(np.abs(v).max())) ** 2
     return PowerFit(
         slope=slope,
         se=se,
         low=slope - reach,
         high=slope + reach,
-        r2=1 - float(rest @ rest) / spread if spread > 0 else 1.0,
+        r2=1 - float(rest @ rest) / spread if spread > rounding else 1.0,
         n=x.size,
         window=(float(x.min()), float(x.max())),
         scale=float(np.exp(height - slope * center)),
