@@ -176,7 +176,7 @@ def test_sketches_are_the_cpus_up_to_a_size(monkeypatch, torch_alone):
     shared = gaussian_sketch(4, 9, seed=2, index=1, device=device)
     assert np.array_equal(shared.cpu().numpy(), gaussian_sketch(4, 9, seed=2, index=1))
     monkeypatch.setattr(sketch, "LARGEST_SHARED", 10)
-    monkeypatch.setattr("seqlaw.methods.both.LARGEST_SHARED", 10)
+    monkeypatch.setattr("seqlaw.methods.drawn.LARGEST_SHARED", 10)
     own = gaussian_sketch(4, 2000, seed=2, device=device).cpu().numpy()
     assert abs(own.var() * 4 - 1) < 5 * np.sqrt(2 / own.size)
     assert not np.array_equal(own, gaussian_sketch(4, 2000, seed=2))

@@ -17,7 +17,6 @@ from seqlaw.cli.rows import OPTION, Where, column_names, say_what_is_left, selec
 from seqlaw.fit import fit_power_law
 from seqlaw.lab.run import Summary
 from seqlaw.lab.table import export as export_table
-from seqlaw.model.amount import duration
 from seqlaw.model.checks import InputError, real
 from seqlaw.model.device import cards
 from seqlaw.model.flags import Flag, flag
@@ -69,9 +68,8 @@ def sweep(
 
         def announce(found: Estimate) -> None:
             ahead.append(found)
-            bar.expect(found.seconds)
             if not json:
-                print_text(_ahead(found, workers, "GPU" if gpu else "free core"))
+                print_text(_ahead(found, workers, "GPU" if gpu else "core"))
                 if found.merged:
                     print_text(_merged(found))
                 sys.stdout.flush()
@@ -106,8 +104,8 @@ def _ahead(found: Estimate, workers: int, place: str) -> str:
     if not found.left:
         return f"{tasks}, nothing to do"
     return (
-        f"{tasks}, {found.left} to do: about {duration(found.seconds)} on {workers} "
-        f"{place}{'s' if workers > 1 else ''} with {found.memory / 2**30:.1f} GiB of memory"
+        f"{tasks}, {found.left} to do on {workers} {place}{'s' if workers > 1 else ''} with about "
+        f"{found.memory / 2**30:.1f} GiB of memory; the largest: {found.largest}"
     )
 
 

@@ -59,7 +59,6 @@ def reproduce(
             seed=seed,
             jobs=cards() if device == "cuda" and jobs is None else jobs_or_all(jobs),
             device=device,
-            announce=bar.expect,
             progress=bar.progress,
             step=bar.step,
             notice=lambda line: print(f"seqlaw: {line}", file=sys.stderr),

@@ -14,27 +14,19 @@ from typing import Any
 from seqlaw.lab.run import Summary
 from seqlaw.model.amount import duration
 
-PRIOR = 0.05
-"""The share of the work that an estimate made beforehand weighs as much as."""
-
-
 EVERY = 10.0
 """Seconds between two plain lines."""
 
 
-def seconds_left(elapsed: float, share: float, expected: float | None, since: float = 0.0) -> float | None:
-    """(1 - share) · total - since, total = (PRIOR · expected + elapsed) / (PRIOR + share).
+def seconds_left(elapsed: float, share: float, since: float = 0.0) -> float | None:
+    """(1 - share) · elapsed/share - since: the first records set the pace.
 
-    `share` is one of estimated work, since costs differ more than tasks do; it and `elapsed` belong to the
-    last record, `since` seconds ago, since a task may be long. None as long as nothing is known.
+    `share` is one of the work, since tasks differ in size; it and `elapsed` belong to the last record,
+    `since` seconds ago, since a task may be long. None before the first record.
     """
-    if expected is None:
-        if share <= 0:
-            return None
-        total = elapsed / share
-    else:
-        total = (PRIOR * expected + elapsed) / (PRIOR + share)
-    return max((1 - share) * total - since, 0.0)
+    if share <= 0:
+        return None
+    return max((1 - share) * elapsed / share - since, 0.0)
 
 
 Draw = Callable[[float | None, str, Callable[[], str]], None]
@@ -42,20 +34,15 @@ Draw = Callable[[float | None, str, Callable[[], str]], None]
 
 
 class WorkBar:
-    """The estimated work with tasks and time left, then what comes after; silent without `draw`."""
+    """The share of the work with tasks and time left, then what comes after; silent without `draw`."""
 
     def __init__(self, draw: Draw = lambda share, text, left: None) -> None:
         self._draw, self._start = draw, time.monotonic()
         self._elapsed = self._share = 0.0
-        self._expected: float | None = None
         self._summary: Summary | None = None
         self._longest: Callable[[], str] = lambda: ""
         self._shown: tuple[float | None, str, Callable[[], str]] = (0.0, "starting", self.left)
         draw(*self._shown)
-
-    def expect(self, seconds: float) -> None:
-        """What the work was estimated to take."""
-        self._expected = seconds
 
     def progress(self, summary: Summary, share: float) -> None:
         """After a record: see `seqlaw.lab.run.Progress`."""
@@ -90,7 +77,7 @@ class WorkBar:
     def left(self) -> str:
         """The time left, and the longest running task, for people."""
         since = time.monotonic() - self._start - self._elapsed
-        seconds = seconds_left(self._elapsed, self._share, self._expected, since)
+        seconds = seconds_left(self._elapsed, self._share, since)
         known = "" if seconds is None else f"about {duration(max(seconds, 1.0))} left"
         return ", ".join(filter(None, (known, self._longest())))
 

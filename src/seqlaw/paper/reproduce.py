@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from seqlaw.answers.answer import fields_of
@@ -44,7 +44,6 @@ def reproduce(
     seed: int = 0,
     jobs: int = 1,
     device: str | None = None,
-    announce: Callable[[float], None] = lambda seconds: None,
     progress: Progress = lambda summary, share: None,
     step: Notice = lambda text: None,
     notice: Notice = lambda line: None,
@@ -55,8 +54,7 @@ def reproduce(
     (`equivalent`); `overlay` draws further rungs into the figure. `replicate` K runs the whole experiment
     with seeds seed … seed + K - 1 for the spread of each slope. What `out` has recorded is not run again.
     `device="cuda"` draws on GPUs, `jobs` of them at most: other data than the CPU's, of the same law.
-    `announce` gets the estimated seconds, `progress` each record of all the seeds together, `step` what
-    comes after them.
+    `progress` gets each record of all the seeds together, `step` what comes after them.
     """
     start = time.monotonic()
     name = method_name(method_of(rung))
@@ -69,7 +67,6 @@ def reproduce(
     rungs = list(dict.fromkeys([name, *over, SMOOTH]))
     works = [plan(chosen, rungs, folder=folder, seed=seed, device=device)]
     works += [plan(chosen, [name], folder=folder, seed=seed + k, device=device) for k in range(1, replicate)]
-    announce(sum(work.left / work.workers(jobs) for work in works))
     found, others = measure(works, folder=folder, jobs=jobs, progress=progress, notice=notice)
     step("drawing the figure, writing the report")
     series = {one: measured(found[0], chosen, one) for one in rungs}

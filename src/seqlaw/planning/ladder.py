@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations, permutations
+from typing import Any
 
 import numpy as np
 
@@ -17,9 +18,10 @@ from seqlaw.methods.terms import frozen_error, frozen_filter_flags, reach
 from seqlaw.methods.trials import Bench, Runs, Trial
 from seqlaw.methods.workbench import LagSums
 from seqlaw.model.assumptions import setting_flags
-from seqlaw.model.checks import InputError, positive, whole
+from seqlaw.model.checks import Array, InputError, positive, whole
 from seqlaw.model.flags import Flag
 from seqlaw.model.lengths import Length, Lengths
+from seqlaw.model.pattern import pattern_search
 from seqlaw.model.setting import Setting, as_setting
 from seqlaw.model.teacher import LONGEST
 from seqlaw.model.threads import one_thread
@@ -29,8 +31,8 @@ CHOOSING = 3
 """Sketches on which shares are chosen."""
 LARGEST = 4096
 """Modes: the sums over lags are held as d×d."""
-_LEAST, _FINEST = 0.02, 0.02
-"""The smallest share, and how finely shares are chosen."""
+_LEAST, _FINEST, _MOVED = 0.02, 0.02, 0.16
+"""The smallest share, how finely shares are chosen, and what is first moved from one to another."""
 _PARTS = ("approx", "bias", "variance")
 
 
@@ -249,14 +251,18 @@ class Sketches:
 
     def _shares(self, start: Lengths) -> Lengths:
         """The best shares of these lengths, by moving less and less from one to another."""
-        best, move = start, 0.16
-        while move >= _FINEST / 1.01:
-            near = list(_moved(best, move))
-            top = min(near, key=self.quick, default=best)
-            if self.quick(top) < self.quick(best):
-                best = top
-            else:
-                move /= 2
+        pairs = list(permutations(range(len(start.shares)), 2))
+        moves = np.array(
+            [[(k == taker) - (k == giver) for k in range(len(start.shares))] for giver, taker in pairs]
+        )
+
+        def risk(_: Any, shares: Array) -> Array:
+            tried = [_with_shares(start, one) for one in shares[0].tolist()]
+            return np.array([[math.inf if one is None else self.quick(one) for one in tried]])
+
+        found, _ = pattern_search(risk, np.array([start.shares]), moves, step=_MOVED, finest=_FINEST / 1.01)
+        best = _with_shares(start, found[0].tolist())
+        assert best is not None
         return best
 
     def compared(self, tried: Iterable[Length], single: Length) -> dict[Length, dict[str, float]]:
@@ -284,14 +290,11 @@ class Sketches:
         return self.comparing[0].tokens_per_dimension(lengths, self.trial, self.runs)
 
 
-def _moved(lengths: Lengths, move: float) -> Iterable[Lengths]:
-    """With some of one share given to another."""
-    for giver, taker in permutations(range(len(lengths.shares)), 2):
-        shares = list(lengths.shares)
-        if shares[giver] - move < _LEAST - 1e-9:
-            continue
-        shares[giver], shares[taker] = round(shares[giver] - move, 4), round(shares[taker] + move, 4)
-        yield Lengths(lengths.lengths, tuple(shares), lengths.phases)
+def _with_shares(lengths: Lengths, shares: Sequence[float]) -> Lengths | None:
+    """The same lengths with other shares; None where one is too small."""
+    if min(shares) < _LEAST - 1e-9:
+        return None
+    return Lengths(lengths.lengths, tuple(round(share, 4) for share in shares), lengths.phases)
 
 
 def _longer(lengths: Lengths, candidates: Sequence[int]) -> list[Lengths]:

@@ -16,6 +16,7 @@ import numpy as np
 from seqlaw.model.checks import Array, InputError
 from seqlaw.model.flags import Flag, flag
 from seqlaw.model.formula import Formula
+from seqlaw.model.pattern import pattern_search
 from seqlaw.runs.law import Estimate, Fitted, estimate
 from seqlaw.runs.table import Runs, positive_column
 
@@ -175,21 +176,21 @@ def allocate(
         values[cost.last] = np.broadcast_to(cost.solve(values, budget), z.shape[:-1])
         return values
 
-    def loss(z: Array) -> Array:
-        """log loss (fits, tries), infinite where the last column leaves its reach."""
+    def loss(fits: Any, z: Array) -> Array:
+        """log loss (fits, tries) of some fits, infinite where the last column leaves its reach."""
         values = sizes_of(z)
         low, high = reach[cost.last]
         inside = (low <= values[cost.last]) & (values[cost.last] <= high)
         values[cost.last] = np.where(inside, values[cost.last], high)
-        return np.where(inside, fitted.log_loss({**cost.fixed, **values}, p), np.inf)
+        return np.where(inside, fitted.log_loss({**cost.fixed, **values}, p[fits]), np.inf)
 
     starts = np.repeat(_start(cost, fitted, budget)[None], len(p), axis=0)
     bounds = np.log([reach[name] for name in cost.free[:-1]]).reshape(-1, 2)
-    z = _search(loss, starts, bounds)[:, None, :]
-    best = loss(z)[:, 0]
+    moves = np.concatenate([np.eye(len(bounds)), -np.eye(len(bounds))])
+    z, best = pattern_search(loss, starts, moves, low=bounds[:, 0], high=bounds[:, 1])
     if not np.isfinite(best[0]):
         raise InputError("budget", "must pay for a run within a million times of the table's sizes", budget)
-    sizes = {name: values[:, 0] for name, values in sizes_of(z).items()}
+    sizes = sizes_of(z)
     kept = np.isfinite(best[1:])
     place = {name: np.atleast_1d(x[0]) for name, x in sizes.items()}
     place |= {name: np.atleast_1d(x) for name, x in cost.fixed.items() if name in fitted.form.columns}
@@ -227,22 +228,3 @@ def _start(cost: Cost, fitted: Fitted, budget: float) -> Array:
         if float(cost.solve(values, budget)) >= fitted.middle[cost.last] * np.exp(shift):
             return np.asarray(middle + shift)
     return np.asarray(middle - _REACH)
-
-
-def _search(loss: Callable[[Array], Array], z: Array, bounds: Array) -> Array:
-    """Pattern search of all fits at once: the best of ± one step along each axis, else half a step."""
-    if z.shape[1] == 0:
-        return z
-    moves = np.concatenate([np.eye(z.shape[1]), -np.eye(z.shape[1])])
-    every = np.arange(len(z))
-    value, step = loss(z[:, None, :])[:, 0], np.ones(len(z))
-    for _ in range(400):
-        tried = np.clip(z[:, None, :] + step[:, None, None] * moves, bounds[:, 0], bounds[:, 1])
-        worth = loss(tried)
-        best = np.argmin(worth, axis=1)
-        better = worth[every, best] < value
-        z = np.where(better[:, None], tried[every, best], z)
-        value, step = np.where(better, worth[every, best], value), np.where(better, step, step / 2)
-        if step.max() < 1e-6:
-            break
-    return z

@@ -1,4 +1,4 @@
-"""About how long tasks take and how much memory they need, as their rungs say."""
+"""Which tasks are large and how much memory they need, as their methods say."""
 
 from __future__ import annotations
 
@@ -17,23 +17,28 @@ PROCESS = 2.5e8
 
 
 def cost(task: Task) -> Cost:
-    """About what a task takes on a core of its own, within a factor of two.
-
-    Other programs on the same cores are not foreseen, nor is a slower processor than the one of 2026 that
-    the constants come from.
-    """
+    """About what a task takes; of the seconds only ratios between tasks are used."""
     return _cost(canonical(task))
 
 
-@functools.lru_cache(2**17)  # asked for when estimating, sorting, grouping and counting
+@functools.lru_cache(2**17)  # asked for when counting, sorting, grouping and counting
 def _cost(text: str) -> Cost:
     task: Task = json.loads(text)
     settings = [setting_of(task | point) for point in task.get("points", [{}])]
     return method_of(task["rung"]).cost(settings, Draws(**draws_of(task)))
 
 
-def seconds(task: Task) -> float:
+def work(task: Task) -> float:
+    """How large a task is beside others: the largest run first, and progress is a share of the sum."""
     return cost(task).seconds
+
+
+def words(task: Task) -> str:
+    """A task by its method and sizes."""
+    sizes = [
+        f"{name} = {task[name]}" for name in ("M", "N", "batch", "P", "L", "d") if task.get(name) is not None
+    ]
+    return ", ".join([task["rung"], *sizes])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,20 +50,19 @@ class Estimate:
     """Tasks without a record yet."""
     merged: int
     """Points of the grid that are the same as others, and are run once with them."""
-    seconds: float
-    """For what is left, on so many cores with nothing else to do."""
+    largest: str | None
+    """The largest task of what is left: it runs first."""
     memory: float
     """Bytes, with the largest tasks at work at once."""
 
 
 def estimate(tasks: int, left: list[Task], jobs: int, merged: int = 0) -> Estimate:
-    """About what is left of a sweep, by the costs above."""
+    """What is left of a sweep, on so many workers."""
     costs = [cost(task) for task in left]
-    times = [one.seconds for one in costs]
     return Estimate(
         tasks=tasks,
         left=len(left),
         merged=merged,
-        seconds=max(sum(times) / jobs, max(times, default=0.0)),
+        largest=words(max(left, key=work)) if left else None,
         memory=sum(heapq.nlargest(jobs, (PROCESS + one.memory for one in costs))),
     )

@@ -16,7 +16,7 @@ from seqlaw.lab.run import Progress, Summary, Watch, run
 from seqlaw.lab.table import Table
 from seqlaw.model.checks import InputError, checked, positive, whole
 from seqlaw.model.device import cards
-from seqlaw.sweeping.cost import Estimate, estimate, seconds
+from seqlaw.sweeping.cost import Estimate, estimate, work
 from seqlaw.sweeping.file import Sweep, load_sweep
 from seqlaw.sweeping.task import risk_rows
 
@@ -65,9 +65,7 @@ def sweep(
         bar = drawn.enter_context(drawn_bar()) if progress is True else WorkBar()
 
         def ahead(tasks: int, left: list[Task]) -> None:
-            found = estimate(tasks, left, jobs, asked.merged)
-            bar.expect(found.seconds)
-            announce(found)
+            announce(estimate(tasks, left, jobs, asked.merged))
 
         return run(
             risk_rows,
@@ -76,7 +74,7 @@ def sweep(
             seed=asked.seed,
             jobs=jobs,
             scheduler=scheduler,
-            cost=seconds,
+            cost=work,
             timeout=timeout,
             depends=asked.depends,
             watch=bar.watch if watch is None else watch,
