@@ -34,7 +34,7 @@ from seqlaw.methods.one_pass.step import no_law
 from seqlaw.methods.paths import reaches
 from seqlaw.methods.spectral_sum import Rule, sum_rule
 from seqlaw.methods.terms import (
-    Accuracy,
+    Promise,
     Risk,
     frozen_error,
     frozen_filter_flags,
@@ -316,29 +316,29 @@ def _risk(setting: Setting, frozen: Frozen, shift: Shift | None) -> Risk:
 
 def _accuracy(
     setting: Setting, row: dict[str, float], terms: dict[str, float], error: float, saturation: float
-) -> tuple[dict[str, Accuracy], float]:
+) -> tuple[dict[str, Promise], float]:
     """The stated accuracy of each number, and the relative error of the reducible risk.
 
     `error` is that of the excess, from the data; over sketches 1/M comes to each term (docs/equivalent.md).
     """
     M, approx = setting.M, row["approx"]
-    of_sketch = Accuracy("about", 1 / M, "1/M = ")
+    of_sketch = Promise("about", 1 / M, "1/M = ")
     if math.isinf(error):
-        low = dict.fromkeys(("bias", "variance", "reducible"), Accuracy("low"))
-        return low | {"approx": of_sketch, "cross": Accuracy("unknown")}, error
+        low = dict.fromkeys(("bias", "variance", "reducible"), Promise("low"))
+        return low | {"approx": of_sketch, "cross": Promise("unknown")}, error
     # Measured: while less than a dimension is learned, the scatter of one column's norm shows.
     wide = (3 if row["learned_dimensions"] <= 1 else 1) / M
     excess = abs(sum(terms.values()))
     share = excess / max(approx + excess, math.ulp(0.0))
     reducible = math.hypot(_OF_SKETCH * ((1 - share) / M + share * wide), share * error)
-    sum_of_terms = Accuracy("about", reducible)
+    sum_of_terms = Promise("about", reducible)
     if not _split(setting, row) and terms["cross"]:
-        frozen = dict.fromkeys(("bias", "variance"), Accuracy("frozen"))
-        return frozen | {"approx": of_sketch, "cross": Accuracy("rest"), "reducible": sum_of_terms}, reducible
+        frozen = dict.fromkeys(("bias", "variance"), Promise("frozen"))
+        return frozen | {"approx": of_sketch, "cross": Promise("rest"), "reducible": sum_of_terms}, reducible
     return {
         "approx": of_sketch,
-        "bias": Accuracy("above" if saturation > 1 else "about", 1 / M + error),
-        "variance": Accuracy("about", wide + error),
-        "cross": Accuracy("size", (wide + error) * excess),
+        "bias": Promise("above" if saturation > 1 else "about", 1 / M + error),
+        "variance": Promise("about", wide + error),
+        "cross": Promise("size", (wide + error) * excess),
         "reducible": sum_of_terms,
     }, reducible

@@ -37,7 +37,7 @@ from seqlaw.methods.one_pass.step import no_law, step_flags
 from seqlaw.methods.rows import Row, columns, families, indices, summarise, with_sums
 from seqlaw.methods.spectral_sum import Rule
 from seqlaw.methods.stage import at_rest, full_batch, moved, parts_of
-from seqlaw.methods.terms import TERMS, Accuracy, Risk, frozen_error, frozen_filter_flags, safeguard_flags
+from seqlaw.methods.terms import TERMS, Promise, Risk, frozen_error, frozen_filter_flags, safeguard_flags
 from seqlaw.methods.workbench import Workbench
 from seqlaw.model.assumptions import setting_flags
 from seqlaw.model.checks import InputError
@@ -311,7 +311,7 @@ def _of_full_batch(setting: Setting, rows: Sequence[Row]) -> Risk:
         if setting.M > WIDEST_TOGETHER and moved:
             flags.append(flag("cross-rest"))
     share = np.mean([1 - row["approx"] / row["reducible"] for row in rows])
-    of_data = Accuracy("low") if few else Accuracy("about", error * float(share), besides=True)
+    of_data = Promise("low") if few else Promise("about", error * float(share), besides=True)
     return summarise(
         "exact",
         setting,
@@ -334,5 +334,5 @@ def _of_one_pass(setting: Setting, rows: Sequence[Row]) -> Risk:
         diagnostics=ONE_PASS if alone else ("gamma", "clipped", "gamma_max"),
         flags=[*setting_flags(setting), *step_flags(rows)],
         assumed=("cross",),
-        accuracy={"variance": Accuracy("exact" if exact else "about", error, besides=True)},
+        accuracy={"variance": Promise("exact" if exact else "about", error, besides=True)},
     )

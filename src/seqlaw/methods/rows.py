@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from seqlaw.methods.terms import TERMS, Accuracy, Risk
+from seqlaw.methods.terms import TERMS, Promise, Risk
 from seqlaw.model.checks import whole
 from seqlaw.model.flags import Flag, flag
 from seqlaw.model.momentum import Momentum
@@ -88,7 +88,7 @@ def summarise(
     diagnostics: Iterable[str] = (),
     flags: Sequence[Flag] = (),
     assumed: Sequence[str] = (),
-    accuracy: Mapping[str, Accuracy] | None = None,
+    accuracy: Mapping[str, Promise] | None = None,
 ) -> Risk:
     """The Risk of one setting from its rows, with standard errors and the means of the diagnostics.
 

@@ -81,7 +81,7 @@ _SAID = {
 
 
 @dataclass(frozen=True)
-class Accuracy:
+class Promise:
     """What a method promises of a number: a kind, and its error where there is one; `str` says it."""
 
     kind: str
@@ -112,7 +112,7 @@ class Risk:
     standard_error: Mapping[str, float] = field(default_factory=dict)
     drawn: int = 0
     """Independent means that the standard errors come from: sketches, or data sets of one sketch."""
-    accuracy: Mapping[str, Accuracy] = field(default_factory=dict)
+    accuracy: Mapping[str, Promise] = field(default_factory=dict)
     diagnostics: Mapping[str, float] = field(default_factory=dict)
     """What the rung measured besides the terms, e.g. the clipping rate."""
     flags: tuple[Flag, ...] = ()

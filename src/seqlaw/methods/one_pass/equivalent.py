@@ -18,7 +18,7 @@ from seqlaw.methods.one_pass.nodes import FINE as FINE_CROWD
 from seqlaw.methods.one_pass.over_sketches import over_sketches
 from seqlaw.methods.one_pass.step import Step, stepped
 from seqlaw.methods.spectral_sum import sum_rule
-from seqlaw.methods.terms import Accuracy, Risk, saturation_flags
+from seqlaw.methods.terms import Promise, Risk, saturation_flags
 from seqlaw.model.assumptions import setting_flags
 from seqlaw.model.checks import Array, InputError
 from seqlaw.model.flags import flag
@@ -154,11 +154,11 @@ def _risk(
         horizon=setting.schedule.horizon,
         eval_length=setting.test_length,
         accuracy={
-            "approx": Accuracy("about", 1 / M, "1/M = "),
-            "bias": Accuracy("above" if saturation > 1 else "about", 1 / M, "1/M = "),
-            "variance": Accuracy("about", 3 / M, "3/M = "),
-            "cross": Accuracy("zero"),
-            "reducible": Accuracy("about", error),
+            "approx": Promise("about", 1 / M, "1/M = "),
+            "bias": Promise("above" if saturation > 1 else "about", 1 / M, "1/M = "),
+            "variance": Promise("about", 3 / M, "3/M = "),
+            "cross": Promise("zero"),
+            "reducible": Promise("about", error),
         },
         diagnostics={
             "additive": additive,
