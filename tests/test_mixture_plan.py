@@ -28,9 +28,10 @@ def test_one_length_as_a_mixture_is_the_row_of_that_length(more):
     found = tradeoff(student(**more), 1e6, lengths=[4, 64], eval_lengths=[16], mixture=Lengths((64,), (1.0,)))
     for held in found.held:
         [row] = [row for row in found.curve(held.tested) if row.P == 64]
-        assert {name: getattr(held.risk, name) for name in TERMS} == {
-            name: getattr(row, name) for name in TERMS
-        }
+        # Points that are solved together are summed in another order: rounding of the risk's own size.
+        for name in TERMS:
+            near = pytest.approx(getattr(row, name), rel=1e-12, abs=1e-14 * row.reducible)
+            assert getattr(held.risk, name) == near
         assert (held.setting.N, held.compute) == (row.N, row.compute)
 
 

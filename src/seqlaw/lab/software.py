@@ -83,8 +83,7 @@ def named_modules(task: Task | None) -> set[str]:
     named = set[str]()
     for one in [task or {}, *(task or {}).get("points", ())]:
         for name in CODE:
-            found = IMPORT_PATH.fullmatch(str(one.get(name, "")))
-            if found:
+            if (text := one.get(name)) and (found := IMPORT_PATH.fullmatch(str(text))):
                 named.add(found["module"])
     return named
 

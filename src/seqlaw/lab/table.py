@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from seqlaw.lab.errors import StoreError
 from seqlaw.lab.grid import Task
-from seqlaw.lab.software import depends_print, fingerprint, named_modules, software_of
+from seqlaw.lab.software import depends_print, fingerprint, named_modules, software_of, with_named
 from seqlaw.lab.store import Contents, Standing, contents
 from seqlaw.model.checks import library
 
@@ -113,11 +113,11 @@ def load(folder: Path | str, *, software: str | None = None, derived: Sequence[s
             known = ", ".join(counts) or "none"
             raise StoreError(f"{folder} has no rows of software {software}, only of {known}")
     others = counts - Counter(record.version for record in chosen)
-    names = _in_order(_parameters(record.task) | {"seed": record.seed} for record in chosen)
+    tasks = [_parameters(record.task) | {"seed": record.seed} for record in chosen]
+    names = _in_order(tasks)
     rows, failures = [], []
-    for record in chosen:
+    for record, task in zip(chosen, tasks, strict=True):
         stamp = {"seconds": record.seconds, "version": record.version, "key": record.key}
-        task = _parameters(record.task) | {"seed": record.seed}
         if record.rows is None:
             failures.append(task | {"error": record.error} | stamp)
         else:
@@ -163,8 +163,12 @@ def _software_now(held: Contents) -> Callable[[str, Task], str]:
         except StoreError:
             depends[held.last.function] = "+depends:nothing"  # a file is gone: no rows are of it
 
+    own: dict[str, str] = {}  # of each function once, not of each record
+
     def software(function: str, task: Task) -> str:
-        return software_of(function, task, depends.get(function, "")) or last.get(function, "")
+        if function not in own:
+            own[function] = software_of(function, None, depends.get(function, ""))
+        return with_named(own[function], task) if own[function] else last.get(function, "")
 
     return software
 
