@@ -16,7 +16,7 @@ from recursions import moment_recursion
 from seqlaw import WSD, BlockDecay, Constant, Cosine, Lengths, Setting, Teacher
 from seqlaw.methods.ask import risks
 from seqlaw.methods.method import Draws
-from seqlaw.model.pieces import filters, stretches
+from seqlaw.model.pieces import Part, stretches
 from seqlaw.model.sketch import gaussian_sketch, sketched_problem
 
 KINDS = (Constant, Cosine, WSD, BlockDecay)
@@ -191,7 +191,7 @@ def trained_in_phases(setting, S, count, rng):
     runs = stretches(schedule, P.steps(schedule.L), 1.02, 0.5 / schedule.gamma)
     B = np.zeros((count, M, M))
     for (mu, U, C), run in zip(spectra, runs, strict=True):
-        psi, g = (found.reshape(mu.shape) for found in filters(run, (scale * mu).ravel()))
+        psi, g = (found.reshape(mu.shape) for found in Part(run).both((scale * mu).ravel()))
         B = (B @ U * psi[:, None] + C @ U * (scale * g)[:, None]) @ np.swapaxes(U, 1, 2)
     left = B - test.B_star
     return np.sum((left @ test.G) * left, axis=(1, 2)) / 2, test.approx

@@ -26,7 +26,7 @@ from seqlaw.methods.trials import Bench, Runs, Trial
 from seqlaw.methods.workbench import LagSums, Workbench
 from seqlaw.model.lengths import Lengths, averaged, counted, documents, parse
 from seqlaw.model.momentum import Momentum
-from seqlaw.model.pieces import Pieces, filters, stretches
+from seqlaw.model.pieces import Part, Pieces, stretches
 from seqlaw.model.schedule import WSD, BlockDecay, Constant, Cosine
 from seqlaw.model.setting import Setting
 from seqlaw.model.sketch import gaussian_sketch, sketched_problem
@@ -296,7 +296,7 @@ def test_a_schedule_in_parts_is_the_schedule(schedule):
     s = np.geomspace(1e-5, 1.0, 9)
     parts = stretches(whole, (700, 1500, 800), 1.05, 1.0)
     assert sum(part.counts @ part.sizes for part in parts) == pytest.approx(whole.total, rel=1e-9)
-    psi = np.prod([filters(part, s)[0] for part in parts], axis=0)
+    psi = np.prod([Part(part).both(s)[0] for part in parts], axis=0)
     seen = whole.residual(s) > 1e-12
     # Pieces keep Σγ and Σγ²: what is left is of third order in γs, 1e-4 of log ψ where ψ is 1e-12.
     assert psi[seen] == pytest.approx(whole.residual(s)[seen], rel=4e-3)

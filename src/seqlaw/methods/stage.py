@@ -15,7 +15,7 @@ import numpy as np
 
 from seqlaw.methods.one_pass.law import between, mean_filter, spread
 from seqlaw.methods.one_pass.nodes import Ground, given_sketch
-from seqlaw.model.arrays import on_host, zeros
+from seqlaw.model.arrays import host, like, on_host, zeros
 from seqlaw.model.checks import Array
 from seqlaw.model.filters import Schedule
 from seqlaw.model.pieces import Part, Pieces, stretches
@@ -50,19 +50,25 @@ def at_rest(problem: Problem) -> State:
 
 def moved(state: State, problem: Problem, schedule: Schedule) -> State:
     """The mean after one stage, any steps that do not diverge; the covariance as it was."""
-    U, best = problem.eigenvectors, problem.B_star
     kept = on_host(lambda mu: mean_filter(schedule, mu), problem.eigenvalues)
-    return State(best + ((state.mean - best) @ U * kept) @ U.T, state.covariance)
+    return State(_mean(state, problem, kept), state.covariance)
 
 
 def full_batch(state: State, problem: Problem, noise: Array | None, schedule: Schedule) -> State:
     """After one stage; `noise` is E[QᵀQ] of its data, none where there is no end of them."""
-    U = problem.eigenvectors
-    psi, g = (on_host(one, problem.eigenvalues) for one in (schedule.residual, schedule.response))
+    U, mu = problem.eigenvectors, problem.eigenvalues
+    psi, g = (like(mu, x) for x in schedule.both(host(mu)))
     inner = psi[:, None] * (U.T @ state.covariance @ U) * psi
     if noise is not None:
         inner = inner + g[:, None] * (U.T @ noise @ U) * g
-    return State(moved(state, problem, schedule).mean, U @ inner @ U.T)
+    return State(_mean(state, problem, psi), U @ inner @ U.T)
+
+
+def _mean(state: State, problem: Problem, kept: Array) -> Array:
+    """B* + (B - B*) ψ(G)."""
+    U, best = problem.eigenvectors, problem.B_star
+    found: Array = best + ((state.mean - best) @ U * kept) @ U.T
+    return found
 
 
 def one_pass(state: State, problem: Problem, known: Ground, batch: float, schedule: Schedule) -> State:

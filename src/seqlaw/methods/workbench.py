@@ -85,8 +85,11 @@ class Workbench:
         return self._once("problem", P, lambda: sketched_problem(self.modes, self.S, P))
 
     def score(self, P: Length) -> Score:
-        lags = None if self.sums is None else self.sums.lags(P)
-        return self._once("score", P, lambda: score(self.problem(P), lags))
+
+        def made() -> Score:
+            return score(self.problem(P), None if self.sums is None else self.sums.lags(P))
+
+        return self._once("score", P, made)
 
     def ground(self, P: Length, problem: Problem | None = None, noise: Array | None = None) -> Ground:
         """What a stage of mini-batches needs; of shares that are tried, from their problem and score."""

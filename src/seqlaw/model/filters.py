@@ -34,6 +34,7 @@ _VANISHED = 27.0
 """-log |ψ| from which it counts as nothing: 2e-12."""
 
 MOST_STEPS = 10**18
+_FEW_RUNS = 64  # runs beyond which equal sizes are looked for
 LISTED = 2**20
 """Steps up to which a schedule is listed one by one."""
 
@@ -166,9 +167,10 @@ class Schedule(Filter):
 
     def log_psi(self, s: NDArray[Any]) -> NDArray[Any]:
         """log ψ(s) for arguments that have been checked: Σ_t log(1 - γ_t s), each size once."""
-        runs, each = self._listed()
-        sizes, which = np.unique(each, return_inverse=True)
-        counts = np.asarray(np.bincount(which, weights=runs), dtype=np.float64)
+        counts, sizes = self._listed()
+        if sizes.size > _FEW_RUNS:
+            sizes, which = np.unique(sizes, return_inverse=True)
+            counts = np.asarray(np.bincount(which, weights=counts), dtype=np.float64)
         total = np.zeros_like(s)
         rows = max(1, 2**20 // max(1, s.size))  # a block of a million logarithms at a time
         for start in range(0, sizes.size, rows):
@@ -243,12 +245,22 @@ class Schedule(Filter):
 
     def residual(self, s: ArrayLike) -> NDArray[Any]:
         """ψ(s) = Π_t (1 - γ_t s)."""
-        return np.asarray(np.exp(self.log_residual(s)))
+        return _real_as(s, np.exp(self.log_residual(s)))
 
     def response(self, s: ArrayLike) -> NDArray[Any]:
         """g(s) = (1 - ψ(s))/s, and Σγ_t at s = 0."""
-        learned = -np.expm1(self.log_residual(s))
-        s = np.asarray(s)
+        return self.both(s)[1]
+
+    def both(self, s: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
+        """ψ(s) and g(s), from one logarithm."""
+        log = self.log_residual(s)
+        at = np.asarray(s)
         # Below this γ_1 s/2·L is far under rounding and the quotient of two denormals is not safe.
-        flat = np.abs(s) < 1e-280
-        return np.asarray(np.where(flat, self.total, learned / np.where(flat, 1.0, s)))
+        flat = np.abs(at) < 1e-280
+        learned = np.where(flat, self.total, -np.expm1(log) / np.where(flat, 1.0, at))
+        return _real_as(s, np.exp(log)), _real_as(s, learned)
+
+
+def _real_as(s: ArrayLike, value: NDArray[Any]) -> NDArray[Any]:
+    """Real where s is: the logarithm of a momentum's ψ, which turns negative, is complex."""
+    return np.asarray(value if np.iscomplexobj(s) else value.real)

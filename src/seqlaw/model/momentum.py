@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.special import expm1, log1p
 
 from seqlaw.model.checks import InputError, real
@@ -99,16 +99,6 @@ class Momentum(Constant):
         flat = np.abs(ratio) < 1e-18 / self.L
         count = np.where(flat, self.L + 1, expm1((self.L + 1) * ratio) / expm1(np.where(flat, 1, ratio)))
         return np.asarray((self.L + 1) * log1p(-gap) + log1p(gap / (1 - gap) * count))
-
-    def residual(self, s: ArrayLike) -> NDArray[Any]:
-        return _like(s, super().residual(s))
-
-    def response(self, s: ArrayLike) -> NDArray[Any]:
-        return _like(s, super().response(s))
-
-
-def _like(s: ArrayLike, value: NDArray[Any]) -> NDArray[Any]:
-    return value if np.iscomplexobj(s) else np.asarray(value.real)
 
 
 def _distance(L: int, rest: float) -> float:

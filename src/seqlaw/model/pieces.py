@@ -11,10 +11,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import log1p
 
 from seqlaw.model.checks import Array
 from seqlaw.model.filters import Schedule
@@ -52,6 +53,15 @@ class Part(Schedule):
     def runs(self) -> tuple[Array, Array]:
         return self.pieces
 
+    def log_residual(self, s: ArrayLike) -> NDArray[Any]:
+        """Without checks: a search asks for thousands of parts, of a schedule that is safe."""
+        logs = log1p(-np.multiply.outer(self.pieces.sizes, s))
+        return np.asarray(np.tensordot(self.pieces.counts, logs, axes=1))
+
+    def both(self, s: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
+        log = self.log_residual(live := np.maximum(s, 1e-280))  # fewer tokens than dimensions leave some at 0
+        return np.exp(log), -np.expm1(log) / live
+
 
 def is_cut(schedule: Schedule) -> bool:
     """Whether its pieces are an approximation, whose error falls with the ratio."""
@@ -81,12 +91,6 @@ def stretches(schedule: Schedule, steps: Sequence[int], ratio: float, norm: floa
     counts, sizes = (np.array(column, dtype=np.float64) for column in zip(*parts, strict=True))
     of = np.searchsorted(ends, cuts)
     return [Pieces(counts[of == k], sizes[of == k]) for k in range(len(steps))]
-
-
-def filters(runs: Pieces, s: Array) -> tuple[Array, Array]:
-    """ψ(s) and g(s) of the runs, for γs below 1 and s above 0."""
-    log_psi = runs.counts @ np.log1p(-np.outer(runs.sizes, s))
-    return np.exp(log_psi), -np.expm1(log_psi) / s
 
 
 def _phase(schedule: Schedule, first: int, last: int, fold: float, norm: float) -> list[tuple[float, float]]:

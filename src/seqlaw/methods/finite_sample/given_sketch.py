@@ -115,14 +115,17 @@ class Stage:
         source = outer(flat, WQ.swapaxes(-1, -2).reshape(2, n, 1, -1))[..., 0]
         ladder = Ladder(self.place, self.cells, self.nodes.gamma, K, source, self.tokens)
         rho = np.swapaxes(ladder.rho, 1, 2)  # nodes × r × (nodes and conjugates)
-        left = np.swapaxes(FQ[0] + 1j * FQ[1], -1, -2)  # Q_i F_m: both are symmetric
-        # Σ_m Q_i F_m (…), summed over the partners j of each node i first.
-        after = (rho * mirrored(residual)) @ mirrored(Q).reshape(2 * n, -1)
-        metric = plain.metric + _once(residual, _through(left, after.reshape(left.shape)))
+        # Σ_m Q_i F_m (…), summed over the partners j of each node i first; Q_i F_m = (F_m Q_i)ᵀ.
+        after = (rho * residual[:, None, None] * mirrored(residual)) @ mirrored(Q).reshape(2 * n, -1)
+        rows = FQ.reshape(2, -1, M)
+        after = after.reshape(-1, M)
+        metric = plain.metric + 2 * (rows[0].T @ after.real - rows[1].T @ after.imag)
         weight = mirrored(response)
-        after = ((rho * weight) @ mirrored(np.swapaxes(Z, 1, 2)).reshape(2 * n, -1)).reshape(left.shape)
+        after = (rho * weight) @ mirrored(np.swapaxes(Z, 1, 2)).reshape(2 * n, -1)
+        after = after.reshape(n, len(F), M, M)
         after[..., np.arange(M), np.arange(M)] -= (np.swapaxes(ladder.behind, 1, 2) @ weight)[..., None]
-        seen = _through(left, after)
+        left = (FQ[0] + 1j * FQ[1]).reshape(n, -1, M)
+        seen = np.swapaxes(left, 1, 2) @ after.reshape(n, -1, M)
         lines = mirrored(np.einsum("iab,mab->im", Z, F))
         ends = ladder.both @ np.trace(F, axis1=1, axis2=2) - np.sum(lines * ladder.ahead, axis=-1)
         square = plain.square + 2 * float(np.real(response @ np.einsum("iab,iba->i", C, seen)))
@@ -168,13 +171,6 @@ def expected_terms(stages: Sequence[Stage], test: Problem) -> Terms:
 def _once(weights: Complex, values: Complex) -> Array:
     """∮ of matrices given at the nodes."""
     return 2 * np.real(np.tensordot(weights, values, axes=1))
-
-
-def _through(left: Complex, right: Complex) -> Complex:
-    """Σ_m left_im right_im at every node i, as one product of matrices."""
-    n, r, M, _ = left.shape
-    wide = left.transpose(0, 2, 1, 3).reshape(n, M, r * M)
-    return np.asarray(wide @ right.reshape(n, r * M, M))
 
 
 def _trace(X: Array, Y: Array) -> float:
