@@ -178,8 +178,9 @@ _WORDS: dict[str, Callable[[Flag, Side], str]] = {
     ),
     "frozen-filter": lambda f, s: (
         f"only {f['tokens']:.3g} effective tokens per learned dimension (below {FEWEST_TOKENS:g}), where the "
-        "finite-sample correction is not available (phases, very long memory, or large steps or momentum in "
-        f"a short schedule): the risk may be 20 % to many times larger (check with {_rung('sampled', s)})"
+        "finite-sample correction is not available (very long memory, phases of students wider than 256, "
+        "large steps or momentum in a short schedule): the risk may be 20 % to many times larger (check with "
+        f"{_rung('sampled', s)})"
     ),
     "not-sampled": lambda f, s: f"left out of the sampled points: {f['of']} {f['rule']}",
     "tokens-left-over": lambda f, s: (

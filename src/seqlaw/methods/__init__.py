@@ -1,4 +1,4 @@
-"""One question, many rungs; the names that builders of rungs need. (`rates` stands alone: `seqlaw.rates`.)"""
+"""One question, many methods; the names that builders of methods need. Symbols: docs/notation.md."""
 
 from seqlaw.methods.ask import METHODS, along, method_of, risks
 from seqlaw.methods.equivalent import equivalent_risk, equivalent_risks

@@ -48,11 +48,13 @@ from seqlaw.model.setting import Setting
 from seqlaw.model.threads import one_thread
 
 WIDEST_GIVEN, WIDEST_TOGETHER = 64, 256
-"""M up to which the law is solved for each sketch, O(M³) a node; coarsely, where it has no split else.
+"""M up to which the law is solved on every sketch, O(M³) a node; the second for what its mean over sketches
+cannot split into terms, with coarse accuracy.
 
 Beyond, what the data change is carried over from the mean over sketches: within 1.9 % of the excess at
 M = 80, 0.2 to 0.8 % at 96, 0.03 to 0.75 % at 192 (measured, the last two root mean squares over sketches)."""
 CARRIED_ERROR = 0.01
+"""What carrying over adds to the stated error: between the root mean squares and the worst above."""
 _MEASURED = ("clipped", "tokens_per_dimension", "error")
 DIAGNOSTICS = ("finite_filter_variance", "score_low", "score_high", *_MEASURED)
 
@@ -161,14 +163,17 @@ class _Frozen(NamedTuple):
     """The variance as the law has it, without the elementwise products."""
     stages: list[Question]
     error: float
-    """That the law then makes: of each stage by its share of the noise."""
+    """Relative error of the law, averaged over the stages with their noise as weights."""
 
 
 def _carried(settings: Sequence[Setting]) -> list[Shift | None]:
     """What the data change over sketches, for students too wide for the law of each sketch."""
-    plain = [one for one in settings if len(one.stages) == 1 and one.M > WIDEST_GIVEN]
-    found = iter(expected_shifts(plain) if plain else ())
-    return [next(found) if len(one.stages) == 1 and one.M > WIDEST_GIVEN else None for one in settings]
+    found: list[Shift | None] = [None] * len(settings)
+    wide = [k for k, one in enumerate(settings) if len(one.stages) == 1 and one.M > WIDEST_GIVEN]
+    if wide:
+        for k, shift in zip(wide, expected_shifts([settings[k] for k in wide]), strict=True):
+            found[k] = shift
+    return found
 
 
 def _full_batch(settings: Sequence[Setting], bench: Workbench, carried: Sequence[Shift | None]) -> list[Row]:
@@ -238,7 +243,7 @@ def _frozen(setting: Setting, schedule: Schedule, bench: Workbench) -> _Frozen:
                 schedule=part,
                 share=score.effective_share,
                 learned=learned_dimensions(problem, part),
-                edge=bench.rise(P).edge(1.1 * norm, tokens),
+                edge=bench.rise(P).edge(1.1 * norm, tokens),  # a tenth more: each stage has its own norm
                 chance=bench.rise(P).chance(tokens),
                 boundary=boundary_error(problem.modes, P),
                 switch=SWITCH if alone else math.inf,

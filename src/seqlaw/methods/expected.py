@@ -109,7 +109,7 @@ def score_diagonal(own: Population, double: Rule, P: Sequence[Length], noise: fl
 
     t_l/P = Σ_j (DᵀD)_jj K_jl/P + tr(Σ_ξ) h_l + 2 Σ_j (DᵀS)_jj J_lj/P, with the leave-one-out values
     (DᵀD)_jj = c_j² (a_j² - 2a_j tr B*/M + tr B*ᵀB*/M), (DᵀS)_jj = c_j (a_j - tr B*/M), c = κ_0/(h + κ_0).
-    The two elementwise products of MATH §4 are of relative order 1/M and cancel each other to a tenth
+    The two elementwise products of the score are of relative order 1/M and cancel each other to a tenth
     of that (docs/equivalent.md); they are left out.
     """
     a, weights = double.modes.a, double.weights

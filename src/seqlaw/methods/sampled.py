@@ -46,7 +46,10 @@ Task = tuple[list[int], int, list[int]]
 
 
 def split(left: Array, noise: Array, test: Problem) -> dict[str, float]:
-    """B_L - B*' = left + noise: half the squared norms in G' are bias and variance, their product cross."""
+    """B_L - B*' = left + noise: bias and variance are half their squared norms in G', cross their product.
+
+    At the training length `left` is -B*ψ(Ĝ): the product has the minus sign of the paper's Cross.
+    """
     finite = math.isfinite(float((noise * noise).sum()))
     return {
         "irreducible": test.irreducible,

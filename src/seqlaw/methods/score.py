@@ -202,7 +202,7 @@ class Score(NamedTuple):
     covariance: Array
     """N·P·E[QᵀQ] = E[TᵀT]/P, M×M."""
     leading: Array
-    """Without the two elementwise products of MATH §4, as the law at any amount of data has it."""
+    """Without the two elementwise products above, as the law at any amount of data has it."""
     low: float
     """The sandwich of the score lemmas: the largest c with c G ⪯ N·P·E[QᵀQ] …"""
     high: float

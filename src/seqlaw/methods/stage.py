@@ -55,7 +55,7 @@ def moved(state: State, problem: Problem, schedule: Schedule) -> State:
 
 
 def full_batch(state: State, problem: Problem, noise: Array | None, schedule: Schedule) -> State:
-    """After one stage; `noise` is E[QᵀQ] of its data, none where there is no end of them."""
+    """After one stage; `noise` is E[QᵀQ] of its data, None for infinite data."""
     U, mu = problem.eigenvectors, problem.eigenvalues
     psi, g = (like(mu, x) for x in schedule.both(host(mu)))
     inner = psi[:, None] * (U.T @ state.covariance @ U) * psi

@@ -1,8 +1,8 @@
 """What a schedule is, and its scalar filters.
 
 Gradient descent on a quadratic acts on an eigenvalue s of the covariance through two numbers,
-    ψ(s) = Π_t (1 - γ_t s)                     the residual: what is left of the start,
-    g(s) = Σ_t γ_t Π_{q>t} (1 - γ_q s)         the response: what has come in,
+    ψ(s) = Π_t (1 - γ_t s)                     the residual: the share of the first error left,
+    g(s) = Σ_t γ_t Π_{q>t} (1 - γ_q s)         the response: the weight given to the data,
 with s g(s) = 1 - ψ(s) (telescoping), so g = -expm1(log ψ)/s and g(0) = Σγ_t.
 """
 
@@ -31,7 +31,7 @@ RAY_ANGLE = math.pi / 4
 RAY_TOP = 0.9
 """γ|s| up to which ψ is asked for on a ray."""
 _VANISHED = 27.0
-"""-log |ψ| from which it counts as nothing: 2e-12."""
+"""Where -log |ψ| is larger, ψ counts as 0: below 2e-12."""
 
 MOST_STEPS = 10**18
 _FEW_RUNS = 64  # runs beyond which equal sizes are looked for

@@ -1,4 +1,4 @@
-"""A schedule as runs of equal steps, for laws that are closed on such a run (ONE_PASS §4).
+"""A schedule as runs of equal steps, for laws that are closed on such a run (docs/one-pass.md, §4).
 
 Constant, block and explicit schedules are such runs. A smooth one is cut at the levels γ·ratio^-k, and each
 piece replaced by n equal steps with the same Σγ and Σγ²: n = (Σγ)²/Σγ², γ = Σγ²/Σγ, n not whole. The error
@@ -21,7 +21,7 @@ from seqlaw.model.checks import Array
 from seqlaw.model.filters import Schedule
 
 _REST = 1e-3
-"""Σγ·‖G‖ below which what is left of a schedule is one piece."""
+"""Where Σγ·‖G‖ of the remaining steps is below this, they are one piece."""
 _DIRECT = 64  # steps up to which a piece is summed as it is
 
 

@@ -16,7 +16,7 @@ def data_error(asked: Question, saturation: float, clipped: float) -> float:
 
     Its shape: quadratic forms in few effective tokens and few learned dimensions scatter, and in saturated
     training real Gaussian least squares has M/(N-M-1) where the law has M/(N-M). With very few sequences the
-    chance of ‖Ĝ‖ counts, of which leaving one out has half, and more where the safeguard acts, on the share
+    scatter of ‖Ĝ‖ counts, of which the law has about half, and more where the safeguard acts, on the share
     `clipped` of the data sets. Its numbers: fitted to 100 random settings, then widened by a quarter to cover
     nine in ten of what is seen; those of the chance chosen on 360 others, with N at most 9.
     """

@@ -1,8 +1,8 @@
 """Where the law at any amount of data meets the frozen filter: what a finite number of data changes.
 
-Terms are the frozen filter's plus a difference that vanishes as 1/N, taken between the law at N and at N = ∞
-on the same nodes: contours and sums err by a share of it, not of the risk. Beyond `SWITCH` effective
-tokens a learned dimension it goes on as 1/N from its value there.
+The answer is the frozen filter's plus a correction of order 1/N: the law at N less the law at N = ∞ on the
+same nodes, so that contours and sums err by a share of the correction, not of the risk. Beyond `SWITCH`
+effective tokens a learned dimension the correction is its value there times the ratio of the tokens.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Question:
     eval_length: Length
     schedule: Schedule
     share: float
-    """Of a token, that is independent of the others."""
+    """Independent tokens that a token counts for."""
     learned: float
     """Dimensions."""
     edge: float
@@ -129,7 +129,7 @@ def refuses(modes: Modes, asked: Question) -> str | None:
 def changed(shift: Terms, asked: Question, bias: float, variance: float, leading: float) -> dict[str, float]:
     """bias, variance and cross from the frozen ones and the shift; `leading` is the law's frozen variance.
 
-    Beyond the switch the shift goes on as 1/N, and what the variance differs by as 1/N².
+    Beyond the switch the correction of bias and cross falls as 1/N, that of the variance as 1/N².
     """
     seen = shift.loss - shift.bias - shift.cross
     variance += (seen - leading) / asked.beyond

@@ -19,9 +19,10 @@ from seqlaw.model.lengths import Length, averages
 from seqlaw.model.schedule import Schedule
 
 _LEAST_GAP = 0.2
+"""Of μ₁: for smaller gaps perturbation to second order, which the mean is, does not hold."""
 _LEAST_CHANCE = 1e-3
-"""A relative variance of ‖Ĝ‖, or a share of the data sets, below which the safeguard has no chance: the risk
-is that of the mean norm to about so much of it."""
+"""Where the relative variance of ‖Ĝ‖, or the share of the data sets that are clipped, is below this, the
+randomness of ‖Ĝ‖ is left out: the step is that of the mean norm, and the risk errs by about so much."""
 _LARGEST = 0.85
 """γ times the edge of G's spectrum, for a data set of small norm: the filter is taken at G, and no contour
 takes more."""

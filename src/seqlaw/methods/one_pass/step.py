@@ -79,7 +79,7 @@ def stepped(setting: Setting, nodes: Sequence[Nodes]) -> Step:
     schedule, largest = setting.schedule, min(each.largest_step(batch) for each, batch in pairs)
     if setting.safeguard:
         most = min(limit(*pair) for pair in pairs)
-        # A step that was tuned on coarser nodes may lie a hair above: cut down, and not worth a word.
+        # A step that was tuned on coarse nodes may exceed the limit by up to 0.5 %: no warning.
         clipped = schedule.gamma > most * HAIR
         return Step(schedule.scaled(most) if schedule.gamma > most else schedule, largest, clipped)
     require_steady(schedule, max(each.norm for each in nodes))
@@ -87,7 +87,7 @@ def stepped(setting: Setting, nodes: Sequence[Nodes]) -> Step:
 
 
 def no_law(setting: Setting) -> InputError | None:
-    """The refusal of what has no law: several epochs of mini-batches, and momentum."""
+    """The refusal of what has no law: several epochs of mini-batches."""
     if setting.epochs > 1:
         rule = "must be 1 on this rung: no law is known for sequences used again (sampled takes them)"
         return InputError("epochs", rule, setting.epochs)
