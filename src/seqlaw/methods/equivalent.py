@@ -51,7 +51,8 @@ from seqlaw.model.threads import one_thread
 
 _OF_SKETCH = 0.5
 """The sum of the terms errs by at most so much of 1/M over sketches: against the exact method's mean over 100
-sketches it did in 69 of 70 random settings, allowing two standard errors (0.2/M in the median). This and the error of the data are independent: they add as squares."""
+sketches it did in 69 of 70 random settings, allowing two standard errors (0.2/M in the median). This and
+the error of the data are independent: they add as squares."""
 _LEAST_TRAINING = 1e-4
 """Σγ‖G‖ below which (1-ψ)², of order its square, drowns in the contour's 1e-13."""
 
