@@ -621,3 +621,25 @@ def test_the_ladder_command(capsys):
         with pytest.raises(SystemExit) as stop:
             main([*LADDER, *options])
         assert (stop.value.code, words in capsys.readouterr().err) == (2, True)
+
+
+def test_a_phase_without_steps_changes_nothing():
+    """Its contour had no length: the exact method ended in a traceback."""
+    for idle in (0.0, 1e-300):
+        sizes = np.concatenate([np.full(50, idle), np.full(50, 0.1)])
+        one = setting("4:0.5 then 16:0.5", M=8, d=32, N=64, schedule=seqlaw.Explicit(sizes=sizes))
+        [row] = METHODS["exact"].rows([one], Draws(sketches=1))
+        alone = one.but(P=16, N=one.P.counts[1], schedule=seqlaw.Explicit(sizes=sizes[50:]))
+        [plain] = METHODS["exact"].rows([alone], Draws(sketches=1))
+        for name in ("bias", "variance", "cross"):
+            assert row[name] == pytest.approx(plain[name], rel=1e-6)
+
+
+@pytest.mark.parametrize("method", ["sampled", "exact"])
+def test_a_pass_in_phases_says_what_its_step_does(method):
+    one = setting("4:0.5 then 16:0.5", batch=1, safeguard=False, schedule=Constant(gamma=50, L=10))
+    codes = [
+        {flag.code for flag in seqlaw.risk(s, rung=method).flags} for s in (one, one.but(safeguard=True))
+    ]
+    assert "diverges" in codes[0]
+    assert "one-pass-safeguard" in codes[1]

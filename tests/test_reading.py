@@ -353,3 +353,21 @@ def test_the_commands_take_several_files_and_echo_them(capsys):
     assert bodies[0]["inputs"]["features"] == NAMES
     assert bodies[0]["alpha"] == bodies[1]["alpha"]
     assert bodies[0]["N"] == 120
+
+
+@pytest.mark.parametrize(
+    ("broken", "how", "words"),
+    [
+        ("subject", {"groups": "subject"}, "groups must leave no sequence without a label, got 1"),
+        ("second", {}, "time must leave no row of second empty, got 10"),
+        ("", {"features": ["x0", "x0", "x1"]}, "features must name every column once"),
+    ],
+)
+def test_what_is_missing_or_named_twice_is_one_line(broken, how, words):
+    """Labels of text and blanks ended in a traceback; the others were taken in silence."""
+    frame = table(STATES[:13])
+    if broken:
+        frame[broken] = frame[broken].where(frame["trial"] > 0, None)
+    with pytest.raises(InputError) as stop:
+        forecast(frame, **(COLUMNS | how))
+    assert words in str(stop.value)

@@ -10,6 +10,7 @@ import pytest
 
 from rows_of import exact_rows, sampled_risk, sampled_risks, sampled_rows
 from seqlaw import PRESETS, WSD, BlockDecay, Constant, Cosine, Explicit, InputError, Setting
+from seqlaw.methods import METHODS, Draws
 from seqlaw.methods.equivalent import equivalent_risks
 from seqlaw.methods.moments import sample_moments
 from seqlaw.methods.rows import summarise
@@ -260,3 +261,24 @@ def test_sampled_over_exact_variance_on_the_paper_grid():
         error = np.std(ratios, ddof=1) / math.sqrt(len(ratios))
         assert error <= 0.01
         assert abs(np.mean(ratios) - 1) < 5 * error
+
+
+@pytest.mark.parametrize("given", [[], [0, 0], "12"])
+def test_numbers_of_sketches_differ_and_are_there(given):
+    with pytest.raises(InputError, match="sketches must be a count, or different numbers"):
+        Draws(sketches=given)
+
+
+def test_no_settings_have_no_risks():
+    assert METHODS["sampled"].risks([], Draws()) == METHODS["exact"].risks([], Draws()) == []
+
+
+def test_what_is_given_to_a_setting_is_taken_or_refused():
+    one = setting()
+    mixture = one.but(lengths="4:0.5,16:0.5")
+    assert mixture.P.lengths == (4, 16)
+    assert mixture.but(P=one.but(lengths="2:0.5,8:0.5").P).P.lengths == (2, 8)
+    assert mixture.but(P=16).P == 16
+    for change, field in (({"lengths": "4:0.5,16:0.5"}, "lengths"), ({"training": "all"}, "training")):
+        with pytest.raises(InputError, match=f"{field} must"):
+            setting(**change)

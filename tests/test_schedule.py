@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from oracles import filters, wsd_log_residual
 from seqlaw import WSD, BlockDecay, Constant, Cosine, Explicit, InputError, Schedule
+from seqlaw.model.pieces import Part, Pieces, stretches
 from seqlaw.model.schedule import SCHEDULES
 
 EPS = np.finfo(float).eps
@@ -224,3 +225,19 @@ def test_a_horizon_of_ones_own_is_reached_by_the_fewest_steps():
         assert made.with_steps(made.L - 1).horizon < 12 <= made.horizon * (1 + 1e-12)
     with pytest.raises(InputError, match="schedule must not be an explicit one here"):
         Explicit(sizes=np.full(9, 0.1)).with_steps(5)
+
+
+@pytest.mark.parametrize("s", [0.0, 0.4, -0.3, -0.5 + 0.3j, np.array([0.0, 1e-300, 2.0])])
+def test_a_part_of_a_schedule_is_a_filter_like_the_whole(s):
+    whole, part = Constant(gamma=0.1, L=40), Part(Pieces(np.array([40.0]), np.array([0.1])))
+    for name in ("residual", "response"):
+        assert getattr(part, name)(s) == pytest.approx(getattr(whole, name)(s), rel=1e-12)
+    assert part.scaled(0.05).total == pytest.approx(2.0)
+    assert part.steps().tolist() == [0.1] * 40
+
+
+def test_more_steps_than_a_float_counts_can_be_cut():
+    """Σ of the runs' counts rounded to less than L, and the last step had no run."""
+    long = BlockDecay(gamma=0.1, L=637324725634132884)
+    parts = stretches(long, [long.L // 2, long.L - long.L // 2], 1.05, 1.0)
+    assert sum(part.counts.sum() for part in parts) == pytest.approx(long.L)

@@ -55,6 +55,8 @@ Beyond, what the data change is carried over from the mean over sketches: within
 M = 80, 0.2 to 0.8 % at 96, 0.03 to 0.75 % at 192 (measured, the last two root mean squares over sketches)."""
 CARRIED_ERROR = 0.01
 """What carrying over adds to the stated error: between the root mean squares and the worst above."""
+_STILL = 1e-15
+"""Of the largest Σγ of the stages: one with less changes nothing, and has no law of its own."""
 _MEASURED = ("clipped", "tokens_per_dimension", "error")
 DIAGNOSTICS = ("finite_filter_variance", "score_low", "score_high", *_MEASURED)
 
@@ -109,7 +111,7 @@ class Exact(Drawn):
         each = sum(
             (0.004 + 1.5e-3 * math.log2(2 * mean_length(one.P)) + 2.2e-7 * one.M**3) * len(one.stages)
             for one in settings
-            if one.M <= WIDEST_GIVEN  # where the law is solved on every sketch
+            if one.M <= (WIDEST_TOGETHER if _together(one) else WIDEST_GIVEN)  # solved on every sketch
         )
         return replace(cost, seconds=cost.seconds + draws.count("sketches") * (each + 0.1 * passes))
 
@@ -162,6 +164,7 @@ class _Frozen(NamedTuple):
     leading: float
     """The variance as the law has it, without the elementwise products."""
     stages: list[Question]
+    together: bool
     error: float
     """Relative error of the law, averaged over the stages with their noise as weights."""
 
@@ -226,14 +229,18 @@ def _frozen(setting: Setting, schedule: Schedule, bench: Workbench) -> _Frozen:
     cut = parts_of(schedule, [steps for *_, steps in plan], norm)
     state, alone = at_rest(problems[0]), len(plan) == 1
     leading = [state] * len(plan)  # each with the noise of one stage alone
-    questions, saturations = [], []
+    questions, saturations, own = [], [], []
+    longest = max(part.total for part in cut)
     for k, (problem, score, part, (P, N, _)) in enumerate(zip(problems, scores, cut, plan, strict=True)):
         tokens, norm = N * mean_length(P), float(problem.eigenvalues[-1])
         state = full_batch(state, problem, score.covariance / tokens, part)
         for j in range(k + 1):
             noise = score.leading / tokens if j == k else None
             leading[j] = full_batch(leading[j], problem, noise, part)
+        if part.total <= _STILL * longest:
+            continue
         saturations.append(part.total * float(problem.eigenvalues[0]))
+        own.append(k)
         questions.append(
             Question(
                 M=float(problem.M),
@@ -265,9 +272,14 @@ def _frozen(setting: Setting, schedule: Schedule, bench: Workbench) -> _Frozen:
     each = [one.terms(test)["variance"] for one in leading]
     error = sum(
         data_error(one, full, row["clipped"]) * part
-        for one, full, part in zip(questions, saturations, each, strict=True)
+        for one, full, part in zip(questions, saturations, (each[k] for k in own), strict=True)
     )
-    return _Frozen(row, sum(each), questions, error / max(sum(each), math.ulp(0.0)))
+    return _Frozen(row, sum(each), questions, _together(setting), error / max(sum(each), math.ulp(0.0)))
+
+
+def _together(setting: Setting) -> bool:
+    """Whether the law over sketches has the terms of this setting only together."""
+    return len(setting.stages) > 1 or setting.test_length != setting.P or setting.M == setting.d
 
 
 def _shifts(
@@ -279,9 +291,7 @@ def _shifts(
     found: list[Terms | None] = [None] * len(asked)
     own_way = []
     for k, (one, shift) in enumerate(zip(asked, carried, strict=True)):
-        first = one.stages[0]
-        # What is not told apart over sketches.
-        together = len(one.stages) > 1 or first.eval_length != first.P or first.M == modes.d
+        first, together = one.stages[0], one.together
         if first.M <= (WIDEST_TOGETHER if together else WIDEST_GIVEN):
             if not any(refuses(modes, stage) for stage in one.stages):
                 own_way.append(k)
@@ -312,8 +322,7 @@ def _of_full_batch(setting: Setting, rows: Sequence[Row]) -> Risk:
         saturation = max(row["saturation"] for row in rows)
         seen = (N * mean_length(P) for P, N, _ in setting.stages)
         flags += data_flags(setting.M, min(seen, key=lambda x: abs(x - setting.M)), saturation, error)
-        moved = setting.test_length != setting.P or setting.M == setting.d
-        if setting.M > WIDEST_TOGETHER and moved:
+        if setting.M > WIDEST_TOGETHER and _together(setting):
             flags.append(flag("cross-rest"))
     share = np.mean([1 - row["approx"] / row["reducible"] for row in rows])
     of_data = Promise("low") if few else Promise("about", error * float(share), besides=True)

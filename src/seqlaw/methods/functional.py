@@ -1,4 +1,4 @@
-"""The risk as a functional of the resolvent: any filter, on any path, over sketches.
+"""The risk as a functional of the resolvent: any filter, on any path that is fit for it, over sketches.
 
 Training with a filter of response φ and residual ψ = 1 - sφ(s) leaves the population student C φ(G). With
 R(z) = (G - z)^-1, κ = κ(z), D = 1/(h + κ) and sums over the modes (docs/equivalent.md derives each line), all

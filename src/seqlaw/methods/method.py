@@ -44,8 +44,11 @@ class Draws:
 
     def __post_init__(self) -> None:
         for name in ("sketches", "repetitions"):
-            if not isinstance(getattr(self, name), Sequence):
-                object.__setattr__(self, name, whole(name, getattr(self, name), most=10**9))
+            given = getattr(self, name)
+            if not isinstance(given, Sequence):
+                object.__setattr__(self, name, whole(name, given, most=10**9))
+            elif isinstance(given, (str, bytes)) or not given or len(set(given)) < len(given):
+                raise InputError(name, "must be a count, or different numbers of those wanted", given)
         object.__setattr__(self, "seed", whole("seed", self.seed, least=0))
         object.__setattr__(self, "workers", whole("workers", self.workers))
         object.__setattr__(self, "device", device_name(self.device))

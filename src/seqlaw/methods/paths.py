@@ -18,8 +18,8 @@ import numpy as np
 
 from seqlaw.methods.accuracy import Ray
 from seqlaw.methods.resolvent import Complex
-from seqlaw.model.checks import Array
-from seqlaw.model.filters import RAY_ANGLE, RAY_TOP, Filter
+from seqlaw.model.checks import Array, InputError
+from seqlaw.model.filters import RAY_ANGLE, RAY_TOP, Filter, Schedule
 
 HYPERBOLA_STEPS = 200
 """Σγ/γ below which ψ is not near enough to an exponential for the hyperbola (at 100: 6e-12 of F(0))."""
@@ -151,7 +151,10 @@ def contour(
     decay: float = _DECAY,
     steps: float | None = None,
 ) -> Path:
-    """A contour round [0, edge] for each filter: hyperbolas, or below `steps` ellipses, all of one kind."""
+    """A contour round [0, edge] for each schedule: hyperbolas, or below `steps` ellipses, all of one kind."""
+    if not all(isinstance(one, Schedule) for one in filters):
+        rule = "must be a schedule on a contour, which goes round 0 (take a ray)"
+        raise InputError("filter", rule, "another kind")
     total = np.array([one.total for one in filters])
     if is_long(filters[0], steps):
         return hyperbola(total, powers=powers, half=half)
@@ -167,8 +170,11 @@ def shared_path(filters: Sequence[Filter], deepest: float, edge: float, unit: fl
 
 
 def on_ray(one: Filter, unit: float) -> bool:
-    """Whether a ray in units of 1/unit is fit for the filter: ψ is nothing at its upper end."""
-    return not one.felt(np.array([RAY_TOP / unit]))[0]
+    """Whether a ray in units of 1/unit is the filter's path: ψ is nothing at its upper end.
+
+    A contour goes round 0: a filter that is no schedule may have a pole or a cut there, and takes a ray.
+    """
+    return not isinstance(one, Schedule) or not one.felt(np.array([RAY_TOP / unit]))[0]
 
 
 def is_long(one: Filter, steps: float | None = None) -> bool:

@@ -77,7 +77,9 @@ def mean_and_error(rows: Sequence[Row], name: str) -> tuple[float, float | None]
     sample = means if len(means) > 1 else next(iter(by_sketch.values()))
     if len(sample) == 1 or not np.all(np.isfinite(sample)):
         return float(np.mean(sample)), None
-    return float(np.mean(sample)), float(np.std(sample, ddof=1) / np.sqrt(len(sample)))
+    with np.errstate(over="ignore"):  # a run that diverges
+        error = float(np.std(sample, ddof=1) / np.sqrt(len(sample)))
+    return float(np.mean(sample)), error if np.isfinite(error) else None
 
 
 def summarise(

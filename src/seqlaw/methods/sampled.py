@@ -129,7 +129,7 @@ class Sampled(Drawn):
             if (refusal := self.refuses(setting)) is not None:
                 raise refusal
         tasks = list(_tasks(settings, draws, where))
-        across = min(workers, len(tasks))
+        across = max(1, min(workers, len(tasks)))
 
         def run(task: Task) -> list[Row]:
             family, sketch, repetitions = task
@@ -158,8 +158,9 @@ class Sampled(Drawn):
     def summary(self, setting: Setting, rows: Sequence[Row]) -> Risk:
         flags, alone = list(setting_flags(setting)), len(setting.stages) == 1
         measured: tuple[str, ...] = ("clipped", "covariance_event") if alone else ("clipped",)
-        if setting.batch is not None and alone:
-            measured = tuple(name for name in ONE_PASS if name not in ("additive", "multiplicative"))
+        if setting.batch is not None:
+            if alone:
+                measured = tuple(name for name in ONE_PASS if name not in ("additive", "multiplicative"))
             flags += step_flags(rows)
         elif clipped := sum(row["clipped"] for row in rows):
             flags.append(flag("safeguard", clipped=clipped, rows=len(rows)))
@@ -286,7 +287,7 @@ def _mini_batches(
     step, test = stepped(setting, nodes), bench.problem(setting.test_length).on_host()
     students = host(descent.descended(setting, step.schedule, bench.S, keys, device))
     left = host(mean_student(setting, step.schedule, bench).mean) - test.B_star
-    about = {"gamma": step.schedule.gamma, "clipped": float(step.clipped)}
+    about = {"gamma": step.schedule.gamma, "gamma_max": step.largest, "clipped": float(step.clipped)}
     if len(nodes) == 1:
         about = step.diagnostics(nodes[0], setting.P)
     rows = []

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log1p
 
-from seqlaw.model.checks import Array
+from seqlaw.model.checks import Array, InputError
 from seqlaw.model.filters import Schedule
 
 _REST = 1e-3
@@ -48,7 +48,8 @@ class Part(Schedule):
         return math.ceil(float(self.pieces.counts.sum()))
 
     def at(self, t: ArrayLike) -> Array:
-        return np.asarray(self.pieces.sizes[np.searchsorted(np.cumsum(self.pieces.counts), t)])
+        ends = np.cumsum(self.pieces.counts)[:-1]  # what lies beyond is of the last
+        return np.asarray(self.pieces.sizes[np.searchsorted(ends, t)])
 
     def runs(self) -> tuple[Array, Array]:
         return self.pieces
@@ -59,8 +60,16 @@ class Part(Schedule):
         return np.asarray(np.tensordot(self.pieces.counts, logs, axes=1))
 
     def both(self, s: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
-        log = self.log_residual(live := np.maximum(s, 1e-280))  # fewer tokens than dimensions leave some at 0
+        # Fewer tokens than dimensions leave some eigenvalues at 0.
+        live = np.where(np.abs(s) < 1e-280, 1e-280, s)
+        log = self.log_residual(live)
         return np.exp(log), -np.expm1(log) / live
+
+    def scaled(self, gamma: float) -> Self:
+        return replace(self, pieces=Pieces(self.pieces.counts, self.pieces.sizes * (gamma / self.gamma)))
+
+    def with_steps(self, L: int) -> Self:
+        raise InputError("schedule", f"must be a whole one where {L} steps follow", self.L)
 
 
 def is_cut(schedule: Schedule) -> bool:
@@ -78,6 +87,7 @@ def stretches(schedule: Schedule, steps: Sequence[int], ratio: float, norm: floa
     ends = np.cumsum(steps)
     if (runs := schedule.runs()) is not None:
         last = np.cumsum(runs[0])
+        last[-1] = ends[-1]  # beyond 2^53 the sum rounds
         cuts = np.unique(np.concatenate([last, ends]))
         sizes_at = runs[1][np.searchsorted(last, cuts)]
         parts = [(n, float(size)) for n, size in zip(np.diff(cuts, prepend=0.0), sizes_at, strict=True)]

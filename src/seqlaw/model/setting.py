@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from types import NoneType
 from typing import Any, NamedTuple
 
 from seqlaw.model.checks import InputError, whole, whole_or_infinite
@@ -91,10 +92,14 @@ class Setting:
     ) -> None:
         teacher = as_teacher("Setting.teacher", teacher)
         M = whole("M", M, most=WIDEST)
+        if training is None and lengths is not None and P is not None:
+            raise InputError("lengths", "must be left out where P is given", str(lengths))
         # P as it was given; `dataclasses.replace` hands back the counted one, which is made anew.
-        given = lengths if P is None or isinstance(P, Counted) else P
+        given = lengths if P is None or (isinstance(P, Counted) and lengths is not None) else P
         if given is None:
             raise InputError("P", "must be given", None)
+        if isinstance(given, Counted):
+            given = Lengths(given.lengths, given.shares, given.phases)
         P = one_or_many(parse(given) if isinstance(given, str) else given)
         lengths = P if isinstance(P, Lengths) else None
         schedule = as_schedule("Setting.schedule", schedule)
@@ -130,6 +135,10 @@ class Setting:
 
     def but(self, **changes: Any) -> Setting:
         """The setting with some of what its constructor takes changed: `setting.but(N=64)`."""
+        if "lengths" in changes:
+            changes["P"] = changes.pop("lengths")
+        if isinstance(P := changes.get("P"), Counted):
+            changes["P"] = Lengths(P.lengths, P.shares, P.phases)
         return replace(self, **changes)
 
     @property
@@ -222,6 +231,8 @@ def _trained(
     schedule: Schedule,
 ) -> FullBatch | MiniBatches:
     """How to train: what is known, changed by what is given."""
+    if not isinstance(known, (FullBatch, MiniBatches, NoneType)):
+        raise InputError("training", "must be FullBatch or MiniBatches", known)
     old = known if isinstance(known, MiniBatches) and batch is not None else MiniBatches(0)
     batch = (old.batch or None) if batch is _SAME else batch
     epochs = old.epochs if epochs is _SAME else whole("epochs", epochs)

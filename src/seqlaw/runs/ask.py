@@ -152,6 +152,8 @@ def fit_law(
     bootstraps = whole("bootstraps", bootstraps, least=20, most=100_000)
     shape = make_form(terms, preset, form, floor)
     known = [str(name) for name in frame]
+    if len(set(known)) < len(known):
+        raise InputError("predict", "must name every column once", ", ".join(known))
     if preset is not None and not set(shape.columns) <= set(known):
         needs = f"needs the columns {', '.join(shape.columns)}; the table has {', '.join(known)}"
         raise InputError("preset", needs, preset)
@@ -228,6 +230,8 @@ def predict(law: Law, frame: Any) -> tuple[Prediction, ...]:
 
 def _ahead(frame: Any, form: Form) -> dict[str, Array]:
     known = [str(name) for name in frame]
+    if len(set(known)) < len(known):
+        raise InputError("predict", "must name every column once", ", ".join(known))
     if not set(form.columns) <= set(known):
         raise InputError("predict", f"must have the columns {', '.join(form.columns)}", ", ".join(known))
     return {name: positive_column(frame, name, "predict") for name in form.columns}

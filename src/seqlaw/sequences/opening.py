@@ -188,16 +188,17 @@ def _open_lines(path: Path, groups: str | None) -> tuple[Any, Any]:
         return Lines(path), None
     if not isinstance(first, dict) or not first:
         raise _BadLine("it must have an array or an object in every line")
-    names, rows = list(first), []
+    names, rows, numbers = list(first), [], []
     for number, row in json_lines(path):
         if not isinstance(row, dict) or set(row) != set(names):
             raise _BadLine(f"line {number} has not the fields of the first one")
         rows.append(row)
+        numbers.append(number)
     nested = [name for name in names if isinstance(first[name], list)]
     if not nested:
         return library("pandas").DataFrame(rows, columns=names), None
     fields: dict[str, Any] = {
-        name: [json_array(k, row[name]) for k, row in enumerate(rows, 1)] for name in nested
+        name: [json_array(k, row[name]) for k, row in zip(numbers, rows, strict=True)] for name in nested
     }
     if groups in names:
         fields[str(groups)] = np.array([str(row[groups]) for row in rows])

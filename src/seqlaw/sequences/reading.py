@@ -309,6 +309,10 @@ def _labels(labels: Any, count: int) -> Index:
     values = np.asarray(labels).ravel()
     if values.size != count:
         raise InputError("groups", f"must have one label a sequence, {count}", values.size)
+    missing = [one for one in values.tolist() if one is None or one != one or one == ""]
+    if missing:
+        raise InputError("groups", "must leave no sequence without a label", len(missing))
+    values = values.astype(str) if values.dtype == object else values
     return np.asarray(np.unique(values, return_inverse=True)[1], dtype=np.int64)
 
 

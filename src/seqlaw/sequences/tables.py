@@ -57,6 +57,8 @@ class Columns:
         for field, used in named.items():
             if used is not None and used in self.features:
                 raise InputError("features", f"must not name the {field} column", used)
+        if len(set(self.features)) < len(self.features):
+            raise InputError("features", "must name every column once", list(self.features))
         if self.features and self.leave_out:
             raise InputError("features", "cannot be given together with leave_out", list(self.features))
         others = {*named.values(), *self.leave_out}
@@ -118,6 +120,8 @@ def from_table(frame: Any, columns: Columns, files: Index | None = None) -> Tabl
         owner = np.unique(files * (owner.max() + 1) + owner, return_inverse=True)[1]
     flags = _repeated(owner)
     moments = np.arange(len(frame)) if time is None else frame[time].to_numpy()
+    if time is not None and (gone := int(frame[time].isna().sum())):
+        raise InputError("time", f"must leave no row of {time} empty", gone)
     try:
         order = np.lexsort((moments, owner))
     except TypeError:

@@ -31,8 +31,8 @@ def one_pass_row(setting: Setting, bench: Workbench) -> Row:
         about = {"gamma": step.schedule.gamma, "clipped": float(step.clipped), "gamma_max": step.largest}
         if not step.diverges:
             return with_sums(carried_student(setting, step.schedule, bench).terms(test)) | about
-        still = {"irreducible": test.irreducible, "approx": test.approx, "bias": 0.0, "cross": 0.0}
-        return with_sums(still | {"variance": math.inf}) | about
+        mean = mean_student(setting, step.schedule, bench).terms(test)
+        return with_sums(mean | {"variance": math.inf}) | about
     [(P, batch, _)] = setting.stages
     problem, nodes = bench.problem(P), bench.nodes(P)
     terms = mean_student(setting, step.schedule, bench).terms(test)

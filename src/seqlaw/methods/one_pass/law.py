@@ -6,6 +6,7 @@ is linear with a symmetric matrix, in x = √w·v: a run of n equal steps is one
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -157,7 +158,7 @@ def diagonal_error(bias: float, variance: float) -> float:
     the diagonal leaves out. Chosen on 80 random settings against the whole recursion (docs/one-pass.md has
     how often it holds).
     """
-    return 0.002 + (0.01 * bias / (bias + variance) if bias > 0 else 0.0)
+    return 0.002 + (0.01 * bias / (bias + variance) if 0 < bias < math.inf else 0.0)
 
 
 def require_steady(schedule: Schedule, norm: float) -> None:
