@@ -73,7 +73,7 @@ def over(setting, level=fine):
         edge=rises(rule, [setting.P])[setting.P].edge(row["edge"], tokens),
     )
     own = population(rule, [setting.P], np.array([float(setting.M)]))
-    [shift] = law.over_sketches([question], own, rule.modes, level)
+    [shift] = law.correction_over_sketches([question], own, rule.modes, level)
     return _terms(question, shift, row["approx"], row["bias"], row["variance"])
 
 
@@ -96,7 +96,7 @@ def given(setting, S, level=fine):
         edge=rise.edge(1.1 * float(problem.eigenvalues[-1]), tokens),
     )
     own = population(rule, [setting.P], np.array([float(setting.M)]))
-    [shift] = law.given_sketch([[question]], own, setting.modes, problems, level)
+    [shift] = law.correction_given_sketch([[question]], own, setting.modes, problems, level)
     return _terms(question, shift, test.approx, frozen["bias"], frozen["variance"])
 
 
@@ -315,7 +315,7 @@ def test_without_a_sketch(N, L, tested):
     own = Population(
         a=modes.a, weights=np.ones(12), h=modes.averaged(6.0)[None], M=np.array([np.inf]), kappa=np.zeros(1)
     )
-    [shift] = law.over_sketches([asked], own, modes)
+    [shift] = law.correction_over_sketches([asked], own, modes)
     # The same sums in another order, on the same nodes; they cancel terms of the order of Σa²h.
     names = ("loss", "bias", "cross") if tested is None else ("loss",)
     for name in names:

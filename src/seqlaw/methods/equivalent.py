@@ -16,16 +16,16 @@ import numpy as np
 from seqlaw.methods import accuracy
 from seqlaw.methods.expected import population
 from seqlaw.methods.finite_sample.error import data_error, data_flags
-from seqlaw.methods.finite_sample.ladder import Terms
 from seqlaw.methods.finite_sample.law import (
     Question,
     boundary_error,
     changed,
+    correction_over_sketches,
     level_of,
-    over_sketches,
     refuses,
 )
 from seqlaw.methods.finite_sample.norm import Rise, averaged_rows, rises
+from seqlaw.methods.finite_sample.two_point import Terms
 from seqlaw.methods.frozen import Frozen, frozen_rows
 from seqlaw.methods.method import BLOCK, Cost, Draws, Method, Progress
 from seqlaw.methods.one_pass.equivalent import one_pass_equivalent
@@ -240,7 +240,7 @@ def _shifts(
         if part:
             asked = [questions[k] for k in part]
             own = population(rule, [one.P for one in asked], np.array([one.M for one in asked]))
-            for k, terms in zip(part, over_sketches(asked, own, rule.modes, level), strict=True):
+            for k, terms in zip(part, correction_over_sketches(asked, own, rule.modes, level), strict=True):
                 shifts[k] = Shift(questions[k], terms, found[k].row["variance"])
     return shifts
 

@@ -18,16 +18,16 @@ from seqlaw.methods.drawn import Drawn, sketches_cost
 from seqlaw.methods.equivalent import Shift, expected_shifts
 from seqlaw.methods.expected import population
 from seqlaw.methods.finite_sample.error import data_error, data_flags
-from seqlaw.methods.finite_sample.ladder import Terms
 from seqlaw.methods.finite_sample.law import (
     SWITCH,
     Question,
     boundary_error,
     changed,
-    given_sketch,
+    correction_given_sketch,
     refuses,
 )
 from seqlaw.methods.finite_sample.norm import averaged_rows
+from seqlaw.methods.finite_sample.two_point import Terms
 from seqlaw.methods.frozen_sketch import finite_filter_variance, learned_dimensions
 from seqlaw.methods.method import BLOCK, Cost, Draws, Method, Progress, device_for
 from seqlaw.methods.one_pass.exact import one_pass_row
@@ -305,7 +305,7 @@ def _shifts(
         level = accuracy.fine if flat[0].M <= WIDEST_GIVEN else accuracy.quick
         lengths = dict.fromkeys(P for one in flat for P in (one.P, one.eval_length))
         here = {P: bench.problem(P).on_host() for P in lengths}  # small: M is
-        for k, terms in zip(own_way, given_sketch(stages, own, modes, here, level), strict=True):
+        for k, terms in zip(own_way, correction_given_sketch(stages, own, modes, here, level), strict=True):
             found[k] = terms
     return found
 

@@ -26,11 +26,11 @@ _ONCE = 1.4
 """Ratio of the cuts of a smooth schedule in one pass, before the Richardson step: seen to err by 2e-5 of the
 variance (WSD) and 3e-3 of it (cosine)."""
 _ROUGH = 1.3  # ratio of the cuts of a smooth schedule while shares are searched
-Plan = tuple[tuple[Length, float], ...]
+Stages = tuple[tuple[Length, float], ...]
 """What is trained on, one after another, with its share of the steps and of the tokens."""
 
 
-def stages(lengths: Length) -> Plan:
+def stages(lengths: Length) -> Stages:
     return tuple(lengths) if isinstance(lengths, Lengths) and lengths.phases else ((lengths, 1.0),)
 
 
@@ -50,7 +50,7 @@ class Runs:
         self.schedule = schedule
         self._known: dict[tuple[tuple[int, ...], float], list[Pieces]] = {}
 
-    def of(self, plan: Plan, ratio: float, scale: float) -> list[Part]:
+    def of(self, plan: Stages, ratio: float, scale: float) -> list[Part]:
         """Of the stages of a plan, each size times `scale`."""
         L, shares = self.schedule.L, tuple(share for _, share in plan)
         steps = (L,) if len(plan) == 1 else Lengths((1,) * len(plan), shares, True).steps(L)

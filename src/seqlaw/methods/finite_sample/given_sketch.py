@@ -1,7 +1,7 @@
 """The law at any amount of data, for one sketch: `over_sketches` with matrices M × M instead of sums.
 
-With F_m = S diag(f_m) Sᵀ the ladder is fᵀK₁₂f = tr(F_m Q₁ F_n Q₂), Q = (Σ t_m F_m - z)^-1: nothing is d × d.
-Nodes start from the solution over sketches, which is O(1/M) away.
+With F_m = S diag(f_m) Sᵀ the system of `two_point` has fᵀK₁₂f = tr(F_m Q₁ F_n Q₂), Q = (Σ t_m F_m - z)^-1:
+nothing is d × d. Nodes start from the solution over sketches, which is O(1/M) away.
 
 Training in stages, each on data of its own, takes B to Bψ(Ĝ) + Ĉg(Ĝ). A quadratic function of the student
 after a stage is, on average over its data, one of the student before it (`Averages`); from the test back to
@@ -16,23 +16,23 @@ from typing import NamedTuple
 
 import numpy as np
 
-from seqlaw.methods.finite_sample.ladder import (
+from seqlaw.methods.finite_sample.positions import Complex, Positions
+from seqlaw.methods.finite_sample.two_point import (
     CLOSE,
-    Ladder,
     Terms,
+    TwoPoint,
     halves,
     mirrored,
     outer,
     over_pairs,
     products,
 )
-from seqlaw.methods.finite_sample.positions import Complex, Positions
 from seqlaw.model.checks import Array
 from seqlaw.model.sketch import Problem
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SketchNodes:
+class SketchPoint:
     """The solution at the nodes of a contour: Γ on the cells, Q, and C = S diag(b) Sᵀ."""
 
     gamma: Complex
@@ -47,7 +47,7 @@ def lifted(S: Array, place: Positions) -> Array:
 
 def sketch_nodes(
     F: Array, place: Positions, cells: Array, z: Complex, tokens: float, t: Complex
-) -> SketchNodes:
+) -> SketchPoint:
     """The fixed point given a sketch by Newton from t (nodes × r); N = ∞ takes no step."""
     eye = np.eye(F.shape[1])
     done = bool(np.isinf(tokens))
@@ -68,7 +68,7 @@ def sketch_nodes(
         t = t + step
         done = bool(np.max(np.abs(step)) <= CLOSE * np.max(np.abs(t)))  # Γ and Q then follow from t
     ahead = (gamma * cells) @ place.ahead.T
-    return SketchNodes(gamma=gamma, Q=Q, C=np.tensordot(ahead, F, axes=1))
+    return SketchPoint(gamma=gamma, Q=Q, C=np.tensordot(ahead, F, axes=1))
 
 
 class Averages(NamedTuple):
@@ -87,14 +87,14 @@ class Averages(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Stage:
+class StageLaw:
     """One stage solved at the nodes of its contour."""
 
     problem: Problem
     F: Array
     place: Positions
     cells: Array
-    nodes: SketchNodes
+    nodes: SketchPoint
     filters: tuple[Complex, Complex]
     """The weights of the contour times ψ/z, for g, and times ψ."""
     tokens: float
@@ -113,8 +113,8 @@ class Stage:
         flat = FQ.reshape(2, n, len(F), -1)
         K = outer(flat, FQ.swapaxes(-1, -2).reshape(flat.shape))
         source = outer(flat, WQ.swapaxes(-1, -2).reshape(2, n, 1, -1))[..., 0]
-        ladder = Ladder(self.place, self.cells, self.nodes.gamma, K, source, self.tokens)
-        rho = np.swapaxes(ladder.rho, 1, 2)  # nodes × r × (nodes and conjugates)
+        two = TwoPoint(self.place, self.cells, self.nodes.gamma, K, source, self.tokens)
+        rho = np.swapaxes(two.rho, 1, 2)  # nodes × r × (nodes and conjugates)
         # Σ_m Q_i F_m (…), summed over the partners j of each node i first; Q_i F_m = (F_m Q_i)ᵀ.
         after = (rho * residual[:, None, None] * mirrored(residual)) @ mirrored(Q).reshape(2 * n, -1)
         rows = FQ.reshape(2, -1, M)
@@ -123,11 +123,11 @@ class Stage:
         weight = mirrored(response)
         after = (rho * weight) @ mirrored(np.swapaxes(Z, 1, 2)).reshape(2 * n, -1)
         after = after.reshape(n, len(F), M, M)
-        after[..., np.arange(M), np.arange(M)] -= (np.swapaxes(ladder.behind, 1, 2) @ weight)[..., None]
+        after[..., np.arange(M), np.arange(M)] -= (np.swapaxes(two.behind, 1, 2) @ weight)[..., None]
         left = (FQ[0] + 1j * FQ[1]).reshape(n, -1, M)
         seen = np.swapaxes(left, 1, 2) @ after.reshape(n, -1, M)
         lines = mirrored(np.einsum("iab,mab->im", Z, F))
-        ends = ladder.both @ np.trace(F, axis1=1, axis2=2) - np.sum(lines * ladder.ahead, axis=-1)
+        ends = two.both @ np.trace(F, axis1=1, axis2=2) - np.sum(lines * two.ahead, axis=-1)
         square = plain.square + 2 * float(np.real(response @ np.einsum("iab,iba->i", C, seen)))
         return Averages(
             kept,
@@ -138,7 +138,7 @@ class Stage:
         )
 
 
-def expected_terms(stages: Sequence[Stage], test: Problem) -> Terms:
+def expected_terms(stages: Sequence[StageLaw], test: Problem) -> Terms:
     """Half the mean of ‖B - B*'‖² in G', and of its parts, of a student at zero that goes through the stages.
 
     B = D + E with D ← B* + (D - B*)ψ(Ĝ) and E ← Eψ(Ĝ) + (Ĉ - B*Ĝ)g(Ĝ), whose squares are bias and variance.

@@ -1,4 +1,4 @@
-"""Where the law at any amount of data meets the frozen filter: what a finite number of data changes.
+"""The finite-sample correction: what a finite number of data changes, added to the frozen filter.
 
 The answer is the frozen filter's plus a correction of order 1/N: the law at N less the law at N = ∞ on the
 same nodes, so that contours and sums err by a share of the correction, not of the risk. Beyond `SWITCH`
@@ -16,10 +16,10 @@ import numpy as np
 from seqlaw.methods import accuracy
 from seqlaw.methods.accuracy import Accuracy
 from seqlaw.methods.expected import Population, pick
-from seqlaw.methods.finite_sample.given_sketch import Stage, expected_terms, lifted, sketch_nodes
-from seqlaw.methods.finite_sample.ladder import Terms
-from seqlaw.methods.finite_sample.over_sketches import Nodes, frozen_nodes, nodes_at, terms
+from seqlaw.methods.finite_sample.given_sketch import StageLaw, expected_terms, lifted, sketch_nodes
+from seqlaw.methods.finite_sample.over_sketches import FixedPoint, frozen_nodes, nodes_at, terms
 from seqlaw.methods.finite_sample.positions import Complex, Positions, block_size, positions
+from seqlaw.methods.finite_sample.two_point import Terms
 from seqlaw.methods.paths import contour, is_long
 from seqlaw.model.checks import Array
 from seqlaw.model.lengths import Length, averaged, longest, mean_length, parts
@@ -96,8 +96,8 @@ class _Solved:
     cells: Array
     z: Complex
     filters: tuple[Complex, Complex]
-    base: Nodes
-    nodes: Nodes
+    base: FixedPoint
+    nodes: FixedPoint
 
 
 def level_of(asked: Question, *, quick: bool = False) -> Accuracy:
@@ -136,7 +136,7 @@ def changed(shift: Terms, asked: Question, bias: float, variance: float, leading
     return {"bias": bias + shift.bias, "variance": variance, "cross": shift.cross}
 
 
-def over_sketches(
+def correction_over_sketches(
     questions: Sequence[Question], own: Population, modes: Modes, level: Accuracy = accuracy.fine
 ) -> list[Terms]:
     """What a finite number of data changes in each question's loss, bias and cross, over sketches.
@@ -157,7 +157,7 @@ def over_sketches(
     return _differences([[asked] for asked in questions], own, modes, level, at)
 
 
-def given_sketch(
+def correction_given_sketch(
     stages: Sequence[Sequence[Question]],
     own: Population,
     modes: Modes,
@@ -171,13 +171,13 @@ def given_sketch(
     S = next(iter(problems.values())).S
     lifts: dict[int, tuple[Positions, Array]] = {}  # with the positions, lest another's take their place
 
-    def stage(solved: _Solved, endless: bool) -> Stage:
+    def stage(solved: _Solved, endless: bool) -> StageLaw:
         asked, place, cells = solved.question, solved.place, solved.cells
         if id(place) not in lifts:
             lifts[id(place)] = place, lifted(S, place)
         F, tokens = lifts[id(place)][1], math.inf if endless else asked.tokens
         start = (solved.base if endless else solved.nodes).t
-        return Stage(
+        return StageLaw(
             problem=problems[asked.P],
             F=F,
             place=place,

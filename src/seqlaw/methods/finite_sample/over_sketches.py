@@ -3,7 +3,7 @@
 At one z, with T_j the covariance of mode j between positions and D = 1/(τ+κ) (docs/finite-sample.md):
     Γ = (I + (1/NP) Σ_j D_j T_j)^-1,  τ_j = tr(Γ T_j)/P,  κ(1 - (1/M) Σ τD) = -z,
     b_j = Σ_pq Γ[p,q] T_j[p+1,q]/P.
-N → ∞: Γ = I, τ = h, the frozen filter. At two, K₁₂x = D₁D₂(x + c₁₂[x]) in the `ladder`.
+N → ∞: Γ = I, τ = h, the frozen filter. At two, K₁₂x = D₁D₂(x + c₁₂[x]) in `two_point`.
 All is complex symmetric: transposes, never conjugates.
 """
 
@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from seqlaw.methods.expected import Population
-from seqlaw.methods.finite_sample.ladder import CLOSE, Ladder, Terms, halves, outer, over_pairs, products
 from seqlaw.methods.finite_sample.positions import Complex, Positions
+from seqlaw.methods.finite_sample.two_point import CLOSE, Terms, TwoPoint, halves, outer, over_pairs, products
 from seqlaw.methods.functional import linear, mirrored, pair_scale, pairs, students
 from seqlaw.methods.resolvent import newton, path_kappa
 from seqlaw.model.checks import Array
@@ -28,7 +28,7 @@ _NEAR = 8.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Nodes:
+class FixedPoint:
     """The solution at the nodes of contours: (settings × nodes × …), or without settings (1)–(5)."""
 
     kappa: Complex
@@ -39,12 +39,12 @@ class Nodes:
     gamma: Complex
     b: Complex
 
-    def of(self, setting: int) -> Nodes:
+    def of(self, setting: int) -> FixedPoint:
         """The nodes of one setting."""
-        return Nodes(**{name: x[setting] for name, x in vars(self).items()})
+        return FixedPoint(**{name: x[setting] for name, x in vars(self).items()})
 
 
-def frozen_nodes(own: Population, place: Positions, cells: Array, z: Complex) -> Nodes:
+def frozen_nodes(own: Population, place: Positions, cells: Array, z: Complex) -> FixedPoint:
     """N = ∞: Γ = I; `cells` are their weights, settings × cells, and z is settings × nodes."""
 
     def spread(x: Array) -> Complex:
@@ -53,7 +53,7 @@ def frozen_nodes(own: Population, place: Positions, cells: Array, z: Complex) ->
     seen = cells * place.identity
     tau = (seen @ place.here.T) @ place.f.T
     kappa = path_kappa(tau, own.weights, own.M, z)
-    return Nodes(
+    return FixedPoint(
         kappa=kappa,
         t=spread(seen @ place.here.T),
         tau=spread(tau),
@@ -64,8 +64,14 @@ def frozen_nodes(own: Population, place: Positions, cells: Array, z: Complex) ->
 
 
 def nodes_at(
-    own: Population, place: Positions, cells: Array, z: Complex, tokens: Array, dense: Array, start: Nodes
-) -> Nodes:
+    own: Population,
+    place: Positions,
+    cells: Array,
+    z: Complex,
+    tokens: Array,
+    dense: Array,
+    start: FixedPoint,
+) -> FixedPoint:
     """The fixed point at so many tokens, `dense` of them a dimension, followed from the frozen filter."""
     stages = max(1, math.ceil(math.log(max(_NEAR / dense.min(), 1.0)) / math.log(_STRIDE)))
     first = np.maximum(tokens, tokens * _NEAR / dense)
@@ -75,7 +81,7 @@ def nodes_at(
         for _ in range(40 if last else 4):
             kappa, D, gamma = _given(own, place, z, here, t, kappa)
             A = products(place, cells[:, None, None], gamma) / here[:, None, None, None]
-            slope = A @ _ladder_matrix(own, place, t, D, kappa)
+            slope = A @ _two_point_matrix(own, place, t, D, kappa)
             new = (gamma * cells[:, None]) @ place.here.T
             step = np.linalg.solve(np.eye(t.shape[-1]) - slope, (new - t)[..., None])[..., 0]
             t = t + step
@@ -83,7 +89,7 @@ def nodes_at(
                 break
     kappa, D, gamma = _given(own, place, z, tokens, t, kappa)
     b = ((gamma * cells[:, None]) @ place.ahead.T) @ place.f.T
-    return Nodes(kappa=kappa, t=t, tau=t @ place.f.T, D=D, gamma=gamma, b=b)
+    return FixedPoint(kappa=kappa, t=t, tau=t @ place.f.T, D=D, gamma=gamma, b=b)
 
 
 def _given(
@@ -97,7 +103,7 @@ def _given(
     return kappa, D, place.inverse(place.identity + q @ place.here)
 
 
-def _ladder_matrix(own: Population, place: Positions, t: Complex, D: Complex, kappa: Complex) -> Complex:
+def _two_point_matrix(own: Population, place: Positions, t: Complex, D: Complex, kappa: Complex) -> Complex:
     """fᵀ K f at z₁ = z₂ (7)."""
     weighted, share = _weighted(own, place), (t @ place.f.T) * D
     s = D**2 @ weighted
@@ -118,7 +124,7 @@ def terms(
     own: Population,
     place: Positions,
     cells: Array,
-    nodes: Nodes,
+    nodes: FixedPoint,
     filters: tuple[Complex, Complex],
     test: Array,
     tokens: float,
@@ -146,20 +152,20 @@ def terms(
 
 
 class _Pairs:
-    """Forms between all pairs of nodes, with x = h' + ρ, ρ = f α from the ladder.
+    """Forms between all pairs of nodes, with x = h' + ρ, ρ = f α from `two_point`.
 
     Σ_k w_k x_k V_ik W_jk is a product of matrices for each column of [h' | f], contracted with (1, α).
     """
 
     def __init__(
-        self, own: Population, place: Positions, cells: Array, nodes: Nodes, test: Array, tokens: float
+        self, own: Population, place: Positions, cells: Array, nodes: FixedPoint, test: Array, tokens: float
     ) -> None:
         self.nodes, self.place, self.weights, self.M = nodes, place, own.weights, float(own.M[0])
         self.scale = pair_scale(nodes.kappa, nodes.D, nodes.tau, own.weights, self.M)
         self.student = students(nodes.kappa, nodes.D, nodes.tau, nodes.b, own.weights, self.M)
         self.columns = test[None] * own.weights
         self.alpha: Complex = np.ones(1)
-        self.ladder: Ladder | None = None
+        self.system: TwoPoint | None = None
         if not math.isinf(tokens):
             f, D = place.f.T, nodes.D
             self.columns = np.concatenate([test[None], f]) * own.weights
@@ -168,8 +174,8 @@ class _Pairs:
             K = outer(halves(D[:, None] * self.columns[1:]), halves(D[:, None] * f))
             K = K + (wide * s)[..., None] * s[..., None, :]
             source = self._seen(D * test, D)[..., 1:] + wide * seen[..., :1] * s
-            self.ladder = Ladder(place, cells, nodes.gamma, K, source, tokens)
-            rho = self.ladder.rho
+            self.system = TwoPoint(place, cells, nodes.gamma, K, source, tokens)
+            rho = self.system.rho
             self.alpha = np.concatenate([np.ones((*rho.shape[:-1], 1)), rho], axis=-1)
         self.DD = self.form(nodes.D, nodes.D)
 
@@ -184,13 +190,13 @@ class _Pairs:
         """Y = E tr V₁G'V₂ᵀ = quad(h'+ρ) - lin₁(b^Λ) - lin₂(b̄^Λ) + sq(y^Λ) (8), (10)."""
         e, u, v = self.student
         Y = self.form(u, u) + self.scale / self.M * self.DD * pairs(v, self.weights, v)
-        if self.ladder is None:
+        if self.system is None:
             return np.asarray(Y)
         weighted = self.weights[:, None] * self.place.f
         lines = linear(self.nodes.kappa, self.nodes.D, self.nodes.b, e, weighted)
-        Y = Y - np.sum(lines[:, None] * self.ladder.behind, axis=-1)
-        Y = Y - np.sum(mirrored(lines.T).T * self.ladder.ahead, axis=-1)
-        return np.asarray(Y + self.ladder.both @ weighted.sum(axis=0))
+        Y = Y - np.sum(lines[:, None] * self.system.behind, axis=-1)
+        Y = Y - np.sum(mirrored(lines.T).T * self.system.ahead, axis=-1)
+        return np.asarray(Y + self.system.both @ weighted.sum(axis=0))
 
 
 class _Best:
@@ -238,10 +244,10 @@ class _Best:
         found = self._closed(
             f2, (k2 * o * e2, D * (hD * self.a), D), (-k2 * o * f2, D * hD, D), (bq, D, bD), (o, step, bD)
         )
-        if pair.ladder is None:
+        if pair.system is None:
             return found
         line = nodes.kappa[:, None] * (bq * D + o * step) @ pair.columns[1:].T
-        return np.asarray(found - np.sum(line[:, None] * pair.ladder.behind, axis=-1))
+        return np.asarray(found - np.sum(line[:, None] * pair.system.behind, axis=-1))
 
     def _closed(self, top: Complex, *rest: tuple[Complex, Complex, Complex]) -> Complex:
         """κ₁(κ₂ζ Σ xD₁D₂ + Σ x rest), ζ = (M top - κ₁ Σ τ₁ rest)/(κ₁n₁₂), rest = Σ share · row₁ · row₂."""

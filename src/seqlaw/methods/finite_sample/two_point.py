@@ -68,7 +68,7 @@ def outer(left: Array, right: Array) -> Complex:
     return found
 
 
-class Ladder:
+class TwoPoint:
     """ρ and the three sums over Λ, as coefficients of f: b^Λ, b̄^Λ, y^Λ = f·(behind, ahead, both)."""
 
     def __init__(
