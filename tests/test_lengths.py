@@ -15,9 +15,9 @@ from seqlaw.files import load_lengths
 from seqlaw.methods.ask import METHODS
 from seqlaw.methods.equivalent import equivalent_risk
 from seqlaw.methods.method import Draws
+from seqlaw.methods.one_pass.directions import directions_of, ground, keep
 from seqlaw.methods.one_pass.exact import carried_student
 from seqlaw.methods.one_pass.law import between
-from seqlaw.methods.one_pass.nodes import given_sketch, ground, keep
 from seqlaw.methods.one_pass.step import stepped
 from seqlaw.methods.one_pass.tuning import best_step
 from seqlaw.methods.score import lag_sums, score
@@ -551,7 +551,7 @@ def test_what_no_start_changes_is_kept(P):
     problem = sketched_problem(MODES, gaussian_sketch(12, 48), P)
     known = ground(problem)
     for start in (None, np.random.default_rng(P).standard_normal((12, 12))):
-        plain, kept = (given_sketch(problem, one, start) for one in (known, keep(problem, known)))
+        plain, kept = (directions_of(problem, one, start) for one in (known, keep(problem, known)))
         for name in ("mu", "w", "R", "Q", "A", "beta", "ell"):
             wanted = getattr(plain, name)
             # The same sums in another order.

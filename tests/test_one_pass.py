@@ -27,10 +27,10 @@ from seqlaw.cli import main
 from seqlaw.methods.accuracy import fine
 from seqlaw.methods.ask import METHODS, along, risks
 from seqlaw.methods.method import Draws
+from seqlaw.methods.one_pass.directions import channels, directions_of, grouped, innovation_lags
 from seqlaw.methods.one_pass.equivalent import one_pass_equivalent
-from seqlaw.methods.one_pass.law import FINE, geometric, mean_filter, variances
-from seqlaw.methods.one_pass.nodes import channels, given_sketch, grouped, innovation_lags
-from seqlaw.methods.one_pass.over_sketches import over_sketches
+from seqlaw.methods.one_pass.law import geometric, mean_filter, variances
+from seqlaw.methods.one_pass.over_sketches import expected_directions
 from seqlaw.methods.one_pass.tuning import best_step, critical_tokens, tuned, with_tokens
 from seqlaw.methods.score import lag_sums
 from seqlaw.methods.spectral_sum import sum_rule
@@ -58,10 +58,10 @@ def _one_thread():
 
 def learner(teacher, M, d, P, index=0):
     problem = sketched_problem(teacher.modes(d), gaussian_sketch(M, d, seed=3, index=index), P)
-    return problem, given_sketch(problem)
+    return problem, directions_of(problem)
 
 
-def variance_of(nodes, schedule, batch, weight=None, ratio=FINE):
+def variance_of(nodes, schedule, batch, weight=None, ratio=fine.cut):
     found = variances(nodes, schedule, np.array([float(batch)]), np.array([schedule.gamma]), ratio=ratio)
     weight = nodes.w * nodes.mu if weight is None else weight
     return float(weight @ found.v[0]) / 2, float(weight @ found.additive[0]) / 2
@@ -75,7 +75,7 @@ def test_the_oracle(k):
     S = rng.standard_normal((point["M"], point["d"])) / math.sqrt(point["M"])
     modes = Teacher(**point["teacher"]).modes(point["d"])
     problem, test = (sketched_problem(modes, S, P) for P in (point["P"], 64))
-    nodes, schedule = given_sketch(problem), KINDS[point["schedule"]](gamma=point["gamma"], L=point["L"])
+    nodes, schedule = directions_of(problem), KINDS[point["schedule"]](gamma=point["gamma"], L=point["L"])
     assert nodes.largest_step(point["b"]) == pytest.approx(point["gamma_max"], rel=1e-8)
     U = problem.eigenvectors
     for name, other in (("own_length", problem), ("tested_at_64", test)):
@@ -228,7 +228,7 @@ def test_nodes_without_a_sketch():
     """Σ h ς is the eigenvalue, the multiplicities add to M, the largest step is a sketch's on average."""
     setting = Setting(teacher="regime2", M=64, P=8, d=256, batch=2, schedule="block")
     rule = sum_rule(setting, fine.double)
-    nodes, sigma = over_sketches(rule, 8, 64)
+    nodes, sigma = expected_directions(rule, 8, 64)
     assert sigma @ (rule.weights * rule.modes.averaged(8)) == pytest.approx(nodes.mu, rel=1e-10)
     assert nodes.w.sum() == pytest.approx(64, rel=1e-6)
     sketched = [learner(setting.teacher, 64, 256, 8, index)[1].largest_step(2) for index in range(4)]

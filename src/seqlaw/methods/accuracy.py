@@ -35,6 +35,13 @@ class Correction(NamedTuple):
     tol: float
 
 
+class Crowd(NamedTuple):
+    """Directions that keep a node of their own, and nodes in an e-fold of their number beyond."""
+
+    alone: int
+    a_fold: float
+
+
 @dataclass(frozen=True, kw_only=True)
 class Accuracy:
     """What a level of accuracy asks of each part."""
@@ -46,6 +53,10 @@ class Accuracy:
     newton: float
     """Newton's last relative step for κ; it leaves the square of that."""
     correction: Correction
+    cut: float
+    """In one pass: ratio of the levels at which a smooth schedule is cut, before the Richardson step."""
+    crowd: Crowd
+    """In one pass."""
 
 
 # Measured over exponents up to 5 and M up to 10^5: the first is right to 1e-11 of sums whose terms vary on
@@ -64,6 +75,8 @@ fine = Accuracy(
     ray=Ray(step=0.25, outside=6.0),
     newton=1e-9,
     correction=Correction(half=8, decay=9.0, tol=1e-7),
+    cut=1.21,
+    crowd=Crowd(alone=24, a_fold=8.5),
 )
 """The answer of a command: numerical errors far below the 1/M of the theory."""
 quick = Accuracy(
@@ -72,6 +85,8 @@ quick = Accuracy(
     ray=fine.ray,
     newton=fine.newton,
     correction=Correction(half=5, decay=6.0, tol=1e-3),
+    cut=2.0,
+    crowd=fine.crowd,
 )
 """Right to 2e-4 of the reducible risk."""
 search = Accuracy(
@@ -80,5 +95,7 @@ search = Accuracy(
     ray=Ray(step=0.5, outside=4.0),
     newton=2e-3,
     correction=quick.correction,
+    cut=3.0,
+    crowd=Crowd(alone=8, a_fold=3.5),
 )
 """Right to 1e-3 of the reducible risk (`test_the_surface_of_a_search`): where a search looks first."""

@@ -29,7 +29,6 @@ from seqlaw.methods.finite_sample.two_point import Terms
 from seqlaw.methods.frozen import Frozen, frozen_rows
 from seqlaw.methods.method import BLOCK, Cost, Draws, Method, Progress
 from seqlaw.methods.one_pass.equivalent import one_pass_equivalent
-from seqlaw.methods.one_pass.law import QUICK as QUICK_PASS
 from seqlaw.methods.one_pass.step import no_law
 from seqlaw.methods.paths import reaches
 from seqlaw.methods.spectral_sum import Rule, sum_rule
@@ -110,7 +109,7 @@ class Equivalent(Method):
         return _each_its_way(
             settings,
             lambda full: equivalent_risks(full, quick=True),
-            lambda passes: one_pass_equivalent(passes, ratio=QUICK_PASS),
+            lambda passes: one_pass_equivalent(passes, ratio=accuracy.quick.cut),
         )
 
     def cost(self, settings: Sequence[Setting], draws: Draws) -> Cost:
@@ -288,7 +287,7 @@ def _risk(setting: Setting, frozen: Frozen, shift: Shift | None) -> Risk:
         flags += data_flags(setting.M, setting.tokens, saturation, error)
         if not _split(setting, row):
             flags.append(flag("cross-rest"))
-    accuracy, reducible_error = _accuracy(setting, row, terms, error, saturation)
+    stated, reducible_error = _accuracy(setting, row, terms, error, saturation)
     names = ("finite_filter_variance", "effective_dimension", "learned_dimensions", "source_energy", "kappa")
     return Risk(
         rung="equivalent",
@@ -301,7 +300,7 @@ def _risk(setting: Setting, frozen: Frozen, shift: Shift | None) -> Risk:
         steps=setting.schedule.L,
         horizon=setting.schedule.horizon,
         eval_length=setting.test_length,
-        accuracy=accuracy,
+        accuracy=stated,
         diagnostics={
             **{name: row[name] for name in names},
             "saturation": saturation,

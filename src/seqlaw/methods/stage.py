@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from seqlaw.methods.one_pass.directions import Ground, directions_of
 from seqlaw.methods.one_pass.law import between, mean_filter, spread
-from seqlaw.methods.one_pass.nodes import Ground, given_sketch
 from seqlaw.model.arrays import host, like, on_host, zeros
 from seqlaw.model.checks import Array
 from seqlaw.model.filters import Schedule
@@ -74,7 +74,7 @@ def _mean(state: State, problem: Problem, kept: Array) -> Array:
 def one_pass(state: State, problem: Problem, known: Ground, batch: float, schedule: Schedule) -> State:
     """After one stage of mini-batches, of a schedule that is runs of equal steps."""
     U, mu, runs = problem.eigenvectors, problem.eigenvalues, Pieces(*(schedule.runs() or ()))
-    nodes = given_sketch(problem, known, state.mean)
+    nodes = directions_of(problem, known, state.mean)
     before = U.T @ state.covariance @ U
     after = between(known.A, before, mu, batch, runs)
     turned = None if known.kept is None else known.kept.turned

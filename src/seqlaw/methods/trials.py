@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from seqlaw.methods.one_pass.law import ROUGH
-from seqlaw.methods.one_pass.nodes import Ground, given_sketch
+from seqlaw.methods.accuracy import search
+from seqlaw.methods.one_pass.directions import Ground, directions_of
 from seqlaw.methods.one_pass.step import limit
 from seqlaw.methods.score import leading_score, score
 from seqlaw.methods.stage import CUT, State, at_rest, full_batch, one_pass, refined
@@ -90,7 +90,7 @@ class Bench(Workbench):
             return state
 
         if quick or not is_cut(trial.schedule):
-            return once(ROUGH)
+            return once(search.cut)
         return refined(once(_ONCE), once(_ONCE**0.5))
 
     def tokens_per_dimension(self, lengths: Length, trial: Trial, runs: Runs) -> float:
@@ -117,7 +117,7 @@ class Bench(Workbench):
         """The largest peak step of a student at rest."""
         key = (problem.P, batch)
         if key not in self._limits:
-            self._limits[key] = limit(given_sketch(problem, known), batch)
+            self._limits[key] = limit(directions_of(problem, known), batch)
         return self._limits[key]
 
 

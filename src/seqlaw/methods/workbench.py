@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 import numpy as np
 
 from seqlaw.methods.finite_sample.norm import Rise, rises
-from seqlaw.methods.one_pass.nodes import (
+from seqlaw.methods.one_pass.directions import (
+    Directions,
     Ground,
-    Nodes,
     channels,
-    given_sketch,
+    directions_of,
     ground,
     grounded,
     innovation_lags,
@@ -50,7 +50,7 @@ class LagSums:
         return np.asarray(K), np.asarray(J)
 
     def channels(self, P: Length) -> tuple[Array, tuple[Array, Array]]:
-        """φ, and J as a product (`one_pass.nodes`); a mixture's lie side by side."""
+        """φ, and J as a product (`one_pass.directions`); a mixture's lie side by side."""
         found = []
         for length, share in parts(P):
             if length not in self._channels:
@@ -105,9 +105,9 @@ class Workbench:
 
         return self._once("ground", P, made)
 
-    def nodes(self, P: Length) -> Nodes:
+    def nodes(self, P: Length) -> Directions:
         """Of a student at rest."""
-        return self._once("nodes", P, lambda: given_sketch(self.problem(P), self.ground(P)))
+        return self._once("nodes", P, lambda: directions_of(self.problem(P), self.ground(P)))
 
     def rise(self, P: Length) -> Rise:
         rule = Rule(modes=self.modes, weights=np.ones(self.modes.d))

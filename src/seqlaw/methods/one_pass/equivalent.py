@@ -12,10 +12,9 @@ import numpy as np
 from seqlaw.methods import accuracy
 from seqlaw.methods.expected import population
 from seqlaw.methods.frozen import frozen_rows
-from seqlaw.methods.one_pass.law import FINE, Spread, mean_filter, variances
-from seqlaw.methods.one_pass.nodes import COARSE, Nodes
-from seqlaw.methods.one_pass.nodes import FINE as FINE_CROWD
-from seqlaw.methods.one_pass.over_sketches import over_sketches
+from seqlaw.methods.one_pass.directions import Directions
+from seqlaw.methods.one_pass.law import Spread, mean_filter, variances
+from seqlaw.methods.one_pass.over_sketches import expected_directions
 from seqlaw.methods.one_pass.step import Step, stepped
 from seqlaw.methods.spectral_sum import sum_rule
 from seqlaw.methods.terms import Promise, Risk, saturation_flags
@@ -34,12 +33,12 @@ class Learners:
     """The nodes of each length and width of one spectrum, solved once."""
 
     def __init__(self, setting: Setting, *, quick: bool = False) -> None:
-        self.crowd = COARSE if quick else FINE_CROWD
+        self.crowd = (accuracy.search if quick else accuracy.fine).crowd
         level = accuracy.quick if quick else accuracy.fine
         self.fine, self.rule = sum_rule(setting, level.sums), sum_rule(setting, level.double)
-        self._solved: dict[tuple[Length, int], tuple[Nodes, Array]] = {}
+        self._solved: dict[tuple[Length, int], tuple[Directions, Array]] = {}
 
-    def nodes(self, setting: Setting) -> Nodes:
+    def nodes(self, setting: Setting) -> Directions:
         return self._at(setting)[0]
 
     def tested(self, setting: Setting) -> Array:
@@ -55,15 +54,15 @@ class Learners:
         """The approximation at the own length."""
         return float(population(self.rule, [setting.P], np.array([float(setting.M)])).approx[0])
 
-    def _at(self, setting: Setting) -> tuple[Nodes, Array]:
+    def _at(self, setting: Setting) -> tuple[Directions, Array]:
         key = (setting.P, setting.M)
         if key not in self._solved:
-            self._solved[key] = over_sketches(self.rule, *key, self.crowd)
+            self._solved[key] = expected_directions(self.rule, *key, self.crowd)
         return self._solved[key]
 
 
 @one_thread()
-def one_pass_equivalent(settings: Sequence[Setting], *, ratio: float = FINE) -> list[Risk]:
+def one_pass_equivalent(settings: Sequence[Setting], *, ratio: float = accuracy.fine.cut) -> list[Risk]:
     """The expected risk of each setting; settings of one teacher and d share their nodes."""
     answers: dict[int, Risk] = {}
     groups: dict[Any, list[int]] = {}
@@ -114,7 +113,7 @@ def mean_terms(
     return found
 
 
-def _spread(setting: Setting, step: Step, nodes: Nodes, ratio: float) -> Spread | None:
+def _spread(setting: Setting, step: Step, nodes: Directions, ratio: float) -> Spread | None:
     """The variance of each node; None above γ_max, where there is none."""
     assert setting.batch is not None
     if step.diverges:

@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 
-from seqlaw.methods.one_pass.law import FINE, variances
-from seqlaw.methods.one_pass.nodes import grouped
+from seqlaw.methods.accuracy import fine
+from seqlaw.methods.one_pass.directions import grouped
+from seqlaw.methods.one_pass.law import variances
 from seqlaw.methods.one_pass.step import stepped
 from seqlaw.methods.rows import Row, with_sums
 from seqlaw.methods.stage import State, at_rest, moved, one_pass, parts_of, refined
@@ -68,7 +69,7 @@ def carried_student(setting: Setting, schedule: Schedule, bench: Workbench) -> S
             state = one_pass(state, problem, bench.ground(P), batch, part)
         return state
 
-    return refined(once(FINE), once(FINE**0.5)) if is_cut(schedule) else once(FINE)
+    return refined(once(fine.cut), once(fine.cut**0.5)) if is_cut(schedule) else once(fine.cut)
 
 
 def _cut(setting: Setting, schedule: Schedule, problems: list[Problem], *ratio: float) -> list[Schedule]:

@@ -11,13 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from seqlaw.methods.one_pass.nodes import Nodes, Turned
+from seqlaw.methods.accuracy import fine
+from seqlaw.methods.one_pass.directions import Directions, Turned
 from seqlaw.model.checks import Array, InputError
 from seqlaw.model.filters import LARGEST_STEP, Schedule
 from seqlaw.model.pieces import Pieces, is_cut, pieces
 
-FINE, QUICK, ROUGH = 1.21, 2.0, 3.0
-"""Ratios of the levels at which a smooth schedule is cut, before the Richardson step."""
 _LEAST_LOG = -1e4  # of a factor that is nothing
 
 
@@ -56,7 +55,7 @@ def _power(p: Array, n: Array) -> Array:
 
 
 def spread(
-    nodes: Nodes,
+    nodes: Directions,
     batch: Array,
     runs: Pieces,
     scale: Array,
@@ -122,7 +121,7 @@ def between(A: Array, V: Array, mu: Array, batch: float, runs: Pieces) -> Array:
 
 
 def variances(
-    nodes: Nodes, schedule: Schedule, batch: Array, gammas: Array, *, ratio: float = FINE
+    nodes: Directions, schedule: Schedule, batch: Array, gammas: Array, *, ratio: float = fine.cut
 ) -> Spread:
     """`spread` of the schedule scaled to each of the peak steps; smooth ones with a Richardson step."""
     scale, norm = gammas / schedule.gamma, float(np.max(gammas)) / schedule.gamma * nodes.norm

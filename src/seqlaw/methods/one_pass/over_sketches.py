@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from seqlaw.methods.accuracy import Crowd, fine
 from seqlaw.methods.expected import noise, population, score_diagonal
-from seqlaw.methods.one_pass.nodes import FINE, Crowd, Nodes
+from seqlaw.methods.one_pass.directions import Directions
 from seqlaw.methods.resolvent import newton, spectral_edge
 from seqlaw.methods.score import lag_sums
 from seqlaw.methods.spectral_sum import Rule
@@ -101,7 +102,7 @@ def placed(
     return x, kappa, w
 
 
-def over_sketches(rule: Rule, P: Length, M: int, crowd: Crowd = FINE) -> tuple[Nodes, Array]:
+def expected_directions(rule: Rule, P: Length, M: int, crowd: Crowd = fine.crowd) -> tuple[Directions, Array]:
     """The nodes of width M on a spectrum (18), and ς: the mean of s_l² at each, nodes × modes of the rule."""
     own = population(rule, [P], np.array([float(M)]))
     h, a, weights, kappa_0 = own.h[0], own.a, own.weights, float(own.kappa[0])
@@ -122,7 +123,7 @@ def over_sketches(rule: Rule, P: Length, M: int, crowd: Crowd = FINE) -> tuple[N
     R = seen @ K @ seen.T
     ell = 2 * seen @ (K @ (eta * weights).T + J @ (zeta * weights).T)
     ell[np.diag_indices_from(ell)] *= 1 + 1 / w  # the elementwise part is the trace part of one direction
-    nodes = Nodes(
+    nodes = Directions(
         mu=x,
         w=w,
         R=R,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from seqlaw.methods.one_pass.directions import Directions
 from seqlaw.methods.one_pass.law import require_steady
-from seqlaw.methods.one_pass.nodes import Nodes
 from seqlaw.model.checks import InputError
 from seqlaw.model.flags import Flag, flag
 from seqlaw.model.lengths import Length, mean_length
@@ -41,7 +41,7 @@ class Step(NamedTuple):
         gamma, largest = self.schedule.gamma, self.largest
         return step_flags([{"gamma": gamma, "gamma_max": largest, "clipped": self.clipped}])
 
-    def diagnostics(self, nodes: Nodes, P: Length) -> dict[str, float]:
+    def diagnostics(self, nodes: Directions, P: Length) -> dict[str, float]:
         inflation = mean_length(P) * nodes.inflation
         return {
             "gamma_max": self.largest,
@@ -65,12 +65,12 @@ def step_flags(rows: Sequence[Mapping[str, float]]) -> list[Flag]:
     return []
 
 
-def limit(nodes: Nodes, batch: float) -> float:
+def limit(nodes: Directions, batch: float) -> float:
     """min(1/(2‖G‖), γ_max/2): the paper's limit alone does not keep one pass from diverging."""
     return min(1 / (2 * nodes.norm), nodes.largest_step(batch) / 2)
 
 
-def stepped(setting: Setting, nodes: Sequence[Nodes]) -> Step:
+def stepped(setting: Setting, nodes: Sequence[Directions]) -> Step:
     """The schedule of a setting with a batch, cut down to the limit of every stage unless that is not wanted.
 
     `nodes` are those of each stage, of a student at rest.

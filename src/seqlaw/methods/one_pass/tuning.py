@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from seqlaw.methods.accuracy import search
 from seqlaw.methods.one_pass.equivalent import Learners, mean_terms
-from seqlaw.methods.one_pass.law import ROUGH, variances
+from seqlaw.methods.one_pass.law import variances
 from seqlaw.methods.one_pass.step import limit, no_law
 from seqlaw.model.checks import Array, InputError, whole
 from seqlaw.model.setting import Setting
@@ -47,7 +48,7 @@ def with_tokens(setting: Setting, tokens: float, batch: int | None = None) -> Se
 def excesses(setting: Setting, gammas: Array, learners: Learners) -> tuple[Array, float]:
     """bias + variance at each peak step, the schedule's shape as it is; and the approximation."""
     nodes, batch = learners.nodes(setting), np.full(gammas.size, float(setting.batch or 1))
-    found = variances(nodes, setting.schedule, batch, gammas, ratio=ROUGH)
+    found = variances(nodes, setting.schedule, batch, gammas, ratio=search.cut)
     if setting.test_length == setting.P:  # a sum over the nodes, which are there
         psi = np.array([setting.schedule.scaled(gamma).residual(nodes.mu) for gamma in gammas.tolist()])
         bias, approx = psi**2 @ (nodes.w * nodes.mu * nodes.beta) / 2, learners.approx(setting)

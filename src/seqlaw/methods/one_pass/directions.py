@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from seqlaw.methods.accuracy import fine
 from seqlaw.methods.score import lag_sums, score
 from seqlaw.model.arrays import host, is_host, like, namespace, zeros
 from seqlaw.model.checks import Array
@@ -26,19 +27,8 @@ _PROBES = 40  # random directions that find the range of J, whose rank to roundi
 _TILE, _TILE_ELSEWHERE = 2**18, 2**25  # entries of J at a time, on the host and on a card
 
 
-class Crowd(NamedTuple):
-    """Directions that keep a node of their own, and nodes in an e-fold of a direction's number beyond."""
-
-    alone: int
-    a_fold: float
-
-
-FINE, COARSE = Crowd(24, 8.5), Crowd(8, 3.5)
-"""The second is for choosing a step or a batch: see docs/one-pass.md, §7."""
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Nodes:
+class Directions:
     """Directions of the student, n of them; those that are alike share one, with multiplicity w."""
 
     mu: Array
@@ -70,9 +60,9 @@ class Nodes:
         found: Array = namespace(self.R).linalg.diagonal(self.R) / self.mu**2
         return found
 
-    def on_host(self) -> Nodes:
+    def on_host(self) -> Directions:
         """The same with NumPy's arrays."""
-        return Nodes(**{field.name: host(getattr(self, field.name)) for field in fields(self)})
+        return Directions(**{field.name: host(getattr(self, field.name)) for field in fields(self)})
 
 
 def channels(modes: Modes, P: Length) -> Array:
@@ -149,7 +139,7 @@ class Kept(NamedTuple):
 
 
 def keep(problem: Problem, known: Ground) -> Ground:
-    """The same with what no start changes: `given_sketch` is then a product of M×M a channel."""
+    """The same with what no start changes: `directions_of` is then a product of M×M a channel."""
     s, phi, (X, Y), *_ = known
     seen = s**2
 
@@ -204,7 +194,7 @@ def grounded(problem: Problem, phi: Array, lags: tuple[Array, Array], covariance
     return Ground(U.T @ problem.S, phi, lags, U.T @ (covariance / mean_length(problem.P)) @ U)
 
 
-def given_sketch(problem: Problem, known: Ground | None = None, start: Array | None = None) -> Nodes:
+def directions_of(problem: Problem, known: Ground | None = None, start: Array | None = None) -> Directions:
     """The nodes of one sketch: one a direction (8), (9). The student starts at 0 unless told."""
     U, mu, xp = problem.eigenvectors, problem.eigenvalues, namespace(problem.S)
     s, phi, (X, Y), noise, kept = ground(problem) if known is None else known
@@ -222,7 +212,7 @@ def given_sketch(problem: Problem, known: Ground | None = None, start: Array | N
         ell += ((s * one) @ missed) * product
     for x, y in zip(X, Y, strict=True):
         ell += ((s * x) @ s.T) * ((s * y) @ carried)
-    return Nodes(
+    return Directions(
         mu=mu,
         w=zeros(s, problem.M) + 1,
         R=f @ f.T,
@@ -234,14 +224,14 @@ def given_sketch(problem: Problem, known: Ground | None = None, start: Array | N
     )
 
 
-def _from_kept(kept: Kept, b: Array, mu: Array, noise: Array) -> Nodes:
+def _from_kept(kept: Kept, b: Array, mu: Array, noise: Array) -> Directions:
     """The nodes of a start, its b_k as columns."""
     missed, carried = kept.missed @ b, kept.carried @ b
     ell = kept.f @ np.diagonal(missed, axis1=1, axis2=2) + kept.traced @ np.diagonal(
         carried, axis1=1, axis2=2
     )
     ell += np.einsum("cik,cik->ik", missed, kept.product) + np.einsum("cik,cik->ik", carried, kept.lagged)
-    return Nodes(
+    return Directions(
         mu=mu,
         w=np.ones(mu.size),
         R=kept.R,
@@ -253,14 +243,14 @@ def _from_kept(kept: Kept, b: Array, mu: Array, noise: Array) -> Nodes:
     )
 
 
-def grouped(nodes: Nodes, tested: Array) -> tuple[Nodes, Array]:
+def grouped(nodes: Directions, tested: Array) -> tuple[Directions, Array]:
     """Alike directions as one: the largest as they are, the rest in groups of even width in log i.
 
     Plain means over a group; of the products only the diagonal stays, and Q_ii = R_ii (10). `tested`
     are further numbers a direction.
     """
     n = nodes.mu.size
-    alone, a_fold = FINE
+    alone, a_fold = fine.crowd
     count = int(np.ceil(a_fold * np.log(n / alone))) if n > alone else 0
     edges = np.unique(np.round(np.geomspace(alone, n, count + 1)).astype(int)) if count else np.array([n])
     bounds = np.concatenate([np.arange(min(alone, n)), edges])
@@ -275,7 +265,7 @@ def grouped(nodes: Nodes, tested: Array) -> tuple[Nodes, Array]:
     own = mean(np.diag(nodes.R))
     Q = np.where(np.outer(w, w) == 1, nodes.Q[np.ix_(order[bounds[:-1]], order[bounds[:-1]])], 0.0)
     np.fill_diagonal(Q, own)
-    return Nodes(
+    return Directions(
         mu=mean(nodes.mu),
         w=w,
         R=R,
