@@ -108,7 +108,7 @@ def test_a_changed_formula_gives_the_new_number_and_a_sentence_about_the_old_one
 
     file = copy / "seqlaw" / "methods" / "frozen.py"
     text = file.read_text()
-    changed = text.replace('        "approx": approx,\n', '        "approx": 7 * approx,\n')
+    changed = text.replace('"approx": solved.approx,', '"approx": 7 * solved.approx,')
     assert changed != text
     file.write_text(changed)
     refused = call(copy, "export", "out", "--to", "rows.csv", cwd=tmp_path)
