@@ -21,7 +21,7 @@ COUNTS = {16: (12, 200), 48: (8, 128), 96: (6, 72)}
 
 
 def compared(settings):
-    """M, the sampled excess over the exact rung's on the same sketches, and the errors; flagged or not."""
+    """M, the sampled excess over the exact method's on the same sketches, and the errors; flagged or not."""
     for setting in settings:
         sketches, repetitions = COUNTS[setting.M]
         rows = sampled_rows([setting], sketches=sketches, repetitions=repetitions, seed=SEED)
@@ -49,7 +49,7 @@ def main() -> None:
     found = np.array(list(compared(random_settings(SEED, count))))
     for M in COUNTS:
         _, ratio, chance, _, flagged, smooth = found[found[:, 0] == M].T
-        for name, values in (("exact rung", ratio), ("equivalent rung", smooth)):
+        for name, values in (("exact method", ratio), ("equivalent method", smooth)):
             shares = [f"{np.mean(np.abs(values - 1) <= share):.2f}" for share in (0.02, 0.05, 0.1, 0.2)]
             print(f"M = {M}, {name}: {len(values)} settings, within 2, 5, 10, 20 %: {', '.join(shares)};")
             most = values[flagged == 0].max()

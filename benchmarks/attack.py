@@ -154,7 +154,7 @@ def hostile() -> Iterator[tuple[str, str, dict[str, str], bytes]]:
     from web_server import QUESTION, TEACHER
 
     extra = {"along": "P", "start": 2, "stop": 64, "points": 3, "tokens": None, "eval_lengths": [16],
-             "budget": {"compute": 200, "tokens": 50}, "rung": "canary:X", "sketches": 1, "short": 2,
+             "budget": {"compute": 200, "tokens": 50}, "method": "canary:X", "sketches": 1, "short": 2,
              "long": 8}  # fmt: skip
     plan = {"teacher": TEACHER, "schedule": {}, "budget": {"compute": 200, "tokens": 50}, "d": 64}
     while True:

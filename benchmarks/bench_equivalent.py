@@ -1,4 +1,4 @@
-"""The equivalent rung: a large point against a small one, curves of 200 points, the paper's table."""
+"""The equivalent method: a large point against a small one, curves of 200 points, the paper's table."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def curves() -> None:
 
 
 def paper_table() -> None:
-    """All ten slopes on the equivalent rung and the six of the variance on the exact one, against sampling.
+    """All ten slopes on the equivalent method and the six of the variance on the exact one, against sampling.
 
     Sampling is measured on one data set of each variance panel, 1/6 and 1/16 of what the paper takes.
     """

@@ -1,4 +1,4 @@
-"""The exact rung: free of the length, against a sum over pairs of positions and against sampling."""
+"""The exact method: free of the length, against a sum over pairs of positions and against sampling."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def given_sketches() -> None:
     for M in (16, 48, 64, 96, 256):
         setting = replace(BASE, M=M, d=4 * M)
         (seconds,) = best_times(lambda s=setting: exact_rows([s], sketches=4), rounds=3)
-        report(f"the exact rung at M = {M}, milliseconds a sketch", 250 * seconds, "(not asked)")
+        report(f"the exact method at M = {M}, milliseconds a sketch", 250 * seconds, "(not asked)")
 
 
 if __name__ == "__main__":

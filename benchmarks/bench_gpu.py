@@ -68,7 +68,7 @@ def bare(device: Device, M: int, d: int) -> float:
 
 
 def exact(device: Device) -> None:
-    """One sketch of the exact rung, given the numbers of its sketch."""
+    """One sketch of the exact method, given the numbers of its sketch."""
     for M, d in ((1024, 4096), (8192, 32768), (16384, 65536)):
         point = Setting(teacher=TEACHER, M=M, N=65536, P=16, d=d, schedule=SCHEDULE)
         drawn = seconds(device, lambda M=M, d=d: gaussian_sketch(M, d, device=device))
@@ -85,7 +85,7 @@ def exact(device: Device) -> None:
 
 
 def one_pass_exact(device: Device) -> None:
-    """The exact rung of one pass."""
+    """The exact method of one pass."""
     for M, d in ((1024, 4096), (4096, 16384)):
         point = Setting(teacher=TEACHER, M=M, batch=4, P=16, d=d, schedule=WSD(gamma=0.1, L=10**5))
         card = seconds(device, lambda point=point: exact_rows([point], device="cuda"))
@@ -113,11 +113,11 @@ def paper(device: Device) -> None:
 def one_pass(device: Device) -> None:
     """10⁴ simulations side by side; one core is timed on a hundredth of them."""
     point = Setting(teacher=TEACHER, M=16, batch=2, P=8, d=64, schedule=WSD(gamma=0.1, L=1000))
-    rung = Sampled()
+    method = Sampled()
 
     def run(repetitions: int, name: str | None) -> Callable[[], object]:
         draws = Draws(sketches=1, repetitions=repetitions, device=name)
-        return lambda: rung.rows([point], draws)
+        return lambda: method.rows([point], draws)
 
     run(10, "cuda")()
     card = seconds(device, run(10**4, "cuda"))

@@ -42,7 +42,7 @@ def loops_for(milliseconds: float) -> int:
 def resuming() -> None:
     """A sweep file of 10^5 tasks, all but one recorded: from the call to the start of the missing task."""
     sizes = {"M": list(range(1, 101)), "N": list(range(1, 101)), "P": list(range(1, 11)), "d": 1000}
-    tables = {"rung": "equivalent", "sizes": sizes, "schedules": [{"kind": "block", "L": 1000}]}
+    tables = {"method": "equivalent", "sizes": sizes, "schedules": [{"kind": "block", "L": 1000}]}
     tasks = load_sweep(tables).tasks
     row = '[{"approx":0.0012345678901234567,"bias":0.0012345678901234567,"variance":0.0012345678901234567}]'
     with tempfile.TemporaryDirectory() as folder:
@@ -117,15 +117,15 @@ def two_cores() -> None:
 
 
 def estimates() -> None:
-    """The printed estimate against the clock, on each rung."""
+    """The printed estimate against the clock, on each method."""
     sizes = {"M": [32, 64], "N": [300, 10_000], "P": 16, "d": [128, 256]}
-    for rung in ("sampled", "exact", "equivalent"):
-        tables = {"rung": rung, "sizes": sizes, "schedules": [{"kind": "block", "L": 10_000}]}
+    for method in ("sampled", "exact", "equivalent"):
+        tables = {"method": method, "sizes": sizes, "schedules": [{"kind": "block", "L": 10_000}]}
         expected = sum(map(seconds, load_sweep(tables).tasks))
         with tempfile.TemporaryDirectory() as folder:
             sweep({**tables, "seed": 1}, Path(folder) / "warm")
             summary = sweep(tables, Path(folder) / "timed")
-        report(f"estimated over measured time of a sweep, {rung}", expected / summary.seconds, "1/3 to 3")
+        report(f"estimated over measured time of a sweep, {method}", expected / summary.seconds, "1/3 to 3")
 
 
 if __name__ == "__main__":

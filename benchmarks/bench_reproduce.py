@@ -146,8 +146,8 @@ def ours(*options: str) -> tuple[float, float]:
 if __name__ == "__main__":
     cores, load = len(os.sched_getaffinity(0)), os.getloadavg()[0]
     print(f"{cores} cores, load {load:.1f}: on a busy machine read processor time and ratios")
-    wall, busy = ours("--rung", "equivalent")
-    report(f"--rung equivalent, s ({busy:.1f} s of processor)", wall, "< 6")
+    wall, busy = ours("--method", "equivalent")
+    report(f"--method equivalent, s ({busy:.1f} s of processor)", wall, "< 6")
     wall, busy = ours("--quick")
     report(f"--quick, s ({busy:.1f} s of processor)", wall, "< 15")
     before = plain_seconds()

@@ -64,10 +64,10 @@ def random_question(rng: random.Random) -> list[str]:
     method = rng.choice(("sampled", "exact", "equivalent"))
     kind = rng.choices(("risk", "curve", "tradeoff", "rates", "spectrum", "plan"), (12, 2, 2, 1, 1, 1))[0]
     if kind == "risk":
-        return ["risk", "--rung", method, *teacher, *sizes, *way, *test, *steps, *draws]
+        return ["risk", "--method", method, *teacher, *sizes, *way, *test, *steps, *draws]
     if kind == "curve":
         span = ["--along", rng.choice("NPR"), "--from", "2", "--to", "300", "--points", "4"]
-        return ["curve", "--rung", "equivalent", *span, *teacher, *sizes, *ways[0], *test, *steps, *draws]
+        return ["curve", "--method", "equivalent", *span, *teacher, *sizes, *ways[0], *test, *steps, *draws]
     if kind == "tradeoff":
         tokens = ["--tokens", str(round(log(300, 1e8))), "--points", "4", "--test", test[1]]
         return ["tradeoff", *teacher, *sizes, *tokens, *steps]

@@ -128,7 +128,7 @@ def _write(folder: Path) -> dict[str, list[list[str]]]:
     )
     (folder / "sweep.toml").write_text(
         'teachers = ["regime1", {preset = "regime2", alpha = {lin = [1.7, 1.9], n = 3}}]\n'
-        'rung = "equivalent"\n'
+        'method = "equivalent"\n'
         "seed = 3\neval_lengths = [16]\n[sizes]\nM = [4, 8]\nN = {log = [10, 1000], n = 3}\nP = 4\nd = 64\n"
         '[[schedules]]\nkind = "wsd"\nL = [1000]\ngamma = 0.1\n'
     )
@@ -390,7 +390,7 @@ def _targets() -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
     teacher, modes, wsd = s.Teacher(**law), s.Teacher(**law).modes(8), s.WSD(gamma=0.1, L=100)
     tables = {"sizes": {"M": 4, "N": 8, "P": 4, "d": 16}}
     how = {
-        "rung": "equivalent",
+        "method": "equivalent",
         "sketches": 1,
         "repetitions": 1,
         "seed": 0,
@@ -423,7 +423,7 @@ def _targets() -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
         "draws": (s.Uncertain(teacher="regime2", intervals={"alpha": (1.7, 1.9)}).draws, {"n": 3, "seed": 0}),
         "counted": (s.Lengths((2, 4), (0.5, 0.5)).counted, {"N": 30}),
         "risk": (s.risk, {"setting": setting, **how}),
-        "risk sampled": (s.risk, {"setting": setting, **how, "rung": "sampled"}),
+        "risk sampled": (s.risk, {"setting": setting, **how, "method": "sampled"}),
         "risks": (s.risks, {"settings": [setting], **how}),
         "curve": (s.curve, {"setting": setting, "along": "N", "values": [40, 50], **how, "sampled": None,
             "tokens": None, "tune": False}),
@@ -467,7 +467,7 @@ def _targets() -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
         "sweep of sizes": (lambda **sizes: s.sweep({"sizes": sizes}, "swept", dry_run=True), tables["sizes"]),
         "load": (s.load, {"folder": "swept", "software": None}),
         "export": (s.export, {"folder": "swept", "to": "rows.csv", "software": None}),
-        "reproduce": (s.reproduce, {"out": "paper", "rung": "nothing", "panels": ["nothing"],
+        "reproduce": (s.reproduce, {"out": "paper", "method": "nothing", "panels": ["nothing"],
             "quick": True, "replicate": 1, "overlay": (), "seed": 0, "jobs": 1, "device": None}),
     }  # fmt: skip
 

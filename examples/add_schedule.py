@@ -40,7 +40,7 @@ def main() -> None:
         student = Setting(
             teacher=PRESETS["regime2"], M=128, N=4096, P=64, d=1024, schedule=schedule, eval_length=256
         )
-        answer = risk(student, rung="equivalent")
+        answer = risk(student, method="equivalent")
         print(
             f"{schedule.name:<7} L = {schedule.L:>6}  sum of steps {schedule.total:.4g}  "
             f"bias {answer.bias:.4g}  variance {answer.variance:.4g}"

@@ -26,8 +26,8 @@ def main() -> None:
     )
     lengths = sorted({best.P, 2, 8, 32})
     splits = [dataclasses.replace(base, P=P, N=best.tokens // P) for P in lengths]
-    measured = risks(splits, rung="sampled", sketches=8, repetitions=2, seed=1)
-    predicted = risks(splits, rung="equivalent")
+    measured = risks(splits, method="sampled", sketches=8, repetitions=2, seed=1)
+    predicted = risks(splits, method="equivalent")
     for P, seen, told in zip(lengths, measured, predicted, strict=True):
         error = seen.standard_error["reducible"]
         print(f"P = {P:>3}: sampled {seen.reducible:.4g} ± {error:.1g}, predicted {told.reducible:.4g}")

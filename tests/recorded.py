@@ -66,20 +66,20 @@ def risks() -> Questions:
             continue
         t, test = next(teachers), next(tests)
         sizes = f"-M {M} -d 48 {WAYS[way]} --eval-length {test}"
-        asked = f"risk --rung {method} {TEACHERS[t]} {sizes} {SCHEDULES[schedule]} {DRAWS}"
+        asked = f"risk --method {method} {TEACHERS[t]} {sizes} {SCHEDULES[schedule]} {DRAWS}"
         yield f"risk {method} {way} {schedule} {t} {M} {test}", asked
     for t, d, M in itertools.product(TEACHERS, ("inf", 4096), (16, 300)):
         sizes = f"-M {M} -d {d} -N 1e6 -P 32 --eval-length 512"
-        yield f"risk large {t} {d} {M}", f"risk --rung equivalent {TEACHERS[t]} {sizes} {WSD} {DRAWS}"
+        yield f"risk large {t} {d} {M}", f"risk --method equivalent {TEACHERS[t]} {sizes} {WSD} {DRAWS}"
     tuning = ("--gamma best", "--gamma 0.4 --no-safeguard")
     for t, step, method in itertools.product(TEACHERS, tuning, ("exact", "equivalent")):
         sizes = f"-M 24 -d 96 --batch 8 -P 4 --eval-length 4 --schedule cosine {step} -L 2000"
-        yield f"risk pass {method} {t} {step}", f"risk --rung {method} {TEACHERS[t]} {sizes} {DRAWS}"
+        yield f"risk pass {method} {t} {step}", f"risk --method {method} {TEACHERS[t]} {sizes} {DRAWS}"
     for method in methods:
         sizes = "--teacher modes.npz -M 6 -N 200 -P 5 --eval-length 20"
-        yield f"risk arrays {method}", f"risk --rung {method} {sizes} {BLOCK} {DRAWS}"
+        yield f"risk arrays {method}", f"risk --method {method} {sizes} {BLOCK} {DRAWS}"
     again = "--batch 4 -P 8 --epochs 3 -M 12 -d 48 --eval-length 8"
-    yield "risk epochs", f"risk --rung sampled {TWO} {again} {WSD} {DRAWS}"
+    yield "risk epochs", f"risk --method sampled {TWO} {again} {WSD} {DRAWS}"
 
 
 def curves() -> Questions:
@@ -89,15 +89,15 @@ def curves() -> Questions:
         sizes = "-M 16 -N 128 -P 8 -d 64 --eval-length 16"
         yield (
             f"curve {axis} {method} {t}",
-            f"curve --rung {method} {span} {TEACHERS[t]} {sizes} {WSD} {DRAWS}",
+            f"curve --method {method} {span} {TEACHERS[t]} {sizes} {WSD} {DRAWS}",
         )
     span = "--along b --from 1 --to 32 --points 4 --tokens 65536"
     sizes = "-M 16 --batch 1 -P 4 -d 64 --eval-length 4 --schedule block --gamma best"
     for t in ("one", "two"):
-        yield f"curve b {t}", f"curve --rung equivalent {span} {TEACHERS[t]} {sizes} {DRAWS}"
+        yield f"curve b {t}", f"curve --method equivalent {span} {TEACHERS[t]} {sizes} {DRAWS}"
     span = "--along N --from 4 --to 64 --points 3 --sampled 2"
     sizes = "-M 8 -P 4 -d 32 --eval-length 4"
-    yield "curve sampled", f"curve --rung exact {span} {TWO} {sizes} {BLOCK} {DRAWS}"
+    yield "curve sampled", f"curve --method exact {span} {TWO} {sizes} {BLOCK} {DRAWS}"
 
 
 def theory() -> Questions:
@@ -199,13 +199,13 @@ def in_python() -> Questions:
     for name, setting in odd.items():
         for method in ("sampled", "exact", "equivalent"):
             if not (method == "equivalent" and name.startswith("phases")):
-                yield f"python risk {method} {name}", f"risk({setting}, rung={method!r}, {draws})"
+                yield f"python risk {method} {name}", f"risk({setting}, method={method!r}, {draws})"
     many = f"[{odd['steps']}, {odd['modes']}, {base}, {odd['lengths']}]"
     for method in ("sampled", "exact", "equivalent"):
-        yield f"python risks {method}", f"risks({many}, rung={method!r}, {draws})"
-    yield "python curve", f"curve({base}, 'N', [1, 7, 50, 4000], rung='equivalent', {draws})"
+        yield f"python risks {method}", f"risks({many}, method={method!r}, {draws})"
+    yield "python curve", f"curve({base}, 'N', [1, 7, 50, 4000], method='equivalent', {draws})"
     tuned = f"Setting(teacher={t}, M=12, d=48, batch=2, P=8, eval_length=8, schedule={wsd})"
-    along = f"curve({tuned}, 'b', [1, 4], rung='equivalent', {draws}, tokens=32768, tune=True)"
+    along = f"curve({tuned}, 'b', [1, 4], method='equivalent', {draws}, tokens=32768, tune=True)"
     yield "python curve, step tuned", along
     yield "python rates", f"rates({base})"
     yield "python spectrum", f"averaged_spectrum({base}, points=5, last=48)"

@@ -1,7 +1,7 @@
 """Random settings and a simulation of their own, for the errors that the closed laws state.
 
-The simulation draws trajectories in blocks and takes the spectral filter; it has nothing of the sampled rung.
-The error that is checked is the one that is printed.
+The simulation draws trajectories in blocks and takes the spectral filter; it shares
+nothing with the sampled method. The error that is checked is the one that is printed.
 """
 
 from __future__ import annotations
@@ -136,8 +136,8 @@ def data_sets(setting, seconds):
 
 
 def exact_on(setting, seed, sketches=2, seconds=2.0, simulate=trained):
-    """The exact rung against data sets on the same sketches."""
-    [law] = risks([setting], rung="exact", draws=Draws(sketches=sketches, seed=seed))
+    """The exact method against data sets on the same sketches."""
+    [law] = risks([setting], method="exact", draws=Draws(sketches=sketches, seed=seed))
     rng, means, chances = np.random.default_rng([seed, 1]), [], []
     for k in range(sketches):
         S = gaussian_sketch(setting.M, setting.modes.d, seed=seed, index=k)
@@ -149,8 +149,8 @@ def exact_on(setting, seed, sketches=2, seconds=2.0, simulate=trained):
 
 
 def equivalent_on(setting, seed, sketches=100, seconds=2.0):
-    """The equivalent rung against data sets on many sketches."""
-    [law] = risks([setting], rung="equivalent")
+    """The equivalent method against data sets on many sketches."""
+    [law] = risks([setting], method="equivalent")
     rng, means = np.random.default_rng([seed, 2]), []
     each = max(4, data_sets(setting, seconds) // sketches)
     for k in range(sketches):
@@ -213,8 +213,8 @@ def random_pass(rng):
 
 
 def one_pass_on(setting, seed):
-    """The variance of the exact rung in one pass against the whole recursion; no chance in it."""
-    [law] = risks([setting], rung="exact", draws=Draws(sketches=1, seed=seed))
+    """The variance of the exact method in one pass against the whole recursion; no chance in it."""
+    [law] = risks([setting], method="exact", draws=Draws(sketches=1, seed=seed))
     S = gaussian_sketch(setting.M, setting.modes.d, seed=seed, index=0)
     problem, test = (sketched_problem(setting.modes, S, P) for P in (setting.P, setting.test_length))
     steps = setting.schedule.scaled(law.diagnostics["gamma"]).steps()
@@ -223,7 +223,7 @@ def one_pass_on(setting, seed):
 
 
 def campaign(family, count, seed, seconds=2.0):
-    """The answers of `count` settings of a family, by name of the rung."""
+    """The answers of `count` settings of a family, by name of the method."""
     rng, found = np.random.default_rng(seed), {}
     for k in range(count):
         number = 1000 * seed + k

@@ -139,7 +139,7 @@ def answers(tmp_path_factory):
     """Every answer, computed once."""
     made = {name: make() for name, (make, _) in ANSWERS.items()}
     out = tmp_path_factory.mktemp("out")
-    made["reproduce"] = seqlaw.reproduce(out, rung="equivalent", panels="ad", quick=True)
+    made["reproduce"] = seqlaw.reproduce(out, method="equivalent", panels="ad", quick=True)
     return made
 
 
@@ -224,7 +224,7 @@ def test_frames_have_every_parameter(name, answers):
     if name in ("risk", "curve", "overlaid", "plan"):
         assert {"reducible", "total"} <= set(frame)
     if name == "overlaid":
-        assert frame["rung"].tolist() == 3 * ["equivalent"] + 2 * ["sampled"]
+        assert frame["method"].tolist() == 3 * ["equivalent"] + 2 * ["sampled"]
         assert frame["se_reducible"].notna().tolist() == 3 * [False] + 2 * [True]
 
 
@@ -232,7 +232,7 @@ def test_sampled_points_lie_on_values_of_the_curve_with_both_ends():
     values = [2, 4, 8, 16, 32, 64, 128]
     found = seqlaw.curve(SETTING, "N", values, sampled=4, sketches=1)
     assert found.sampled.values == (2, 8, 32, 128)
-    alone = seqlaw.curve(SETTING, "N", [2, 8, 32, 128], rung="sampled", sketches=1)
+    alone = seqlaw.curve(SETTING, "N", [2, 8, 32, 128], method="sampled", sketches=1)
     assert found.to_dict()["sampled"] == alone.to_dict()["rows"]
     assert seqlaw.curve(SETTING, "N", values, sampled=99, sketches=1).sampled.values == tuple(values)
 
@@ -282,10 +282,10 @@ def test_the_picture_of_double_descent():
 
 def test_a_flag_speaks_to_its_reader():
     saturated = [flag("saturated", saturation=3.0, check_d=64, same_d=True)]
-    assert "--rung exact" in sentences(saturated, "cli")[0]
-    assert 'rung="exact"' in sentences(saturated, "python")[0]
+    assert "--method exact" in sentences(saturated, "cli")[0]
+    assert 'method="exact"' in sentences(saturated, "python")[0]
     assert "--" not in sentences(saturated, "python")[0]
-    assert sentences([flag("of-my-own-rung", size=3.5)], "cli") == ["of-my-own-rung: size = 3.5"]
+    assert sentences([flag("of-my-own-method", size=3.5)], "cli") == ["of-my-own-method: size = 3.5"]
 
 
 def strings(path):
@@ -299,7 +299,7 @@ def strings(path):
             yield from (c.value for c in ast.walk(node.pattern) if isinstance(c, ast.Constant))
 
 
-def test_nothing_outside_rungs_branches_on_the_name_of_a_rung():
+def test_nothing_outside_methods_branches_on_the_name_of_a_method():
     names = {"sampled", "exact", "equivalent"}
     for path in SOURCE.rglob("*.py"):
         if path.parent.name != "methods":
@@ -313,35 +313,35 @@ def test_nobody_reads_the_text_of_a_flag():
         assert not parsed.search(path.read_text()), path
 
 
-RUNG = '''
+METHOD = '''
 from seqlaw.methods.equivalent import equivalent_risks
 from seqlaw.methods.method import Method
 from dataclasses import replace
 
 
 class Doubled(Method):
-    """Twice the bias of the equivalent rung."""
+    """Twice the bias of the equivalent method."""
 
     name = "doubled"
 
     def risks(self, settings, draws, *, progress=None):
-        return [replace(risk, rung=self.name, bias=2 * risk.bias) for risk in equivalent_risks(settings)]
+        return [replace(risk, method=self.name, bias=2 * risk.bias) for risk in equivalent_risks(settings)]
 '''
 
 
 @pytest.fixture
 def doubled(tmp_path, monkeypatch):
-    (tmp_path / "doubled_rung.py").write_text(RUNG)
+    (tmp_path / "doubled_method.py").write_text(METHOD)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.chdir(tmp_path)
-    return "doubled_rung:Doubled"
+    return "doubled_method:Doubled"
 
 
-def test_a_rung_of_ones_own_works_everywhere(doubled, tmp_path, capsys):
+def test_a_method_of_ones_own_works_everywhere(doubled, tmp_path, capsys):
     """In `risk`, `curve`, `sweep`, `reproduce` and the explorer, by its import path and nothing else."""
     plain = seqlaw.risk(SETTING)
-    own = seqlaw.risk(SETTING, rung=doubled)
-    assert (own.rung, own.bias, own.approx) == ("doubled", 2 * plain.bias, plain.approx)
+    own = seqlaw.risk(SETTING, method=doubled)
+    assert (own.method, own.bias, own.approx) == ("doubled", 2 * plain.bias, plain.approx)
 
     def run(*command):
         with pytest.raises(SystemExit) as stop:
@@ -350,20 +350,20 @@ def test_a_rung_of_ones_own_works_everywhere(doubled, tmp_path, capsys):
         assert stop.value.code == 0, err
         return json.loads(out)
 
-    assert run("risk", "--rung", doubled, *OPTIONS)["bias"] == own.bias
+    assert run("risk", "--method", doubled, *OPTIONS)["bias"] == own.bias
     ends = ("--along", "N", "--from", "64", "--to", "256", "--points", "3")
-    curve = run("curve", "--rung", doubled, *ends, *OPTIONS)
+    curve = run("curve", "--method", doubled, *ends, *OPTIONS)
     # Points of one batch share their contour: the last digits may differ.
     assert [row["bias"] for row in curve["rows"]] == pytest.approx([own.bias] * 3, rel=1e-10)
     sizes = {"M": 16, "N": 256, "P": 8, "d": 64}
-    tables = {"rung": doubled, "sizes": sizes, "schedules": [{"L": 500}], "eval_lengths": 32}
+    tables = {"method": doubled, "sizes": sizes, "schedules": [{"L": 500}], "eval_lengths": 32}
     assert seqlaw.sweep(tables, tmp_path / "out").done == 1
     assert seqlaw.load(tmp_path / "out").frame["bias"].tolist() == [own.bias]
     assert seqlaw.sweep(tables, tmp_path / "out", dry_run=True).skipped == 1
-    made = run("reproduce", "--rung", doubled, "--quick", "--panels", "be", "--out", "paper")
-    smooth = run("reproduce", "--rung", "equivalent", "--quick", "--panels", "be", "--out", "paper")
+    made = run("reproduce", "--method", doubled, "--quick", "--panels", "be", "--out", "paper")
+    smooth = run("reproduce", "--method", "equivalent", "--quick", "--panels", "be", "--out", "paper")
     assert [row["slope"] for row in made["slopes"]] == pytest.approx([r["slope"] for r in smooth["slopes"]])
-    rows = {row["rung"]: row["bias"] for row in seqlaw.load(tmp_path / "paper").frame.to_dict("records")}
+    rows = {row["method"]: row["bias"] for row in seqlaw.load(tmp_path / "paper").frame.to_dict("records")}
     assert set(rows) == {"equivalent", doubled}
     body = CurveBody(
         teacher=SETTING.teacher,
@@ -376,9 +376,9 @@ def test_a_rung_of_ones_own_works_everywhere(doubled, tmp_path, capsys):
     )
     shown = curve_view((body, doubled), lambda done, total: None)
     assert shown["point"]["bias"] == pytest.approx(own.bias, rel=1e-10)
-    assert f"--rung {doubled}" in shown["copy"]["command"]
-    with pytest.raises(seqlaw.InputError, match="rung must name a subclass of"):
-        seqlaw.risk(SETTING, rung="json:JSONEncoder")
+    assert f"--method {doubled}" in shown["copy"]["command"]
+    with pytest.raises(seqlaw.InputError, match="method must name a subclass of"):
+        seqlaw.risk(SETTING, method="json:JSONEncoder")
 
 
 @pytest.mark.slow
@@ -395,7 +395,7 @@ def test_every_answer_in_a_notebook(tmp_path, monkeypatch):
     calls = [
         "risk(s)", "curve(s, 'N', [64, 128, 256])", "tradeoff(s, 4096, lengths=[2, 8], eval_lengths=[16])",
         "plan('regime2', Budget(compute=1e7, tokens=1e4), d=64)", "rates(s)", "averaged_spectrum(s)",
-        "measure(X)", "forecast(X)", "reproduce('paper', rung='equivalent', panels='a', quick=True)",
+        "measure(X)", "forecast(X)", "reproduce('paper', method='equivalent', panels='a', quick=True)",
     ]  # fmt: skip
     cells = [head, "sweep({'sizes': {'M': [4, 8], 'N': 9, 'P': 4, 'd': 16}}, 'out', progress=True)"]
     for call in calls:

@@ -45,23 +45,23 @@ def fields(run):
 
 SMALL = ("-M", 16, "-d", 64, "-N", 256, "-P", 8, "-L", 500)
 RISK = {
-    "rung", "regime", "irreducible", "approx", "bias", "variance", "cross", "reducible", "total", "steps",
+    "method", "regime", "irreducible", "approx", "bias", "variance", "cross", "reducible", "total", "steps",
     "horizon", "eval_length", "standard_error", "accuracy", "flags",
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("rung", ["sampled", "exact", "equivalent"])
-def test_risk(fields, rung):
-    answer = fields("risk", "--rung", rung, *SMALL, "--seed", 3)
+@pytest.mark.parametrize("method", ["sampled", "exact", "equivalent"])
+def test_risk(fields, method):
+    answer = fields("risk", "--method", method, *SMALL, "--seed", 3)
     assert set(answer) >= RISK
-    assert answer["rung"] == rung
+    assert answer["method"] == method
     assert answer["inputs"]["seed"] == 3
     assert answer["version"] == seqlaw.__version__
     parts = sum(answer[name] for name in ("irreducible", "approx", "bias", "variance", "cross"))
     assert answer["total"] == pytest.approx(parts, rel=1e-12)
-    assert bool(answer["standard_error"]) == (rung != "equivalent")
+    assert bool(answer["standard_error"]) == (method != "equivalent")
     assert answer["eval_length"] == 8
-    assert fields("risk", "--rung", rung, *SMALL, "--seed", 3) == answer
+    assert fields("risk", "--method", method, *SMALL, "--seed", 3) == answer
 
 
 def test_risk_is_the_python_call(fields):
@@ -71,7 +71,7 @@ def test_risk_is_the_python_call(fields):
     teacher = seqlaw.Teacher(alpha=1.5, theta=2.5, r=0.2, rho=0.7, c_xi=0.05, c_0=0.01)
     schedule = seqlaw.BlockDecay(gamma=0.1, L=500)
     setting = seqlaw.Setting(teacher=teacher, M=16, N=256, P=8, d=64, schedule=schedule, eval_length=50)
-    wanted = seqlaw.risk(setting, rung="equivalent")
+    wanted = seqlaw.risk(setting, method="equivalent")
     assert (answer["approx"], answer["bias"], answer["variance"]) == (
         wanted.approx,
         wanted.bias,
@@ -189,11 +189,11 @@ def test_points_that_round_to_the_same_size_are_counted(run):
 def test_a_curve_without_chance_has_curvature_and_one_with_it_standard_errors(run, fields):
     """What is left beside a line is not a statistical error where nothing was drawn."""
     options = ("curve", "--along", "P", "--from", 2, "--to", 8, "--points", 3, *SMALL)
-    for rung, name, mark in (("equivalent", "curvature", ""), ("sampled", "standard error", "± ")):
-        answer = fields(*options, "--rung", rung)
+    for method, name, mark in (("equivalent", "curvature", ""), ("sampled", "standard error", "± ")):
+        answer = fields(*options, "--method", method)
         assert answer["se_is"] == name
         assert set(answer["slopes"]["variance"]) == {"slope", "se", "r2"}
-        _, out, _ = run(*options, "--rung", rung)
+        _, out, _ = run(*options, "--method", method)
         header, rows = slopes(out)
         assert header == ["slope against P", name]
         bias = answer["slopes"]["bias"]
@@ -223,9 +223,9 @@ def test_numbers_are_written_for_people(value, digits, text):
     assert amount(value, digits) == text
 
 
-def test_curve_on_the_sampled_rung_with_a_picture(fields, tmp_path):
+def test_curve_on_the_sampled_method_with_a_picture(fields, tmp_path):
     picture = tmp_path / "curve.svg"
-    options = ("curve", "--along", "N", "--from", 200, "--to", 800, "--points", 3, "--rung", "sampled")
+    options = ("curve", "--along", "N", "--from", 200, "--to", 800, "--points", 3, "--method", "sampled")
     answer = fields(*options, *SMALL, "--plot", picture)
     assert answer["rows"][0]["standard_error"]["variance"] > 0
     first = picture.read_bytes()
@@ -369,8 +369,8 @@ def test_teacher_files(fields, run, tmp_path):
         ("risk --rho x", "--rho"),
         ("risk --c-xi -1", "--c-xi must be positive"),
         ("risk --alpha nan", "--alpha must be finite"),
-        ("risk --rung foo", "--rung must be one of sampled, exact, equivalent"),
-        ("risk --rung rates", "equivalent (the theorem: seqlaw rates), got rates"),
+        ("risk --method foo", "--method must be one of sampled, exact, equivalent"),
+        ("risk --method rates", "equivalent (the theorem: seqlaw rates), got rates"),
         ("risk --teacher nope", "--teacher must be one of"),
         ("risk --teacher nope.toml", "must exist, got nope.toml"),
         ("risk -L 3", "-L/--steps must leave room for each phase"),
@@ -379,12 +379,15 @@ def test_teacher_files(fields, run, tmp_path):
         ("risk --gamma 0", "--gamma must be positive"),
         ("risk --schedule line", "--schedule must be one of wsd, block, constant, cosine"),
         ("risk --schedule block --warmup 0.2", "--warmup goes with the wsd schedule only"),
-        ("risk -d inf --rung exact", "-d/--modes must be finite on this rung (for inf: equivalent), got inf"),
+        (
+            "risk -d inf --method exact",
+            "-d/--modes must be finite on this method (for inf: equivalent), got inf",
+        ),
         ("risk -d inf --theta 1.0 --alpha 1.2", "-d/--modes = inf needs theta > 1"),
         ("risk -d inf --alpha 1", "-d/--modes = inf needs alpha > 1"),
         ("risk -d inf --alpha 1.001", "-d/--modes = inf needs alpha of at least"),
         ("risk --seed -1", "--seed must be at least 0"),
-        ("risk --sketches 0 --rung exact", "--sketches must be at least 1"),
+        ("risk --sketches 0 --method exact", "--sketches must be at least 1"),
         ("risk -P 0", "-P/--length must be at least 1"),
         ("risk --eval-length 1.5", "--eval-length must be a whole number"),
         ("risk --nope", "No such option"),
@@ -413,8 +416,8 @@ def test_teacher_files(fields, run, tmp_path):
         ("plan --min-P 1e10", "--min-P must be at most the tokens"),
         ("plan --max-L 2", "--max-L must allow"),
         ("risk -R 0.05", "-R/--horizon asks for 1 steps"),
-        ("risk --rung sampled -P 1e12", "-P/--length with N = 4096"),
-        ("risk --rung exact -d 1e12", "-d/--modes must be at most"),
+        ("risk --method sampled -P 1e12", "-P/--length with N = 4096"),
+        ("risk --method exact -d 1e12", "-d/--modes must be at most"),
         ("risk --gamma 1e-320", "--gamma must lie between"),
         ("rates --theta 1000", "--theta must be at most 20"),
         ("tradeoff -N 5", "No such option: -N here; it belongs to risk, curve, spectrum, rates"),
@@ -559,14 +562,14 @@ def test_a_bar_waits_for_its_total(monkeypatch):
     assert "1/4" in stream.getvalue()
 
 
-SAMPLED = ("risk", "--rung", "sampled", "-M", "4", "-d", "16", "-N", "20", "-P", "4", "-L", "50")
+SAMPLED = ("risk", "--method", "sampled", "-M", "4", "-d", "16", "-N", "20", "-P", "4", "-L", "50")
 
 
 def test_plain_progress_is_lines_on_standard_error(run):
     """The first data set and the last; between them a line every ten seconds, which these do not take."""
     code, out, err = run(*SAMPLED, "--sketches", "2", "--repetitions", "2", "--progress", "plain", "--json")
     assert code == 0
-    assert json.loads(out)["rung"] == "sampled"
+    assert json.loads(out)["method"] == "sampled"
     assert err == "seqlaw: 1/4 data sets\nseqlaw: 4/4 data sets\n"
     assert run(*SAMPLED)[2] == ""  # a pipe stays silent unless asked
     refused = "seqlaw: --progress must be auto or plain, got loud\n"

@@ -15,11 +15,11 @@ from seqlaw.cli.output import print_blocks, print_table, print_text
 SMALL = "-M 16 -d 64 -N 256 -P 8 -L 500"
 COMMANDS = [
     f"risk {SMALL}",
-    f"risk {SMALL} --rung sampled --eval-length 1000",
+    f"risk {SMALL} --method sampled --eval-length 1000",
     "risk -L 1e7 -M 16",
     "risk -d inf -M 1e6 -N 1e12 -P 1e9 -L 1e12",
     f"curve {SMALL} --along P --to 1e6 --points 4",
-    f"curve {SMALL} --along R --from 8 --to 4000 --points 4 --rung exact",
+    f"curve {SMALL} --along R --from 8 --to 4000 --points 4 --method exact",
     f"curve {SMALL} --along N --from 2 --to 1e6 --points 4 --sampled 3",
     "spectrum -d inf --to 1e12 --points 5",
     "rates",
@@ -38,7 +38,7 @@ NARROW = {
 }
 """Commands that fit in 80 columns, and the rows of their tables."""
 GRID = """
-rung = "equivalent"
+method = "equivalent"
 [sizes]
 M = [4, 8, 16, 32]
 N = 8

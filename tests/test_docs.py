@@ -62,7 +62,7 @@ def check_output(shown, printed):
 
 LONG = {
     *("extend", "forecast", "law", "lengths", "loose", "measure", "momentum"),
-    *("one-pass", "plan", "rungs", "sweeps", "tutorial"),
+    *("one-pass", "plan", "methods", "sweeps", "tutorial"),
 }
 """Pages of up to half a minute, for the slow suite."""
 
@@ -114,7 +114,7 @@ def test_the_page_of_symbols_names_the_files_that_define_them():
                 assert re.search(rf"(^ *(def |class )?|self\.){part}\b *[:=(,]", source, re.M), (where, name)
 
 
-LINKED = "rungs?|safeguard|saturated|reducible|effective tokens|presets?"
+LINKED = "methods?|safeguard|saturated|reducible|effective tokens|presets?"
 
 
 @pytest.mark.parametrize(

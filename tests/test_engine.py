@@ -353,7 +353,7 @@ def test_twenty_random_kills(tmp_path: Path) -> None:
 
 KILLS = int(os.environ.get("SEQLAW_KILLS", "2"))
 ONE_PASS_AND_PHASES = """
-rung = "{rung}"
+method = "{method}"
 sketches = 2
 repetitions = 1
 eval_lengths = ["own", 16]
@@ -370,11 +370,11 @@ L = 400
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rung", ["exact", "sampled"])
-def test_kills_of_sweeps_through_one_pass_and_phases(tmp_path: Path, rung: str) -> None:
+@pytest.mark.parametrize("method", ["exact", "sampled"])
+def test_kills_of_sweeps_through_one_pass_and_phases(tmp_path: Path, method: str) -> None:
     """`seqlaw sweep`, killed at a random number of rows and resumed, has the rows of a run in one piece."""
     file = tmp_path / "grid.toml"
-    file.write_text(ONE_PASS_AND_PHASES.format(rung=rung))
+    file.write_text(ONE_PASS_AND_PHASES.format(method=method))
 
     def driver(out: Path, jobs: int) -> tuple[str, ...]:
         return ("-m", "seqlaw", "sweep", str(file), "--out", str(out), "--jobs", str(jobs))
@@ -401,7 +401,7 @@ def test_kills_of_sweeps_through_one_pass_and_phases(tmp_path: Path, rung: str) 
         amid += 0 < len(kept) < len(whole)
         assert kept.items() <= whole.items()
         assert finish(out, 2) == whole
-    print(rung, KILLS, "kills,", amid, "amid the work")
+    print(method, KILLS, "kills,", amid, "amid the work")
     assert amid > 0
 
 

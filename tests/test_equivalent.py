@@ -232,7 +232,7 @@ def test_ellipse_and_hyperbola_agree(kind, gamma, monkeypatch):
 
 @pytest.mark.parametrize("kind", [WSD, BlockDecay, Constant, Cosine])
 def test_few_steps_against_a_sum_over_eigenvalues(kind):
-    """L = 10 … 100, where ψ is no exponential: the exact rung on wide sketches."""
+    """L = 10 … 100, where ψ is no exponential: the exact method on wide sketches."""
     points = [make(M=200, d=500, P=8, L=L, kind=kind, gamma=1.0) for L in (10, 30, 100)]
     rows = exact_rows(points, sketches=12)
     for index, risk in enumerate(frozen_risks(points)):
@@ -384,20 +384,20 @@ def test_saturation_is_flagged_and_the_floor_reported_as_zero():
     assert any(flag.code == "bias" for flag in far.flags)
 
 
-BOTH = "(check: `seqlaw risk` at these sizes but -d 256, with --rung exact and with --rung equivalent)"
+BOTH = "(check: `seqlaw risk` at these sizes but -d 256, with --method exact and with --method equivalent)"
 
 
 @pytest.mark.parametrize(
     ("M", "d", "check"),
     [
-        (32, 256, "(check: `seqlaw risk --rung exact` at these sizes)"),
+        (32, 256, "(check: `seqlaw risk --method exact` at these sizes)"),
         (32, math.inf, BOTH),
         (32, 10**9, BOTH),
         (10**5, math.inf, "about this value"),
     ],
 )
-def test_a_saturated_student_is_checked_at_one_d_on_both_rungs(M, d, check):
-    """The exact rung has no d = inf and takes no large one: there the check needs a d of its own, twice."""
+def test_a_saturated_student_is_checked_at_one_d_on_both_methods(M, d, check):
+    """The exact method has no d = inf and takes no large one: there the check needs a d of its own, twice."""
     found = sentences(equivalent_risk(make(M=M, d=d, L=10**15)).flags, "cli")
     [flag] = [words for words in found if words.startswith("saturated")]
     assert flag.endswith(check)

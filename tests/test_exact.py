@@ -1,4 +1,4 @@
-"""The exact rung against double sums over positions, sampled data sets and exact arithmetic."""
+"""The exact method against double sums over positions, sampled data sets and exact arithmetic."""
 
 from __future__ import annotations
 
@@ -277,7 +277,7 @@ def test_effective_tokens():
 
 
 def test_the_frozen_filter_is_flagged_where_the_law_does_not_reach():
-    """A memory too long for a dense block, and few data: the filter stays frozen, and the rung says so."""
+    """A memory too long for a dense block, and few data: the filter stays frozen, and the method says so."""
     slow = dataclasses.replace(PRESETS["regime2"], rho=0.9999)
     few = setting(teacher=slow, N=1, P=300, eval_length=300, schedule=BlockDecay(gamma=0.1, L=10**7))
     codes = {flag.code for flag in exact_risk(few).flags}

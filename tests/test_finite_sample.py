@@ -39,7 +39,7 @@ POINTS = json.loads((Path(__file__).parent / "data" / "finite_sample.json").read
 
 @pytest.fixture(autouse=True)
 def _alone():
-    """As the rungs call it: two tests at once on all threads each are ten times slower."""
+    """As the methods call it: two tests at once on all threads each are ten times slower."""
     with one_thread():
         yield
 
@@ -145,7 +145,7 @@ def test_reference_points(point, monkeypatch):
         assert found["question"].schedule is setting.schedule  # the safeguard stays out of it
         for name in set(wanted) - {"rng_seed"}:
             assert abs(found[name] - wanted[name]) < tolerance * found["excess"], name
-    # The rung, whose sums over modes are coarse: 1e-6 of the variance (docs/equivalent.md).
+    # The method, whose sums over modes are coarse: 1e-6 of the variance (docs/equivalent.md).
     risk = equivalent_risk(setting)
     assert abs(risk.reducible - answers[0][1]["total"]) < 3e-6 * answers[0][0]["excess"]
 
@@ -432,8 +432,8 @@ def test_wide_students_carry_the_change_over(monkeypatch):
         assert other["frozen"] == one["frozen"] == 0
 
 
-@pytest.mark.parametrize("rung", [equivalent_risks, exact_risks])
-def test_together_as_alone(rung):
+@pytest.mark.parametrize("method", [equivalent_risks, exact_risks])
+def test_together_as_alone(method):
     """Settings share solutions at N = ∞, positions and batches; nobody else's."""
     settings = [
         make("regime2", M=12, d=48, N=N, P=P, L=L, kind=Constant)
@@ -441,8 +441,8 @@ def test_together_as_alone(rung):
         for P in (1, 2, 3, 4, 5, 6, 7, 8, 9, 14, 30)
         for N in (10, 10**5)
     ]
-    for one, risk in zip(settings, rung(settings), strict=True):
-        [alone] = rung([one])
+    for one, risk in zip(settings, method(settings), strict=True):
+        [alone] = method([one])
         change = max(alone.variance, abs(alone.cross))
         for name in ("bias", "variance", "cross"):
             # An ellipse takes as many nodes as the widest of its batch needs, and errs by 1.5e-5 of the whole
@@ -503,7 +503,7 @@ def test_the_mean_norm(P, N):
 def test_forty_of_the_settings_that_the_page_is_about():
     """docs/finite-sample.md measures 300 with many data sets; here the first forty, with few.
 
-    Given the same sketches each within 5 standard errors plus the error that the rung states.
+    Given the same sketches each within 5 standard errors plus the error that the method states.
     """
     counts = {16: (6, 24), 48: (4, 16), 96: (3, 10)}
     for setting in random_settings(2026, 40):

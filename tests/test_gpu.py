@@ -161,13 +161,13 @@ def test_the_same_law_of_one_pass(epochs, torch_alone):
 
 @needs_torch
 def test_sampled_on_a_device_says_so(torch_alone):
-    found = seqlaw.risk(point(), rung="sampled", sketches=2, repetitions=2, device=here())
+    found = seqlaw.risk(point(), method="sampled", sketches=2, repetitions=2, device=here())
     assert [flag.code for flag in found.flags][-1] == "device-stream"
     assert "not the CPU's" in str(found)
     assert found.to_dict()["inputs"]["device"] == here()
-    again = seqlaw.risk(point(), rung="sampled", sketches=2, repetitions=2, device=here())
+    again = seqlaw.risk(point(), method="sampled", sketches=2, repetitions=2, device=here())
     assert again.total == found.total
-    assert "device" not in seqlaw.risk(point(), rung="exact", sketches=1, device="cpu").to_dict()["inputs"]
+    assert "device" not in seqlaw.risk(point(), method="exact", sketches=1, device="cpu").to_dict()["inputs"]
 
 
 @needs_torch
@@ -180,7 +180,7 @@ def test_sketches_are_the_cpus_up_to_a_size(monkeypatch, torch_alone):
     own = gaussian_sketch(4, 2000, seed=2, device=device).cpu().numpy()
     assert abs(own.var() * 4 - 1) < 5 * np.sqrt(2 / own.size)
     assert not np.array_equal(own, gaussian_sketch(4, 2000, seed=2))
-    risk = ask.risks([point()], rung="exact", draws=Draws(sketches=1, device=here()))[0]
+    risk = ask.risks([point()], method="exact", draws=Draws(sketches=1, device=here()))[0]
     assert risk.flags[-1].code == "device-stream"
 
 
@@ -207,7 +207,7 @@ def test_a_full_device_takes_smaller_blocks_or_one_line():
 
 @needs_torch
 def test_a_sweep_on_a_device(tmp_path):
-    tables = {"rung": "sampled", "sketches": 1, "sizes": {"M": 4, "N": 50, "P": [2, 4], "d": 12}}
+    tables = {"method": "sampled", "sketches": 1, "sizes": {"M": 4, "N": 50, "P": [2, 4], "d": 12}}
     host, card = (load_sweep(tables | {"device": name}) for name in ("cpu", here()))
     assert [task["device"] for task in host.tasks] == [None, None]
     assert [task | {"device": None} for task in card.tasks] == host.tasks
@@ -216,7 +216,7 @@ def test_a_sweep_on_a_device(tmp_path):
     assert sweep(card, tmp_path / "rows").skipped == 2
     assert sweep(host, tmp_path / "rows").done == 2  # other numbers, under another key
     assert "device-stream" in risk_rows(card.tasks[0], 0)[0]["flags"]
-    assert load_sweep(tables | {"rung": "equivalent", "device": "cuda"}).tasks[0]["device"] is None
+    assert load_sweep(tables | {"method": "equivalent", "device": "cuda"}).tasks[0]["device"] is None
 
 
 @pytest.fixture
@@ -237,10 +237,10 @@ def machine_without(monkeypatch):
 def test_without_torch_or_a_card_one_line(machine_without):
     machine_without(None)
     with pytest.raises(MissingLibrary, match=r"needs torch: pip install 'seqlaw\[gpu\]'"):
-        ask.risks([point()], rung="exact", draws=Draws(device="cuda"))
+        ask.risks([point()], method="exact", draws=Draws(device="cuda"))
     machine_without(0)
     with pytest.raises(InputError, match="device needs an NVIDIA card"):
-        ask.risks([point()], rung="sampled", draws=Draws(device="cuda"))
+        ask.risks([point()], method="sampled", draws=Draws(device="cuda"))
     with pytest.raises(InputError, match="device must be cuda or cpu, got 'gpu'"):
         Draws(device="gpu")
 
@@ -251,7 +251,7 @@ def test_a_worker_a_card(machine_without, monkeypatch, tmp_path):
         monkeypatch.setenv(devices.WORKER, number)
         assert device_of("cuda").where == ("cuda", card)
     assert cards() == 2
-    tables = {"rung": "exact", "device": "cuda", "sizes": {"M": 4, "N": 50, "P": 4, "d": 12}}
+    tables = {"method": "exact", "device": "cuda", "sizes": {"M": 4, "N": 50, "P": 4, "d": 12}}
     with pytest.raises(InputError, match="jobs must be at most 2, got 3"):
         sweep(load_sweep(tables), tmp_path, jobs=3)
 
@@ -274,12 +274,12 @@ def test_costs_on_a_card():
 @pytest.mark.parametrize("ask_for", [point, one_pass])
 def test_several_lengths_are_for_the_cpu(several, ask_for):
     setting, line = ask_for(P=parse(several)), "device must be cpu .* for mixtures and phases of lengths"
-    for rung in ("sampled", "exact"):
+    for method in ("sampled", "exact"):
         with pytest.raises(InputError, match=line):
-            seqlaw.risk(setting, rung=rung, device="cuda")
+            seqlaw.risk(setting, method=method, device="cuda")
         with pytest.raises(InputError, match=line):
-            ask.METHODS[rung].rows([point(), setting], Draws(device="torch"))
-        assert seqlaw.risk(setting, rung=rung, sketches=1, repetitions=1, device="cpu").total > 0
+            ask.METHODS[method].rows([point(), setting], Draws(device="torch"))
+        assert seqlaw.risk(setting, method=method, sketches=1, repetitions=1, device="cpu").total > 0
 
 
 def test_rows_of_mixtures_are_for_the_cpu():
@@ -290,6 +290,6 @@ def test_rows_of_mixtures_are_for_the_cpu():
 
 def test_a_sweep_of_mixtures_is_for_the_cpu():
     grid = {"M": [12], "N": [400], "d": [40], "P": [9, "4:0.5,9:0.5"]}
-    assert Sweep(sizes=Sizes(**grid), device="cuda").tasks  # the equivalent rung draws nothing
+    assert Sweep(sizes=Sizes(**grid), device="cuda").tasks  # the equivalent method draws nothing
     with pytest.raises(InputError, match="device must be cpu"):
-        Sweep(sizes=Sizes(**grid), rung="exact", device="cuda")
+        Sweep(sizes=Sizes(**grid), method="exact", device="cuda")

@@ -332,7 +332,7 @@ CALLS = {
     "phases must be True or False": lambda: Lengths((2,), (1.0,), np.ones(2)),
     "lengths must be a list of whole numbers, got 5": lambda: seqlaw.tradeoff(SETTING, 1e3, lengths=5),
     "mixture must be Lengths, or text": lambda: seqlaw.tradeoff(SETTING, 1e3, mixture=5),
-    "rung must be one of sampled, exact, equivalent": lambda: seqlaw.risk(SETTING, rung=[]),
+    "method must be one of sampled, exact, equivalent": lambda: seqlaw.risk(SETTING, method=[]),
     "seed must be a whole number, got nan": lambda: seqlaw.risk(SETTING, seed=math.nan),
     "workers must be a whole number, got '2'": lambda: seqlaw.risk(SETTING, workers="2"),
     "sketches must be a whole number, got a value of type int": lambda: seqlaw.risk(
@@ -379,8 +379,8 @@ def test_what_fits_is_taken_as_before():
     plain = seqlaw.tradeoff(SETTING, 1000, lengths=[2, 4], eval_lengths=(4,))
     for lengths in (np.array([2, 4]), range(2, 5, 2), (2.0, np.int64(4)), pd.Series([2, 4])):
         assert seqlaw.tradeoff(SETTING, np.float64(1e3), lengths=lengths, eval_lengths=(4,)) == plain
-    assert seqlaw.risk(SETTING, rung="sampled", sketches=2.0, seed=np.int64(3)) == seqlaw.risk(
-        SETTING, rung="sampled", sketches=2, seed=3
+    assert seqlaw.risk(SETTING, method="sampled", sketches=2.0, seed=np.int64(3)) == seqlaw.risk(
+        SETTING, method="sampled", sketches=2, seed=3
     )
     endless = Budget(compute=1e4, tokens=1e3, max_M=np.float64(math.inf), max_N=np.int64(9), max_P=9.0)
     assert endless == Budget(compute=1e4, tokens=1e3, max_N=9, max_P=9)

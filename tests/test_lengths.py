@@ -42,14 +42,14 @@ def setting(P, **more):
     return Setting(P=P, **(sizes | ({} if "batch" in more else {"N": 600}) | more))
 
 
-def excess(one, rung, **draws):
+def excess(one, method, **draws):
     """Rows of approx + bias + variance + cross, sketch by sketch."""
-    rows = METHODS[rung].rows([one], Draws(**draws))
+    rows = METHODS[method].rows([one], Draws(**draws))
     return np.array([row["reducible"] for row in rows])
 
 
 def agree(one, repetitions, sketch=0, *, most=5.0):
-    """The exact rung within so many standard errors of the sampled, on one sketch: the number, its error."""
+    """`exact` within so many standard errors of `sampled`, on one sketch: the number, its error."""
     drawn = excess(one, "sampled", sketches=[sketch], repetitions=repetitions)
     (closed,) = excess(one, "exact", sketches=[sketch])
     error = drawn.std(ddof=1) / np.sqrt(drawn.size)
@@ -188,7 +188,10 @@ FILES = {
         (("--lengths", "empty.csv"), "--lengths must be a file with lengths in it, got empty.csv"),
         (("--lengths", "docs.parquet"), "--lengths must be a text file, a length a line or `length,count`"),
         (("--lengths", "2:0.5,4096:0.5", "-N", "9"), "-N/--trajectories must be at least 1025 to hold"),
-        (("--phases", "2:0.5,4:0.5"), "--phases must be left out on this rung (exact and sampled take them)"),
+        (
+            ("--phases", "2:0.5,4:0.5"),
+            "--phases must be left out on this method (exact and sampled take them)",
+        ),
         (("-P", "4", "--lengths", "2:1"), "--lengths cannot be given together with --length, got 2:1"),
         (("--lengths", "2:0.5,4:0.5", "--window", "8"), "--window goes with a file of lengths, got 8"),
     ],
@@ -209,7 +212,7 @@ def test_bad_lengths_are_one_line(options, words, tmp_path, monkeypatch, capsys)
 
 def test_the_same_length_twice_changes_nothing_that_the_law_has():
     """A mixture of 16 and 16 is refused; one of 16 and 17 lies midway between them, the law's blocks too."""
-    risks = [seqlaw.risk(setting(P, N=40), rung="exact", sketches=1) for P in (16, "16:0.5,17:0.5", 17)]
+    risks = [seqlaw.risk(setting(P, N=40), method="exact", sketches=1) for P in (16, "16:0.5,17:0.5", 17)]
     for name in ("approx", "bias"):
         low, mixed, high = sorted(getattr(risk, name) for risk in risks)
         assert mixed == getattr(risks[1], name)
@@ -270,7 +273,7 @@ def test_mixtures_are_what_is_sampled(teacher, P, more):
 @pytest.mark.slow
 @pytest.mark.parametrize("more", [{}, {"batch": 17, "schedule": Constant(gamma=0.2, L=2000)}])
 def test_a_mixture_over_sketches(more):
-    """The equivalent rung against 40 sketches: its error is about 1/M."""
+    """The equivalent method against 40 sketches: its error is about 1/M."""
     sizes = {"M": 32, "d": 256, "N": 4000} | more
     sizes |= {"N": None} if more else {}
     one = setting("2:0.5,32:0.5", **sizes)
@@ -282,7 +285,7 @@ def test_a_mixture_over_sketches(more):
 def test_a_mixture_with_a_narrow_law_beyond_its_dense_block():
     """Lengths beyond the dense block share it: 70 and 300 against their frozen filter with many data."""
     one = setting("4:0.2,70:0.4,300:0.4", N=50_000)
-    law = seqlaw.risk(one, rung="exact", sketches=1)
+    law = seqlaw.risk(one, method="exact", sketches=1)
     assert "frozen-filter" not in [flag.code for flag in law.flags]
     assert abs(law.cross) < 1e-3 * law.reducible
 
@@ -434,9 +437,9 @@ def test_one_pass_in_phases_against_400_runs():
 )
 def test_a_large_step_in_phases_is_said_as_elsewhere(part, kept, code):
     one = setting("2:0.5 then 8:0.5", batch=4, eval_length=8)
-    largest = seqlaw.risk(one, rung="exact", sketches=1).diagnostics["gamma_max"]
+    largest = seqlaw.risk(one, method="exact", sketches=1).diagnostics["gamma_max"]
     bold = replace(one, schedule=Constant(gamma=part * largest, L=500), safeguard=kept)
-    assert code in [each.code for each in seqlaw.risk(bold, rung="exact", sketches=1).flags]
+    assert code in [each.code for each in seqlaw.risk(bold, method="exact", sketches=1).flags]
 
 
 def test_a_ladder_needs_one_test():
@@ -509,7 +512,7 @@ def test_the_best_ladder():
     assert found.gain > 0.03
     best = min(found.singles, key=lambda one: one.reducible)
     assert (single, found.single.reducible) == (best.lengths, best.reducible)
-    # What is tried here is what the exact rung says, to the rounding of the sequences' numbers.
+    # What is tried here is what the exact method says, to the rounding of the sequences' numbers.
     plain = [ladder.steps(30_000)[k] / 30_000 for k in (0, 1)]
     assert plain == list(ladder.shares)
     counts = 2**22 * (ladder.shares[0] / ladder.lengths[0] + ladder.shares[1] / 256)
@@ -525,7 +528,7 @@ def test_no_ladder_in_regime_one():
     assert "do not help" in str(found)
 
 
-def test_a_ladder_of_one_pass_is_the_exact_rung_s():
+def test_a_ladder_of_one_pass_is_the_exact_method_s():
     setup = setting(2, batch=1, schedule=Constant(gamma=0.3, L=100), eval_length=16)
     sums = LagSums(MODES)
     bench = Bench(sums, 12, sketch=0, seed=0)
@@ -541,7 +544,7 @@ def test_a_ladder_of_one_pass_is_the_exact_rung_s():
     trial = Trial(mixture.schedule, mixture.tokens, float(mixture.P.tokens))
     mine = bench.trained(mixture.P, trial, Runs(mixture.schedule)).terms(bench.problem(16))
     (row,) = METHODS["exact"].rows([mixture], Draws(sketches=1))
-    # The exact rung keeps the diagonal of the covariance at another test length, phases the whole.
+    # The exact method keeps the diagonal of the covariance at another test length, phases the whole.
     assert mine["variance"] == pytest.approx(row["variance"], rel=5e-3)
     assert mine["bias"] == pytest.approx(row["bias"], rel=1e-9)
 
@@ -569,13 +572,13 @@ def test_the_map_has_a_cell_for_each_horizon_and_test():
 
 
 @pytest.mark.parametrize("way", ["short-to-long", "long-to-short", "mixed"])
-def test_the_curve_of_shares_is_the_exact_rung_s(way):
+def test_the_curve_of_shares_is_the_exact_method_s(way):
     """Over the same sketches; a share of 1e8 tokens is whole sequences to 1e-6."""
     one = setting(2, schedule=Constant(gamma=0.1, L=2000), eval_length=64)
     found = seqlaw.ladder_curve(one, 1e8, candidates=[64, 2], shares=[0.3], sketches=2, seed=3)
     [row] = found.curve(way)
     N = round(1e8 / row.lengths.mean)
-    told = seqlaw.risk(replace(one, P=row.lengths, N=N), rung="exact", sketches=2, seed=3)
+    told = seqlaw.risk(replace(one, P=row.lengths, N=N), method="exact", sketches=2, seed=3)
     assert row.reducible == pytest.approx(told.reducible, rel=1e-5)
     assert row.against == pytest.approx(row.reducible / found.single.reducible, rel=0.05)
     shares = dict(row.lengths)
@@ -593,11 +596,11 @@ def test_mixtures_and_phases_in_tasks_and_sweeps(tmp_path):
         task = json.loads(json.dumps(task_of(one)))
         assert setting_of(task) == one
     sizes = {"M": 12, "N": 600, "P": [8, "2:0.5,8:0.5"], "d": 48}
-    tables = {"rung": "exact", "sizes": sizes, "schedules": [{"kind": "constant", "L": 500}], "sketches": 1}
+    tables = {"method": "exact", "sizes": sizes, "schedules": [{"kind": "constant", "L": 500}], "sketches": 1}
     assert seqlaw.sweep(tables, tmp_path / "out").done == 2
     frame = seqlaw.load(tmp_path / "out").frame
     mixed = frame[frame["lengths"].notna()]
-    wanted = seqlaw.risk(setting("2:0.5,8:0.5"), rung="exact", sketches=1).reducible
+    wanted = seqlaw.risk(setting("2:0.5,8:0.5"), method="exact", sketches=1).reducible
     assert mixed["reducible"].tolist() == [wanted]
 
 
@@ -639,7 +642,7 @@ def test_a_phase_without_steps_changes_nothing():
 def test_a_pass_in_phases_says_what_its_step_does(method):
     one = setting("4:0.5 then 16:0.5", batch=1, safeguard=False, schedule=Constant(gamma=50, L=10))
     codes = [
-        {flag.code for flag in seqlaw.risk(s, rung=method).flags} for s in (one, one.but(safeguard=True))
+        {flag.code for flag in seqlaw.risk(s, method=method).flags} for s in (one, one.but(safeguard=True))
     ]
     assert "diverges" in codes[0]
     assert "one-pass-safeguard" in codes[1]

@@ -235,15 +235,15 @@ def test_every_source_gives_the_same(X, found, tmp_path):
     )
 
 
-def test_measured_modes_run_on_every_rung(found):
+def test_measured_modes_run_on_every_method(found):
     truth = PRESETS["regime2"].modes(32)
     modes = found.modes
     np.testing.assert_allclose(modes.sigma_xi, truth.sigma_xi, rtol=0.06)  # √(2/24800) = 0.9 %, sorted noise
     np.testing.assert_allclose(modes.averaged(16)[:16], truth.averaged(16)[:16], rtol=0.15)
     setting = {"M": 8, "N": 1000, "P": 16, "schedule": WSD(gamma=0.1, L=3000)}
-    for rung in ("exact", "equivalent"):
-        mine = risk(Setting(teacher=modes, **setting), rung=rung)
-        true = risk(Setting(teacher=truth, **setting), rung=rung)
+    for method in ("exact", "equivalent"):
+        mine = risk(Setting(teacher=modes, **setting), method=method)
+        true = risk(Setting(teacher=truth, **setting), method=method)
         assert mine.reducible == pytest.approx(true.reducible, rel=0.1)
     assert found.teacher.regime == "II"
 
@@ -415,7 +415,7 @@ def test_advice_says_which_way_and_at_which_test_length(found):
     assert "The data look like regime II (probability" in words
     assert found.regime.applies
     assert "fewer, longer sequences win" in words  # at the own length, as in the paper
-    assert "disagree" not in words  # at width 8 the rung cannot tell most lengths apart at 512
+    assert "disagree" not in words  # at width 8 the method cannot tell most lengths apart at 512
     regime2 = " ".join(advise(PRESETS["regime2"], tokens=1e5, eval_length=512, d=256).words)
     assert "Tested at length 512, more, shorter sequences win" in regime2
     assert "disagree" in regime2
@@ -424,7 +424,7 @@ def test_advice_says_which_way_and_at_which_test_length(found):
     assert "Tested at length 512, fewer, longer sequences win up to P = 48 at" in regime1
 
 
-def test_advice_calls_nothing_a_win_that_the_rung_cannot_tell_apart():
+def test_advice_calls_nothing_a_win_that_the_method_cannot_tell_apart():
     """Regime I near convergence, tested at 64: the splits differ by 2 %, and by less than 1/M at width 16."""
     late = WSD(gamma=0.1, L=10**8)
     for M, d in ((128, 1024), (16, 64)):

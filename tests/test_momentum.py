@@ -1,4 +1,4 @@
-"""Momentum: the closed filters against the recursion, contours, rungs, sweeps and the command line."""
+"""Momentum: the closed filters against the recursion, contours, methods, sweeps and the command line."""
 
 import json
 import math
@@ -161,11 +161,13 @@ def test_many_schedules_of_one_spectrum_are_answered_one_by_one():
 
 def test_what_no_contour_takes_is_refused_with_the_way_out():
     setting = at(Momentum(gamma=0.1, L=3000, beta=0.99), N=64, M=12, d=48)
-    with pytest.raises(InputError, match=r"beta must be at most 1 - 100/L, L = 3000, on the equivalent rung"):
+    with pytest.raises(
+        InputError, match=r"beta must be at most 1 - 100/L, L = 3000, on the equivalent method"
+    ):
         risk(setting)
-    with pytest.raises(InputError, match="the exact rung takes any"):
+    with pytest.raises(InputError, match="the exact method takes any"):
         equivalent_risks([setting])
-    assert risk(setting, rung="exact", sketches=2).bias > 0
+    assert risk(setting, method="exact", sketches=2).bias > 0
     wide = replace(setting, M=72, d=90)  # where what the data change is carried over from the equivalent
     frozen, known = exact_risks([wide, replace(wide, schedule=Constant(gamma=0.1, L=500))])
     assert "cross" in {flag.code for flag in frozen.flags}
@@ -226,7 +228,7 @@ def test_the_law_at_any_amount_of_data_is_the_sampled_mean(schedule):
 
 
 TOML = {
-    "rung": "exact",
+    "method": "exact",
     "sketches": 1,
     "teachers": ["regime1"],
     "sizes": {"M": 8, "N": 64, "P": 4, "d": 24},

@@ -237,9 +237,9 @@ def test_nodes_without_a_sketch():
 
 def test_a_run_does_not_depend_on_those_beside_it():
     setting = Setting(teacher="regime1", M=6, P=3, d=24, batch=2, schedule=Constant(gamma=1.0, L=40))
-    rung = METHODS["sampled"]
-    together = rung.rows([setting], Draws(sketches=1, repetitions=3))
-    alone = rung.rows([setting], Draws(sketches=1, repetitions=[2]))
+    method = METHODS["sampled"]
+    together = method.rows([setting], Draws(sketches=1, repetitions=3))
+    alone = method.rows([setting], Draws(sketches=1, repetitions=[2]))
     assert alone[0]["loss"] == pytest.approx(together[2]["loss"], rel=1e-12)  # BLAS may sum in another order
     assert len({row["loss"] for row in together}) == 3
 
@@ -260,12 +260,12 @@ def test_epochs_are_sampled_only():
         teacher="regime1", M=6, P=3, d=24, batch=2, schedule=Constant(gamma=1.0, L=41), epochs=4
     )
     assert setting.N == 22  # ⌈41/4⌉ batches of two
-    found = risks([setting], rung="sampled", draws=Draws(sketches=1, repetitions=2))[0]
+    found = risks([setting], method="sampled", draws=Draws(sketches=1, repetitions=2))[0]
     assert "epochs" in {flag.code for flag in found.flags}
-    for rung in ("exact", "equivalent"):
+    for method in ("exact", "equivalent"):
         with pytest.raises(InputError, match="no law is known"):
-            risks([setting], rung=rung)
-    once = risks([replace(setting, epochs=1)], rung="sampled", draws=Draws(sketches=1, repetitions=2))[0]
+            risks([setting], method=method)
+    once = risks([replace(setting, epochs=1)], method="sampled", draws=Draws(sketches=1, repetitions=2))[0]
     assert once.total != found.total
 
 
@@ -294,13 +294,13 @@ def test_the_setting_derives_the_trajectories():
 
 def test_the_safeguard_and_its_absence():
     setting = Setting(teacher="regime2", M=8, P=1, d=32, batch=1, schedule=Constant(gamma=1.0, L=50))
-    for rung in ("exact", "equivalent"):
-        limit = risks([setting], rung=rung)[0].diagnostics["gamma_max"]
+    for method in ("exact", "equivalent"):
+        limit = risks([setting], method=method)[0].diagnostics["gamma_max"]
         cases = {0.4: "one-pass-safeguard", 0.7: "mean-not-median", 1.3: "diverges"}
         for share, code in cases.items():
             schedule = Constant(gamma=share * limit, L=50)
-            free = risks([replace(setting, schedule=schedule, safeguard=False)], rung=rung)[0]
-            safe = risks([replace(setting, schedule=schedule)], rung=rung)[0]
+            free = risks([replace(setting, schedule=schedule, safeguard=False)], method=method)[0]
+            safe = risks([replace(setting, schedule=schedule)], method=method)[0]
             assert (code in {flag.code for flag in free.flags}) == (share > 0.5)
             assert math.isinf(free.variance) == (share > 1)
             assert math.isfinite(safe.variance)
@@ -309,7 +309,7 @@ def test_the_safeguard_and_its_absence():
             assert clipped == (schedule.gamma > safe.diagnostics["gamma"])
     steep = replace(setting, schedule=Cosine(gamma=3.0, L=50), safeguard=False, batch=100)
     with pytest.raises(InputError, match="gamma must be at most"):
-        risks([steep], rung="exact", draws=Draws(sketches=1))
+        risks([steep], method="exact", draws=Draws(sketches=1))
 
 
 def test_the_best_step_is_best():
@@ -334,12 +334,12 @@ def test_a_batch_beyond_the_critical_one_wastes_tokens():
 def test_rows_for_a_sweep():
     full = Setting(teacher="regime2", M=8, N=50, P=4, d=32, schedule=Constant(gamma=0.1, L=100))
     once = replace(full, N=None, batch=2)
-    for name, rung in METHODS.items():
-        rows = rung.rows([once, full, once], Draws(sketches=1, repetitions=1))
+    for name, method in METHODS.items():
+        rows = method.rows([once, full, once], Draws(sketches=1, repetitions=1))
         assert [row["point"] for row in rows] == [0, 1, 2]
         assert [row["batch"] for row in rows] == [2, None, 2]
         assert rows[0]["reducible"] == rows[2]["reducible"] != rows[1]["reducible"], name
-        assert rung.cost([once, full], Draws()).seconds > 0
+        assert method.cost([once, full], Draws()).seconds > 0
     assert exact_rows([once])[0]["N"] == 200
 
 
@@ -354,7 +354,7 @@ def test_simulation_over_law(teacher):
         gamma = min(gamma, 0.9 / nodes.norm)
         schedule = (Constant, BlockDecay, WSD)[k % 3](gamma=gamma, L=120)
         setting = Setting(teacher=teacher, M=16, P=P, d=48, batch=batch, schedule=schedule, safeguard=False)
-        law = risks([setting], rung="exact", draws=Draws(sketches=1))[0]
+        law = risks([setting], method="exact", draws=Draws(sketches=1))[0]
         runs = METHODS["sampled"].rows([setting], Draws(sketches=1, repetitions=96))
         excess = np.array([row["reducible"] - row["approx"] for row in runs])
         want = law.bias + law.variance
@@ -441,7 +441,7 @@ def test_the_commands(capsys):
         (("risk", *SMALL, "--gamma", "best"), "--gamma can be best in one pass only"),
         (("risk", *SMALL, "--batch", "0"), "--batch must be"),
         (("risk", *SMALL, "--no-safeguard"), "--no-safeguard must stay"),
-        (("risk", *SMALL, "--batch", "2", "--epochs", "3"), "--epochs must be 1 on this rung"),
+        (("risk", *SMALL, "--batch", "2", "--epochs", "3"), "--epochs must be 1 on this method"),
         (("curve", *SMALL, "--along", "N", "--batch", "2"), "--along must not be N in one pass"),
         (("curve", *SMALL, "--tokens", "100"), "--tokens set the steps in one pass only"),
         (("plan", "--one-pass", "--gamma", "3", "--json"), "--gamma is chosen by --one-pass"),
@@ -457,7 +457,7 @@ def test_what_is_refused(capsys, arguments, words):
 
 def test_a_sweep_over_batches(tmp_path):
     sizes = {"M": 8, "P": 4, "d": 32, "batch": [1, 4]}
-    grid = {"rung": "equivalent", "sizes": sizes, "schedules": [{"kind": "block", "L": 300}]}
+    grid = {"method": "equivalent", "sizes": sizes, "schedules": [{"kind": "block", "L": 300}]}
     sweep(grid, tmp_path / "out", jobs=1)
     rows = load(tmp_path / "out").frame
     assert sorted(zip(rows["batch"], rows["N"], strict=True)) == [(1, 300), (4, 1200)]

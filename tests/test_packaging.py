@@ -117,11 +117,13 @@ def test_an_empty_environment(wheel, tmp_path):
     python, seqlaw = tmp_path / "env/bin/python", tmp_path / "env/bin/seqlaw"
     run(python, "-m", "pip", "install", "--quiet", wheel, cwd=tmp_path)
     answer = json.loads(run(seqlaw, "risk", "--json", cwd=tmp_path).stdout)
-    assert answer["rung"] == "equivalent"
-    run(seqlaw, "risk", "--rung", "sampled", "-M", 8, "-d", 32, "-N", 50, "-P", 5, cwd=tmp_path)
+    assert answer["method"] == "equivalent"
+    run(seqlaw, "risk", "--method", "sampled", "-M", 8, "-d", 32, "-N", 50, "-P", 5, cwd=tmp_path)
     run(seqlaw, "tradeoff", cwd=tmp_path)
     run(seqlaw, "rates", cwd=tmp_path)
-    grid = 'rung = "equivalent"\n[sizes]\nM = 8\nN = 8\nP = 8\nd = 32\n[[schedules]]\nkind = "wsd"\nL = 100\n'
+    grid = (
+        'method = "equivalent"\n[sizes]\nM = 8\nN = 8\nP = 8\nd = 32\n[[schedules]]\nkind = "wsd"\nL = 100\n'
+    )
     (tmp_path / "grid.toml").write_text(grid)
     for extra, command in {
         "plot": ["tradeoff", "--plot", "x.png"],

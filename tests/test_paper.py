@@ -82,7 +82,7 @@ def test_target_horizons_and_step_counts_of_regime_two_agree() -> None:
 def test_a_variance_panel_is_one_nested_family_through_one_point() -> None:
     for name in "cf":
         panel = PANELS[name]
-        sampled = [task for task in tasks([panel], ["sampled"]) if task["rung"] == "sampled"]
+        sampled = [task for task in tasks([panel], ["sampled"]) if task["method"] == "sampled"]
         assert len(sampled) == panel.sketches * panel.repetitions
         assert all(len(task["points"]) == len(panel.settings) for task in sampled)
         assert panel.reference in panel.settings or name == "f"  # R = 2400 lies between the points in R
@@ -90,29 +90,29 @@ def test_a_variance_panel_is_one_nested_family_through_one_point() -> None:
         assert panel.reference in series(name, "P").settings
 
 
-def test_rungs_share_the_tasks_that_need_no_data() -> None:
+def test_methods_share_the_tasks_that_need_no_data() -> None:
     both = tasks(PANELS.values(), ["sampled", "exact"])
     assert len(both) == len(tasks(PANELS.values(), ["sampled"]))
-    assert {task["rung"] for task in both} == {"population", "sampled", "exact"}
+    assert {task["method"] for task in both} == {"population", "sampled", "exact"}
 
 
-def test_every_rung_has_words_and_an_expectation_that_samples_no_data() -> None:
+def test_every_method_has_words_and_an_expectation_that_samples_no_data() -> None:
     class Magic(Method):
         name = "magic"
 
         def risks(self, settings, draws, *, progress=None):
             raise NotImplementedError
 
-    captions = [caption_of(rung) for rung in (*METHODS, Magic())]
+    captions = [caption_of(method) for method in (*METHODS, Magic())]
     assert all(text for caption in captions for text in vars(caption).values())
     for field in ("opening", "solid", "key", "dashes", "dashed"):
         assert len({getattr(caption, field) for caption in captions}) == len(captions)
-    assert captions[-1].key == "magic rung"
+    assert captions[-1].key == "magic method"
     Magic.caption = replace(captions[-1], key="by magic")
     assert caption_of(Magic()).key == "by magic"
     for one in (*map(role, METHODS), Role(Magic())):
-        assert not role(one.rung.expectation).repetitions
-    own = Role(Magic())  # a rung that nobody has described
+        assert not role(one.method.expectation).repetitions
+    own = Role(Magic())  # a method that nobody has described
     assert own.name.endswith("Magic")
     assert own.needs("bias") == [own.name]
     assert own.needs("variance") == [own.name, "equivalent"]
@@ -228,7 +228,7 @@ def test_agreement_of_approximation_and_bias_is_the_papers(equivalent: list[Any]
 def toy(values: Any, quantity: str = "variance") -> Curve:
     by_sketch = np.asarray(values, dtype=float)
     one = Series(regime="II", quantity=quantity, against="N", settings=series("f", "N").settings)
-    return Curve(series=one, rung="sampled", by_sketch=by_sketch[:, : len(one.settings)])
+    return Curve(series=one, method="sampled", by_sketch=by_sketch[:, : len(one.settings)])
 
 
 def test_error_bars_are_the_papers() -> None:
@@ -268,7 +268,7 @@ def test_curves_average_repetitions_within_sketches() -> None:
     rows = [
         {
             "panel": "f",
-            "rung": "sampled",
+            "method": "sampled",
             "sketch": k,
             "repetition": j,
             "point": p,
@@ -306,7 +306,7 @@ def test_a_task_gives_the_paper_formulas() -> None:
     A = S * modes.a * root
     assert row["approx"] == pytest.approx(0.5 * np.sum((A - A @ q @ q.T) ** 2), rel=1e-10)
     assert row["panel"] == "a"
-    assert row["rung"] == "population"
+    assert row["method"] == "population"
 
 
 # --- beyond the paper's panels
@@ -366,8 +366,8 @@ def test_every_file_is_there_and_says_the_same(finished: Path) -> None:
 def test_rows_are_tidy(finished: Path) -> None:
     rows = pd.read_parquet(finished / "rows.parquet")
     assert list(rows.columns) == list(COLUMNS)
-    assert rows[(rows["panel"] == "a") & (rows["rung"] == "population")]["N"].isna().all()
-    sampled = rows[rows["rung"] == "sampled"]
+    assert rows[(rows["panel"] == "a") & (rows["method"] == "population")]["N"].isna().all()
+    sampled = rows[rows["method"] == "sampled"]
     # L_M(B_L) from the weights against the five terms: rounding of numbers near 0.03.
     np.testing.assert_allclose(sampled["loss"], sampled["total"], rtol=1e-12)
     assert not sampled["variance"].isna().any()
@@ -429,7 +429,7 @@ def test_what_is_not_installed_is_said_before_anything_runs(
         importlib.util, "find_spec", lambda name, *rest: None if name == missing else find(name, *rest)
     )
     with pytest.raises(SystemExit) as stop:
-        main(command(tmp_path / "out", "--rung", "equivalent"))
+        main(command(tmp_path / "out", "--method", "equivalent"))
     assert stop.value.code == 2
     assert capsys.readouterr().err.startswith(f"seqlaw: {file} needs {missing}: pip install 'seqlaw[")
     assert not (tmp_path / "out").exists()
@@ -439,7 +439,15 @@ def test_json_has_the_fixed_fields(tmp_path: Path, capsys: pytest.CaptureFixture
     with pytest.raises(SystemExit) as ended:
         main(
             command(
-                tmp_path, "--rung", "equivalent", "--panels", "b,d", "--overlay", "exact", "--quick", "--json"
+                tmp_path,
+                "--method",
+                "equivalent",
+                "--panels",
+                "b,d",
+                "--overlay",
+                "exact",
+                "--quick",
+                "--json",
             )
         )
     assert ended.value.code == 0
@@ -467,7 +475,7 @@ def test_json_has_the_fixed_fields(tmp_path: Path, capsys: pytest.CaptureFixture
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--rung", "magic"], "--rung must be one of sampled, exact, equivalent, got magic"),
+        (["--method", "magic"], "--method must be one of sampled, exact, equivalent, got magic"),
         (["--panels", "abz"], "--panels must be letters of abcdef, got z"),
         (["--replicate", "0"], "--replicate must be at least 1, got 0"),
         (["--overlay", "paper"], "--overlay must be one of sampled, exact, equivalent, got paper"),
@@ -485,7 +493,7 @@ def test_bad_input_is_one_line(
 
 @pytest.mark.slow
 def test_replicates_give_a_spread(tmp_path: Path) -> None:
-    result = reproduce(tmp_path, rung="exact", panels=["f"], quick=True, replicate=3)
+    result = reproduce(tmp_path, method="exact", panels=["f"], quick=True, replicate=3)
     works = [plan(result.panels, ["exact"], folder=tmp_path, seed=seed) for seed in (0, 1, 2)]
     assert [work.left for work in works] == [0, 0, 0]
     again = [

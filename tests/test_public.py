@@ -141,7 +141,7 @@ def test_one_point_and_a_curve_take_the_options_of_risks():
     }
     assert options
     setting = Setting(teacher="regime2", schedule=BlockDecay(gamma=0.1, L=100), **SIZES)
-    how = {"rung": "sampled", "sketches": 2, "repetitions": 3, "seed": 5}
+    how = {"method": "sampled", "sketches": 2, "repetitions": 3, "seed": 5}
     [alone] = seqlaw.risks([setting], **how)
     assert seqlaw.risk(setting, **how) == alone
     assert list(seqlaw.curve(setting, "N", [64], **how)) == [alone]

@@ -71,7 +71,7 @@ SIZES = {
 }
 ONCE = {"--batch": size(1, 10**9), "--no-safeguard": given_bare, "--epochs": st.sampled_from(["1", "2", "0"])}
 MIXED = {"--lengths": parts(10**6), "--phases": parts(10**6), "--window": size(1, 1000)}
-# On the random rungs a setting is simulated: small sizes only.
+# On the random methods a setting is simulated: small sizes only.
 SMALL = {
     "-M": size(1, 12),
     "-N": size(1, 60),
@@ -152,25 +152,25 @@ FORECAST = SEQUENCES | {
 }
 COMMANDS = {
     "risk": TEACHER | SCHEDULE | SIZES | ONCE | MIXED,
-    f"risk --rung exact {FEW}": TEACHER | SCHEDULE | SMALL,
-    f"risk --rung sampled {FEW}": TEACHER | SCHEDULE | SMALL,
+    f"risk --method exact {FEW}": TEACHER | SCHEDULE | SMALL,
+    f"risk --method sampled {FEW}": TEACHER | SCHEDULE | SMALL,
     "risk --batch 8": TEACHER | SCHEDULE | ONCE | {name: SIZES[name] for name in SIZES if name != "-N"},
-    f"risk --rung exact --batch 3 {FEW_SIZES} -P 6 -L 200": TEACHER | SCHEDULE | SMALL_ONCE,
-    f"risk --rung sampled --batch 3 {FEW_SIZES} -P 6 -L 200": TEACHER | WITHOUT_L | SMALL_ONCE,
+    f"risk --method exact --batch 3 {FEW_SIZES} -P 6 -L 200": TEACHER | SCHEDULE | SMALL_ONCE,
+    f"risk --method sampled --batch 3 {FEW_SIZES} -P 6 -L 200": TEACHER | WITHOUT_L | SMALL_ONCE,
     "risk --schedule constant --momentum 0.9": TEACHER | SCHEDULE | SIZES,
-    f"risk --rung exact --schedule constant --momentum 0.9 {FEW}": TEACHER | SCHEDULE | SMALL,
-    f"risk --rung sampled --schedule constant --momentum 0.9 {FEW}": TEACHER | SCHEDULE | SMALL,
+    f"risk --method exact --schedule constant --momentum 0.9 {FEW}": TEACHER | SCHEDULE | SMALL,
+    f"risk --method sampled --schedule constant --momentum 0.9 {FEW}": TEACHER | SCHEDULE | SMALL,
     "risk --lengths 16:0.7,1024:0.3": TEACHER | SCHEDULE | {"--lengths": parts(10**6), "-N": SIZES["-N"]},
     "risk --lengths 16:0.7,1024:0.3 --batch 1000": TEACHER | SCHEDULE | ONCE | {"--lengths": parts(10**6)},
-    f"risk --rung sampled --lengths 2:0.7,8:0.3 -N 40 {FEW_SIZES}": TEACHER | SCHEDULE | SMALL_MIXED,
-    f"risk --rung exact --lengths 2:0.7,8:0.3 --batch 31 {FEW_SIZES}": TEACHER | SCHEDULE | SMALL_MIXED,
-    f"risk --rung exact --phases 2:0.9,8:0.1 -N 40 {FEW_SIZES}": TEACHER
+    f"risk --method sampled --lengths 2:0.7,8:0.3 -N 40 {FEW_SIZES}": TEACHER | SCHEDULE | SMALL_MIXED,
+    f"risk --method exact --lengths 2:0.7,8:0.3 --batch 31 {FEW_SIZES}": TEACHER | SCHEDULE | SMALL_MIXED,
+    f"risk --method exact --phases 2:0.9,8:0.1 -N 40 {FEW_SIZES}": TEACHER
     | SCHEDULE
     | {"--phases": parts(30), "-N": size(1, 60), "--eval-length": size(1, 10**6)},
-    f"risk --rung exact --phases 2:0.9,8:0.1 --batch 3 -L 200 {FEW_SIZES}": TEACHER
+    f"risk --method exact --phases 2:0.9,8:0.1 --batch 3 -L 200 {FEW_SIZES}": TEACHER
     | SCHEDULE
     | {"--phases": parts(30), "--batch": size(1, 60)},
-    f"risk --rung sampled --phases 2:0.9,8:0.1 --batch 3 -L 200 {FEW_SIZES}": TEACHER
+    f"risk --method sampled --phases 2:0.9,8:0.1 --batch 3 -L 200 {FEW_SIZES}": TEACHER
     | WITHOUT_L
     | {"--phases": parts(30), "--batch": size(1, 60), "-L": size(1, 300)},
     "rates": TEACHER | SCHEDULE | SIZES,

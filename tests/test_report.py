@@ -127,10 +127,12 @@ def variance_rows(panel: Panel, seeds: int, factors: Any) -> list[dict[str, Any]
             for point in range(len(panel.settings)):
                 place = {"panel": panel.name, "seed": seed, "sketch": sketch, "point": point}
                 exact = (1 + seed) * (2 + sketch) / (1 + point)
-                rows.append(place | {"rung": "exact", "variance": exact, "finite_filter_variance": exact / 2})
+                rows.append(
+                    place | {"method": "exact", "variance": exact, "finite_filter_variance": exact / 2}
+                )
                 for k in range(2):
                     value = exact * factors(seed, sketch, k, point)
-                    rows.append(place | {"rung": "sampled", "repetition": k, "variance": value})
+                    rows.append(place | {"method": "sampled", "repetition": k, "variance": value})
     return rows
 
 
@@ -209,7 +211,7 @@ def test_named_conditions_hold_in_both_regimes() -> None:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("report")
-    reproduce(out, rung="equivalent")
+    reproduce(out, method="equivalent")
     return out
 
 
@@ -239,7 +241,7 @@ def test_the_setup_is_told_at_the_top(page: str) -> None:
     variance = lines["(f) Regime II: GD variance"]
     assert variance[:2] == ["40", "128"]
     assert parts(variance[2]) == ["16,384–131,072", "else 65,536"]
-    for word in ("Sketch", "Guide", "Safeguard", "Deterministic equivalent", "Rung", "Reducible", "Cross"):
+    for word in ("Sketch", "Guide", "Safeguard", "Deterministic equivalent", "Method", "Reducible", "Cross"):
         assert f"<li>{word}: {typeset(WORDS[word.lower()])}." in shown[1]
 
 
@@ -325,7 +327,7 @@ def test_a_bar_without_a_terminal_is_silent(capsys: pytest.CaptureFixture[str]) 
 def test_progress_of_replicates_is_one(tmp_path: Path) -> None:
     seen: list[tuple[Summary, float]] = []
     steps: list[str] = []
-    how: dict[str, Any] = {"rung": "exact", "panels": ["a"], "quick": True, "replicate": 3}
+    how: dict[str, Any] = {"method": "exact", "panels": ["a"], "quick": True, "replicate": 3}
     reproduce(tmp_path, **how, progress=lambda *now: seen.append(now), step=steps.append)
     shares = [share for _, share in seen]
     assert shares == sorted(shares)
@@ -341,7 +343,7 @@ def test_progress_of_replicates_is_one(tmp_path: Path) -> None:
 
 def test_a_terminal_sees_the_steps(tmp_path: Path) -> None:
     environment = os.environ | {"PYTHONPATH": python_path(ROOT / "src"), "COLUMNS": "100", "TERM": "xterm"}
-    line = [sys.executable, "-m", "seqlaw", "reproduce", "--rung", "equivalent", "--panels", "a", "--json"]
+    line = [sys.executable, "-m", "seqlaw", "reproduce", "--method", "equivalent", "--panels", "a", "--json"]
     line += ["--out", str(tmp_path)]
     ours, theirs = pty.openpty()
     process = subprocess.Popen(line, env=environment, stdout=subprocess.PIPE, stderr=theirs)

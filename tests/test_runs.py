@@ -360,7 +360,7 @@ def test_rows_of_an_exact_sweep_give_the_teacher_back(regime):
 
 
 @pytest.mark.slow
-def test_the_stored_sweep_is_that_of_the_exact_rung():
+def test_the_stored_sweep_is_that_of_the_exact_method():
     rows = pd.read_csv(DATA / "exact_sweep.csv")
     for k in (0, 111):
         row = rows.loc[k]
@@ -369,7 +369,7 @@ def test_the_stored_sweep_is_that_of_the_exact_rung():
         setting = seqlaw.Setting(
             teacher=teacher, M=int(row.M), N=int(row.N), P=int(row.P), d=1024, schedule=schedule
         )
-        again = seqlaw.risk(setting, rung="exact", sketches=2)
+        again = seqlaw.risk(setting, method="exact", sketches=2)
         assert again.reducible == pytest.approx(row.reducible, rel=1e-7)
 
 

@@ -1,4 +1,4 @@
-"""The sampled rung: the five-term identity on every data set, and its law against the exact rung."""
+"""The sampled method: the five-term identity on every data set, and its law against the exact method."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def test_standard_errors_are_hierarchical():
     single = sampled_risk(setting())
     assert single.standard_error == {}
     assert any(flag.code == "standard-error" for flag in single.flags)
-    assert risk.rung == "sampled"
+    assert risk.method == "sampled"
     assert risk.diagnostics["clipped"] == 0
 
 

@@ -216,7 +216,7 @@ def test_a_users_schedule_works_in_every_command(
 
 def test_what_a_task_names() -> None:
     task = {
-        "rung": "exact",
+        "method": "exact",
         "note": "c:d",
         "points": [{"schedule": "a.b:Name", "x": 1.0}, {"schedule": "wsd"}],
     }
@@ -264,10 +264,10 @@ def f(task, seed):
 
 def test_a_name_of_the_script_itself_is_refused() -> None:
     """Workers have another `__main__`."""
-    words = r"rung must lie in a module of its own, which workers can import, got '__main__:Mine'"
+    words = r"method must lie in a module of its own, which workers can import, got '__main__:Mine'"
     with pytest.raises(seqlaw.InputError, match=words):
         seqlaw.methods.ask.method_of("__main__:Mine")
-    assert named_modules({"rung": "__main__:Mine"}) == {"__main__"}
+    assert named_modules({"method": "__main__:Mine"}) == {"__main__"}
 
 
 @pytest.mark.parametrize(
@@ -630,7 +630,7 @@ def test_a_module_that_no_longer_parses_is_one_line(
     file = tmp_path / "mine_12.py"
     file.write_text("K = 1.0\n")
     out = tmp_path / "out"
-    run(lab_tasks.walk, [{"i": 1, "rung": "mine_12:Mine"}], folder=out)
+    run(lab_tasks.walk, [{"i": 1, "method": "mine_12:Mine"}], folder=out)
     file.write_text(text)
     for name in ("_prints", "_read"):
         monkeypatch.setattr(lab_software, name, {})  # as in another process

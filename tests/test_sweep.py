@@ -39,7 +39,7 @@ from seqlaw.sweeping.task import risk_rows
 
 ROOT = Path(__file__).parent.parent
 FILE_TEXT = """
-rung = "exact"
+method = "exact"
 teachers = ["regime1", {alpha = 1.8, theta = 1.25, r = 0.35, rho = 0.55, c_xi = 0.03, c_0 = 0.30}]
 eval_lengths = ["own", 16]
 sketches = 2
@@ -65,7 +65,7 @@ warmup = 0.2
 def tables(**changes: Any) -> dict[str, Any]:
     """A small valid sweep as TOML would give it."""
     sizes = {"M": [4, 8], "N": 100, "P": [4, 16], "d": 32}
-    base: dict[str, Any] = {"rung": "exact", "sketches": 1, "sizes": sizes, "schedules": [{"L": 500}]}
+    base: dict[str, Any] = {"method": "exact", "sketches": 1, "sizes": sizes, "schedules": [{"L": 500}]}
     return base | changes
 
 
@@ -75,7 +75,7 @@ def test_a_file_becomes_tasks(tmp_path: Path) -> None:
     # 2 teachers × 3 M × (3 schedules) × (P = 4 tested at 4 and 16, P = 16 tested at 16)
     assert len(spec.tasks) == 2 * 3 * 3 * 3
     assert spec.tasks[0] == {
-        "rung": "exact",
+        "method": "exact",
         **{name: getattr(PRESETS["regime1"], name) for name in ("alpha", "theta", "r", "rho", "c_xi", "c_0")},
         "sketches": 2,
         "M": 4,
@@ -91,7 +91,7 @@ def test_a_file_becomes_tasks(tmp_path: Path) -> None:
         "device": None,
     }
     python = Sweep(
-        rung="exact",
+        method="exact",
         teachers=["regime1", PRESETS["regime2"]],
         eval_lengths=["own", 16],
         sketches=2,
@@ -108,9 +108,9 @@ def test_zip_puts_values_side_by_side() -> None:
     assert [(t["M"], t["N"], t["P"], t["L"]) for t in spec.tasks] == [(4, 10, 4, 100), (8, 20, 4, 200)]
 
 
-def test_infinity_is_for_the_equivalent_rung() -> None:
+def test_infinity_is_for_the_equivalent_method() -> None:
     sizes = {"M": 8, "N": 100, "P": 4, "d": [32, math.inf]}
-    spec = load_sweep(tables(rung="equivalent", sizes=sizes))
+    spec = load_sweep(tables(method="equivalent", sizes=sizes))
     assert [task["d"] for task in spec.tasks] == [32, math.inf]
     assert "sketches" not in spec.tasks[0]  # nothing random: its number is no part of the question
 
@@ -136,7 +136,7 @@ def test_infinity_is_for_the_equivalent_rung() -> None:
         ({"sizes": {"M": [4, -8], "N": 1, "P": 1, "d": 8}}, "sweep: sizes.M must be at least 1, got -8"),
         ({"sizes": {"M": 2.5, "N": 1, "P": 1, "d": 8}}, "sweep: sizes.M must be a whole number, got 2.5"),
         ({"sizes": {"M": 16, "N": 1, "P": 1, "d": 8}}, "sweep: sizes.M must be at most d = 8, got 16"),
-        ({"sizes": {"M": 4, "N": 1, "P": 1, "d": math.inf}}, "sweep: sizes.d must be finite on this rung"),
+        ({"sizes": {"M": 4, "N": 1, "P": 1, "d": math.inf}}, "sweep: sizes.d must be finite on this method"),
         ({"teachers": ["regime3"]}, "sweep: teacher must be one of regime1, regime2"),
         (
             {"teachers": [{"alpha": 1.5, "theta": 2.5, "r": 0.2, "rho": 1.2, "c_xi": 1, "c_0": 1}]},
@@ -144,8 +144,8 @@ def test_infinity_is_for_the_equivalent_rung() -> None:
         ),
         ({"teachers": []}, "sweep: teachers must not be empty"),
         (
-            {"rung": "rates"},
-            "sweep: rung must be one of sampled, exact, equivalent (the theorem: seqlaw rates)",
+            {"method": "rates"},
+            "sweep: method must be one of sampled, exact, equivalent (the theorem: seqlaw rates)",
         ),
         ({"combine": "outer"}, "sweep: combine must be product or zip, got 'outer'"),
         (
@@ -172,9 +172,9 @@ def test_a_bad_sweep_is_refused_in_one_line(tmp_path: Path, changes: dict[str, A
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("rung", ask.METHODS)
-def test_a_row_is_the_answer_of_its_rung_to_the_last_bit(tmp_path: Path, rung: str) -> None:
-    source = tables(rung=rung, sketches=2, repetitions=2, seed=5, schedules=[{"kind": "block", "R": 20}])
+@pytest.mark.parametrize("method", ask.METHODS)
+def test_a_row_is_the_answer_of_its_method_to_the_last_bit(tmp_path: Path, method: str) -> None:
+    source = tables(method=method, sketches=2, repetitions=2, seed=5, schedules=[{"kind": "block", "R": 20}])
     summary = sweep(source, tmp_path)
     assert (summary.tasks, summary.done, summary.failed) == (4, 4, 0)
     frame = load(tmp_path).frame
@@ -187,7 +187,7 @@ def test_a_row_is_the_answer_of_its_rung_to_the_last_bit(tmp_path: Path, rung: s
             d=32,
             schedule=BlockDecay.from_horizon(20, 0.1),
         )
-        direct = risk(setting, rung=rung, sketches=2, repetitions=2, seed=5)
+        direct = risk(setting, method=method, sketches=2, repetitions=2, seed=5)
         for name in ("irreducible", "approx", "bias", "variance", "cross", "reducible", "total"):
             assert row[name] == getattr(direct, name)
         for name, error in direct.standard_error.items():
@@ -199,7 +199,7 @@ def test_a_row_is_the_answer_of_its_rung_to_the_last_bit(tmp_path: Path, rung: s
 def test_a_nested_family_is_one_task_and_shares_its_data(tmp_path: Path) -> None:
     sizes = {"M": [4, 8], "N": [50, 100], "P": [4, 16], "d": 32}
     source = tables(
-        rung="sampled", nested=True, sketches=1, repetitions=2, sizes=sizes, eval_lengths=["own", 8]
+        method="sampled", nested=True, sketches=1, repetitions=2, sizes=sizes, eval_lengths=["own", 8]
     )
     assert sweep(source, tmp_path).tasks == 2
     frame = load(tmp_path).frame
@@ -210,7 +210,7 @@ def test_a_nested_family_is_one_task_and_shares_its_data(tmp_path: Path) -> None
         Setting(teacher=PRESETS["regime2"], M=8, N=N, P=P, d=32, schedule=schedule, eval_length=test)
         for N, P, test in points
     ]
-    direct = risks(settings, rung="sampled", sketches=1, repetitions=2, seed=0)
+    direct = risks(settings, method="sampled", sketches=1, repetitions=2, seed=0)
     rows = frame[frame["M"] == 8].set_index(["N", "P", "eval_length"])
     for point, one in zip(points, direct, strict=True):
         assert rows.loc[point, "variance"] == one.variance
@@ -259,7 +259,7 @@ def test_a_product_is_a_grid_and_a_zip_a_line(tmp_path: Path) -> None:
     row = load(tmp_path / "product").frame.iloc[5]
     cell = grid.sel(alpha=row["alpha"], M=row["M"], P=row["P"], L=row["L"])
     assert cell["bias"].item() == row["bias"]
-    assert (int(grid["N"]), grid["rung"].item()) == (100, "exact")
+    assert (int(grid["N"]), grid["method"].item()) == (100, "exact")
 
     sizes = {"M": [4, 8, 16], "N": [10, 20, 30], "P": [4, 8, 2], "d": 32}
     sweep(tables(combine="zip", sizes=sizes), tmp_path / "zip")
@@ -533,7 +533,7 @@ def test_a_folder_is_a_sweeps_or_the_papers(tmp_path: Path, capsys: pytest.Captu
     pytest.importorskip("matplotlib")
     (tmp_path / "grid.toml").write_text("[sizes]\nM = 4\nN = 9\nP = 4\nd = 16\n[[schedules]]\nL = 50\n")
     grid = ("sweep", tmp_path / "grid.toml", "--jobs", 1, "--out")
-    paper = ("reproduce", "--quick", "--panels", "a", "--rung", "equivalent", "--jobs", 1, "--out")
+    paper = ("reproduce", "--quick", "--panels", "a", "--method", "equivalent", "--jobs", 1, "--out")
     for first, second, words in (
         (grid, paper, "holds the results of seqlaw sweep: take another folder for seqlaw reproduce"),
         (paper, grid, "holds the results of seqlaw reproduce: take another folder for seqlaw sweep"),

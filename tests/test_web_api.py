@@ -262,7 +262,14 @@ def test_one_pass_is_sampled_in_a_job(server):
     job = finished(server, server.post("/api/jobs/sampled", json=body).json())
     assert job["state"] == "done", job["error"]
     mine = seqlaw.curve(
-        replace(ONCE, M=8, d=32), "b", [1, 8], tokens=3200, rung="sampled", sketches=2, repetitions=1, seed=5
+        replace(ONCE, M=8, d=32),
+        "b",
+        [1, 8],
+        tokens=3200,
+        method="sampled",
+        sketches=2,
+        repetitions=1,
+        seed=5,
     )
     shown = [row["reducible"] for row in job["answer"]["rows"]]
     assert shown == pytest.approx([one.reducible for one in mine], rel=1e-9)
@@ -277,7 +284,7 @@ def test_mini_batches_that_come_round_are_sampled_and_copied(server):
     job = finished(server, server.post("/api/jobs/sampled", json=body).json())
     assert job["state"] == "done", job["error"]
     asked = replace(ONCE, M=8, d=32, schedule=seqlaw.BlockDecay(gamma=GAMMA, L=100), epochs=4)
-    mine = seqlaw.curve(asked, "P", [2, 4], rung="sampled", sketches=2, repetitions=1)
+    mine = seqlaw.curve(asked, "P", [2, 4], method="sampled", sketches=2, repetitions=1)
     shown = [row["reducible"] for row in job["answer"]["rows"]]
     assert shown == pytest.approx([one.reducible for one in mine], rel=1e-9)
     assert [row["N"] for row in job["answer"]["rows"]] == [8 * 25] * 2
@@ -326,7 +333,7 @@ def test_sampled_points_come_from_a_job(server):
     assert (job["state"], job["done"], job["total"]) == ("done", 4, 4)
     setting = seqlaw.Setting(teacher=SETTING.teacher, M=8, N=64, P=16, d=32, schedule=SETTING.schedule)
     values = [row["P"] for row in job["answer"]["rows"]]
-    mine = seqlaw.curve(setting, "P", values, rung="sampled", sketches=2, repetitions=2, seed=5)
+    mine = seqlaw.curve(setting, "P", values, method="sampled", sketches=2, repetitions=2, seed=5)
     for row, risk in zip(job["answer"]["rows"], mine, strict=True):
         # Same bits on one BLAS thread; the library's caller may have more.
         assert row["reducible"] == pytest.approx(risk.reducible, rel=1e-12)
@@ -425,8 +432,8 @@ REFUSED = [
     ("/api/curve", {"start": 9, "stop": 9}, "stop"),
     ("/api/curve", {"points": 1000}, "points"),
     ("/api/curve", {"colour": "red"}, "colour"),
-    ("/api/curve", {"rung": "exact"}, "rung"),
-    ("/api/jobs/sampled", {"rung": "exact"}, "rung"),
+    ("/api/curve", {"method": "exact"}, "method"),
+    ("/api/jobs/sampled", {"method": "exact"}, "method"),
     ("/api/jobs/sampled", {"quick": True}, "quick"),
     ("/api/curve", {"batch": 8}, "N"),
     ("/api/curve", {"tune": True}, "tune"),
@@ -746,7 +753,7 @@ def test_a_body_that_never_comes_is_refused_and_a_client_that_reads_nothing_is_l
 # ---- folders of strangers ------------------------------------------------------------------------------
 
 SOUND = {
-    "rung": "exact",
+    "method": "exact",
     "seed": 0,
     "grid": "quick",
     "replicates": 1,
@@ -767,7 +774,7 @@ def stranger(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize("change", [{"rung": "canary:X"}, {"overlay": ["canary:X"]}])
+@pytest.mark.parametrize("change", [{"method": "canary:X"}, {"overlay": ["canary:X"]}])
 def test_nothing_that_a_folder_names_is_imported(stranger, change, capsys):
     (stranger / "table.json").write_text(json.dumps(SOUND | change))
     with pytest.raises(SystemExit) as ended:

@@ -227,7 +227,7 @@ def test_sampled_points_come_and_can_be_cancelled(tab):
     assert "standard error" in tab.page.inner_text("#sample-status")
     bars = "() => document.getElementById('plot').data.find(t => t.name === 'sampled').error_y.array"
     assert len(tab.page.evaluate(bars)) == 3
-    assert "--rung sampled" in tab.copied("#copy-command")
+    assert "--method sampled" in tab.copied("#copy-command")
     tab.open("view=curve&d=512&to_P=512&sketches=8")
     tab.page.click("#sample")
     tab.page.wait_for_selector("#sample-status progress")
@@ -437,7 +437,7 @@ def test_dark_or_light_is_chosen_and_remembered(browser, address, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_report_fits_a_phone_by_day_and_by_night(browser, tmp_path, scheme):
-    reproduce(tmp_path, rung="equivalent", quick=True)
+    reproduce(tmp_path, method="equivalent", quick=True)
     tab = Tab(browser, "http://localhost", PHONE, scheme)
     try:
         tab.page.goto((tmp_path / "report.html").as_uri())
@@ -654,18 +654,18 @@ def check_guides(tab, slopes):
 
 def test_an_overlay_is_drawn_and_copied(tab, tmp_path):
     folder = str(tmp_path / "run")
-    reproduce(folder, rung="equivalent", panels="f", quick=True, overlay=["exact"])
+    reproduce(folder, method="equivalent", panels="f", quick=True, overlay=["exact"])
     answer = to_json(panels(folder)).decode()
     tab.page.route("**/api/panels", lambda route: route.fulfill(body=answer, content_type="application/json"))
     tab.open("view=curve")
     tab.open("view=panels")
     tab.page.unroute("**/api/panels")
-    assert len(tab.page.evaluate(TRACES, "exact rung")) == 3
-    assert "; long dashes: exact rung" in tab.page.inner_text("#plot")
+    assert len(tab.page.evaluate(TRACES, "exact method")) == 3
+    assert "; long dashes: exact method" in tab.page.inner_text("#plot")
     command = tab.copied("#copy-command")
     assert (
         command
-        == f"seqlaw reproduce --out {folder} --rung=equivalent --seed=0 --quick --panels=f --overlay=exact"
+        == f"seqlaw reproduce --out {folder} --method=equivalent --seed=0 --quick --panels=f --overlay=exact"
     )
     assert "overlay=['exact']" in tab.copied("#copy-python")
 
@@ -686,7 +686,7 @@ def test_the_six_panels_are_drawn_and_their_command_gives_their_slopes(tab, tmp_
 
 def test_the_numbers_and_the_picture_can_be_saved(tab, tmp_path):
     tab.open("view=curve")
-    for kind, start in (("csv", b"rung,"), ("png", b"\x89PNG"), ("svg", b"<svg")):
+    for kind, start in (("csv", b"method,"), ("png", b"\x89PNG"), ("svg", b"<svg")):
         with tab.page.expect_download() as waiting:
             tab.page.click(f"#save-{kind}")
         path = tmp_path / waiting.value.suggested_filename

@@ -1,9 +1,9 @@
 # %% [markdown]
-# # Add a schedule, or a rung
+# # Add a schedule, or a method
 #
-# A schedule is its step sizes and the filter that they make. A rung is one way to answer the question
+# A schedule is its step sizes and the filter that they make. A method is one way to answer the question
 # "what is the risk?". Both are classes of your own. `risk`, `curve`, sweeps and the command line take
-# them; `plan` and `tradeoff` take a schedule, and answer on the equivalent rung.
+# them; `plan` and `tradeoff` take a schedule, and answer on the equivalent method.
 
 # %%
 from dataclasses import dataclass
@@ -58,7 +58,7 @@ for schedule in (wsd, equal):
     print(f"{schedule.name:<6} L = {schedule.L:>6}: bias {answer.bias:.4g}, variance {answer.variance:.4g}")
 
 # %% [markdown]
-# ## A rung
+# ## A method
 #
 # Infinitely many data on given sketches: no variance, no cross.
 
@@ -82,7 +82,7 @@ class InfiniteData(Method):
             terms.append((test.irreducible, test.approx, population_bias(own, schedule, test)))
         irreducible, approx, bias = np.mean(terms, axis=0)
         return Risk(
-            rung=self.name,
+            method=self.name,
             regime=setting.regime,
             irreducible=irreducible,
             approx=approx,
@@ -98,10 +98,10 @@ class InfiniteData(Method):
 
 # %%
 small = Setting(teacher="regime2", M=32, N=10**9, P=16, d=256, schedule=mine)
-along = curve(small, "R", [10, 100, 1000], rung=InfiniteData(), sketches=8)
+along = curve(small, "R", [10, 100, 1000], method=InfiniteData(), sketches=8)
 for one, other in zip(along, curve(small, "R", [10, 100, 1000]), strict=True):
-    print(f"R = {one.horizon:>5.0f}: bias {one.bias:.4g} on this rung, {other.bias:.4g} on the equivalent")
+    print(f"R = {one.horizon:>5.0f}: bias {one.bias:.4g} on this method, {other.bias:.4g} on the equivalent")
 
 # %% [markdown]
-# On the command line a class goes by its import path, `--schedule linear:Linear` and `--rung
+# On the command line a class goes by its import path, `--schedule linear:Linear` and `--method
 # infinite:InfiniteData`: [how to extend](../extend.md).

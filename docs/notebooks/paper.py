@@ -37,7 +37,7 @@ axes = spectrum.plot()
 print(rates(point))
 
 # %% [markdown]
-# 5. **The risk** with its constants, without a random number (the [rung](../notation.md#words)
+# 5. **The risk** with its constants, without a random number (the [method](../notation.md#words)
 #    `equivalent`): five terms, each with its accuracy.
 
 # %%
@@ -48,7 +48,7 @@ print(risk(point))
 
 # %%
 small = Setting(teacher="regime2", M=16, N=512, P=16, d=128, schedule="block")
-sampled = risk(small, rung="sampled", sketches=16, repetitions=2)
+sampled = risk(small, method="sampled", sketches=16, repetitions=2)
 print(f"sampled    {sampled.reducible:.4g} ± {sampled.standard_error['reducible']:.2g}")
 law = risk(small)
 print(f"equivalent {law.reducible:.4g}, {law.accuracy['reducible']}")
@@ -77,11 +77,11 @@ axes = split.plot()
 print(plan("regime2", Budget(compute=1e13, tokens=1e7), schedule="block", eval_length=1024))
 
 # %% [markdown]
-# 10. **The experiments**: six panels, ten slopes, here on the equivalent rung (`make reproduce` samples
+# 10. **The experiments**: six panels, ten slopes, here on the equivalent method (`make reproduce` samples
 #     them).
 
 # %%
-found = reproduce("results/equivalent", rung="equivalent", quick=True)
+found = reproduce("results/equivalent", method="equivalent", quick=True)
 found.to_frame()[["regime", "quantity", "against", "slope", "guide", "paper_slope"]]
 
 # %% [markdown]

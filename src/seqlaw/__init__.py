@@ -1,6 +1,6 @@
 """seqlaw: a laboratory for linear RNN scaling laws. When do longer sequences beat more sequences?
 
-The public names, and nothing else: `seqlaw.public` imports them. `risk` and `curve` answer on any rung;
+The public names, and nothing else: `seqlaw.public` imports them. `risk` and `curve` answer on any method;
 `rates`, `plan` and `tradeoff` are the theorem, an allocation, and longer or more; `sweep` runs many
 questions; the rest builds and inspects. They are loaded when the first is asked for, NumPy and SciPy with
 them: a bare `import seqlaw` is so light that the command line can catch Ctrl-C from its first moment on.

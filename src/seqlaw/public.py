@@ -113,4 +113,4 @@ MOVED = {
     "program": "seqlaw.planning.program",
     "Estimate": "seqlaw.sequences.exponents",
 }  # fmt: skip
-"""Names of 0.1 that builders of rungs and plans need, and where they are now."""
+"""Names of 0.1 that builders of methods and plans need, and where they are now."""

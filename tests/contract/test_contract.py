@@ -67,7 +67,7 @@ def setting(way, schedule, **more):
 
 
 def ask(method, *settings, sketches=2, repetitions=2, **more):
-    return risks(list(settings), rung=method, sketches=sketches, repetitions=repetitions, **more)
+    return risks(list(settings), method=method, sketches=sketches, repetitions=repetitions, **more)
 
 
 def terms(answer):
@@ -161,7 +161,7 @@ def test_a_seed_gives_the_same_numbers_on_any_number_of_threads(method, way, sch
 )
 def test_a_refusal_is_one_line_that_names_what_is_wrong(method, way, schedule):
     with pytest.raises(InputError) as stop:
-        risk(setting(way, schedule), rung=method)
+        risk(setting(way, schedule), method=method)
     line = str(stop.value)
     assert "\n" not in line
     assert line.startswith(("phases must", "momentum must"))

@@ -25,8 +25,8 @@ from seqlaw.model.setting import Setting
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-SAMPLED_RUNG = "sampled"
-"""The rung of the points that are laid over a curve."""
+SAMPLED_METHOD = "sampled"
+"""The method of the points that are laid over a curve."""
 SLOPES = ("approx", "bias", "variance", "reducible")
 """The terms whose slopes are given."""
 MARK = "N·P = M"
@@ -48,9 +48,9 @@ class Curve(Answer, Sequence[Risk]):
     values: tuple[float, ...]
     risks: tuple[Risk, ...]
     sampled: Curve | None = None
-    """Some of its points on the sampled rung, laid over it."""
+    """Some of its points on the sampled method, laid over it."""
     refused: tuple[Flag, ...] = ()
-    """What was left out: of those by the sampled rung, of the points asked for where sizes coincide."""
+    """What was left out: of those by the sampled method, of the points asked for where sizes coincide."""
     tokens: float | None = None
     """In one pass: batch·P·L at every point, if that was asked for."""
     tune: bool = False
@@ -72,8 +72,8 @@ class Curve(Answer, Sequence[Risk]):
         return iter(self.risks)
 
     @property
-    def rung(self) -> str:
-        return self.risks[0].rung
+    def method(self) -> str:
+        return self.risks[0].method
 
     @property
     def points(self) -> list[dict[str, Any]]:
@@ -88,12 +88,12 @@ class Curve(Answer, Sequence[Risk]):
 
     @property
     def se_is(self) -> str:
-        """What lies beside the line: chance where the rung draws, else curvature."""
+        """What lies beside the line: chance where the method draws, else curvature."""
         return "standard error" if self.risks[0].standard_error else "curvature"
 
     def inputs(self) -> Mapping[str, Any]:
-        rung = {"rung": self.rung, **self.risks[0].draws.inputs()}
-        asked = {"setting": self.setting, "along": self.along, "values": self.values, **rung}
+        method = {"method": self.method, **self.risks[0].draws.inputs()}
+        asked = {"setting": self.setting, "along": self.along, "values": self.values, **method}
         fixed = {"tokens": self.tokens, "tune": self.tune}
         return asked | {"sampled": () if self.sampled is None else self.sampled.values} | fixed
 
@@ -118,7 +118,7 @@ class Curve(Answer, Sequence[Risk]):
         yield Table(
             rows=[(row[self.along], *_short(row, _SHOWN)) for row in self.points],
             header=(self.along, *_SHOWN),
-            title=f"{regime_words(self.setting)}, rung {self.rung}: {sizes}, "
+            title=f"{regime_words(self.setting)}, method {self.method}: {sizes}, "
             f"tested at {tested_words(self.setting.eval_length)}",
         )
         if self.sampled is not None:
@@ -195,7 +195,7 @@ class Curve(Answer, Sequence[Risk]):
             mark(place, self.interpolation, MARK, side="right")  # the bias falls to the foot on the other
         lengths = {one.eval_length for one in self.risks}
         tested = tested_words(lengths.pop() if len(lengths) == 1 else None)
-        title = f"Regime {self.risks[0].regime}, {self.rung} rung, tested at {tested}"
+        title = f"Regime {self.risks[0].regime}, {self.method} method, tested at {tested}"
         tidy(place, self.along, "risk", title)
         _keep_legible(place, _LEGIBLE * min(one.reducible for one in self.risks))
         # Under the axes: a curve with a peak leaves no corner free.
@@ -203,7 +203,7 @@ class Curve(Answer, Sequence[Risk]):
         place.legend(**below, ncols=2 if self.sampled is None else 3, frameon=False, fontsize="small")
 
     def _draw_terms(self, place: Axes, **look: Any) -> None:
-        """Each term where it is positive, with error bars where the rung has them."""
+        """Each term where it is positive, with error bars where the method has them."""
         x = [row[self.along] for row in self.points]
         for marker, (name, colour) in zip(MARKERS, COLOURS.items(), strict=False):
             y = [row[name] if row[name] > 0 else math.nan for row in self.points]
@@ -248,7 +248,7 @@ def curve(
     along: str,
     values: Sequence[float],
     *,
-    rung: str | Method = "equivalent",
+    method: str | Method = "equivalent",
     sketches: int = 4,
     repetitions: int = 2,
     seed: int = 0,
@@ -259,18 +259,18 @@ def curve(
     tokens: float | None = None,
     tune: bool = False,
 ) -> Curve:
-    """The risk along one size (M, N, P or R; in one pass b) on a rung, as `risks` has it.
+    """The risk along one size (M, N, P or R; in one pass b) on a method, as `risks` has it.
 
-    About `sampled` of the values, evenly spread and with both ends, are measured on the sampled rung too.
+    About `sampled` of the values, evenly spread and with both ends, are measured on the sampled method too.
     In one pass `tokens` fixes batch·P·L, so that the steps follow, and `tune` takes the best step at each.
     """
-    along, asked = SHORT.get(along, along), ask.method_of(rung)
+    along, asked = SHORT.get(along, along), ask.method_of(method)
     settings = ask.along(setting, along, values, tokens=tokens)
     if along not in asked.varies:
-        raise InputError("along", f"must be one of {letters(asked.varies)} on this rung", along)
+        raise InputError("along", f"must be one of {letters(asked.varies)} on this method", along)
     draws = Draws(sketches=sketches, repetitions=repetitions, seed=seed, workers=workers, device=device)
-    if sampled is not None and asked.name == SAMPLED_RUNG:
-        raise InputError("sampled", "must be left out on the sampled rung, whose points all are", sampled)
+    if sampled is not None and asked.name == SAMPLED_METHOD:
+        raise InputError("sampled", "must be left out on the sampled method, whose points all are", sampled)
     chosen = [] if sampled is None else _spread(setting, values, sampled)
     settings = tuned(settings) if tune else settings
     found = drawn(settings, asked, draws, progress)
@@ -289,14 +289,14 @@ def _spread(setting: Setting, values: Sequence[float], count: int) -> list[float
 
 
 def _overlaid(answer: Curve, chosen: Sequence[float], draws: Draws, progress: Progress | None) -> Curve:
-    """The curve with these points of it sampled, but for those that the sampled rung refuses."""
-    rung, known = ask.method_of(SAMPLED_RUNG), dict(zip(answer.values, answer.risks, strict=True))
+    """The curve with these points of it sampled, but for those that the sampled method refuses."""
+    method, known = ask.method_of(SAMPLED_METHOD), dict(zip(answer.values, answer.risks, strict=True))
     settings = [known[value].setting for value in chosen]
-    refusals = [rung.refuses(setting) for setting in settings]
+    refusals = [method.refuses(setting) for setting in settings]
     flags = [[] if one is None else [flag("not-sampled", of=one.field, rule=one.rule)] for one in refusals]
     kept = [k for k, one in enumerate(refusals) if one is None]
     if not kept:
-        ask.require_answerable(rung, settings)
-    found = drawn([settings[k] for k in kept], rung, draws, progress)
+        ask.require_answerable(method, settings)
+    found = drawn([settings[k] for k in kept], method, draws, progress)
     sampled = replace(answer, values=tuple(chosen[k] for k in kept), risks=tuple(found))
     return replace(answer, sampled=sampled, refused=merge_flags(flags, answer.along, chosen))

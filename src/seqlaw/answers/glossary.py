@@ -1,7 +1,7 @@
 """The house's words, said once: explorer, report, `--help` and docs/notation.md have them from here."""
 
 WORDS = {
-    "rung": (
+    "method": (
         "a way to answer one question: sampled (simulated training), exact (the mean over data, for sketches "
         "that are drawn), equivalent (the mean over both, by a formula) or rates (the theorem)"
     ),

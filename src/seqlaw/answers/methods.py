@@ -1,4 +1,4 @@
-"""How each rung is called and drawn beside others, apart from its numbers: a new word makes none old."""
+"""How each method is called and drawn beside others, apart from its numbers: a new word makes none old."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from seqlaw.methods.method import Method
 
 @dataclass(frozen=True, kw_only=True)
 class Caption:
-    """A rung in a report's words, and its line where it is laid over another rung's figure."""
+    """A method in a report's words, and its line where it is laid over another method's figure."""
 
     opening: str
     """A sentence about all numbers of a page."""
@@ -35,14 +35,14 @@ _CAPTIONS = {
     "exact": Caption(
         opening="No trajectory was sampled: variances are expectations in closed form for each sketch.",
         solid="Solid: averaged over the sketches, and in closed form over the trajectories.",
-        key="exact rung, mean over sketches",
+        key="exact method, mean over sketches",
         dashes=(9, 2.5),
         dashed="long dashes",
     ),
     "equivalent": Caption(
         opening="Nothing was sampled: every number is a deterministic equivalent.",
         solid="Solid: deterministic equivalent.",
-        key="equivalent rung, nothing sampled",
+        key="equivalent method, nothing sampled",
         dashes=(5, 1.5, 1, 1.5),
         dashed="dash-dotted",
     ),
@@ -50,10 +50,10 @@ _CAPTIONS = {
 
 
 def caption_of(given: str | Method) -> Caption:
-    """A rung's own `caption` where it has one, else ours, else one made of its name."""
-    rung = method_of(given)
-    name = rung.name
+    """A method's own `caption` where it has one, else ours, else one made of its name."""
+    method = method_of(given)
+    name = method.name
     generic = Caption(
-        opening=f"Every number is the {name} rung's.", solid=f"Solid: {name} rung.", key=f"{name} rung"
+        opening=f"Every number is the {name} method's.", solid=f"Solid: {name} method.", key=f"{name} method"
     )
-    return getattr(rung, "caption", _CAPTIONS.get(name, generic))
+    return getattr(method, "caption", _CAPTIONS.get(name, generic))

@@ -222,7 +222,7 @@ def plan(
 ) -> Plan:
     """The allocation of a budget; `schedule` gives the kind, shape and peak step (by name: γ = 0.1).
 
-    d defaults to infinitely many modes. `confirm` samples the optimum on the sampled rung. That can take
+    d defaults to infinitely many modes. `confirm` samples the optimum on the sampled method. That can take
     minutes: it runs on `workers` threads and tells `progress`.
     For an `Uncertain` teacher an `UncertainPlan`: the middle's, and those of `draws` from the intervals.
     `lengths` holds a mixture fixed: a `MixturePlan` of its M, N and L, beside the best single length.

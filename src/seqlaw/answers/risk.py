@@ -37,7 +37,7 @@ class Risk(Answer, terms.Risk):
         batch = (
             {} if self.setting.batch is None else {"batch": self.setting.batch, "tokens": self.setting.tokens}
         )
-        names = ("rung", "regime", *TERMS, *SUMS, "steps", "horizon", "eval_length")
+        names = ("method", "regime", *TERMS, *SUMS, "steps", "horizon", "eval_length")
         fields = {name: getattr(self, name) for name in (*names, "standard_error", "intervals")}
         return batch | fields | {"accuracy": self.stated, "diagnostics": self.diagnostics}
 
@@ -47,7 +47,7 @@ class Risk(Answer, terms.Risk):
         yield Table(
             rows=[(name, getattr(self, name), self.uncertainty(name)) for name in (*TERMS, *SUMS)],
             header=("term", "value", "uncertainty"),
-            title=f"{regime_words(self.setting)}, rung {self.rung}: {sizes_words(self.setting)}, "
+            title=f"{regime_words(self.setting)}, method {self.method}: {sizes_words(self.setting)}, "
             f"tested at {tested_words(self.eval_length)}",
         )
         if self.standard_error:
@@ -71,7 +71,7 @@ class Risk(Answer, terms.Risk):
     def row(self) -> dict[str, Any]:
         """All parameters, terms and errors."""
         errors = {f"se_{name}": error for name, error in self.standard_error.items()}
-        return {"rung": self.rung} | parameters(self.setting) | self.point | errors
+        return {"method": self.method} | parameters(self.setting) | self.point | errors
 
     @property
     def point(self) -> dict[str, Any]:
@@ -114,7 +114,7 @@ def parameters(setting: Setting) -> dict[str, Any]:
 def risks(
     settings: Sequence[Setting],
     *,
-    rung: str | Method = "equivalent",
+    method: str | Method = "equivalent",
     sketches: int = 4,
     repetitions: int = 2,
     seed: int = 0,
@@ -122,25 +122,25 @@ def risks(
     device: str | None = None,
     progress: Progress | None = None,
 ) -> list[Risk]:
-    """The risk of each setting on a rung; settings that can share work do.
+    """The risk of each setting on a method; settings that can share work do.
 
     `sampled` draws sketches and trajectories, on `workers` threads, and tells `progress`; `exact` draws
-    sketches only; `equivalent` draws nothing, and the options but `rung` mean nothing to it. `device="cuda"`
-    takes a GPU (docs/scale.md). A rung of your own is a `seqlaw.methods.method.Method`, or its import path.
+    sketches only; `equivalent` draws nothing and ignores the options of the others. `device="cuda"` takes a
+    GPU (docs/scale.md). A method of your own is a `seqlaw.methods.method.Method`, or its import path.
     """
     draws = Draws(sketches=sketches, repetitions=repetitions, seed=seed, workers=workers, device=device)
-    return drawn(settings, rung, draws, progress)
+    return drawn(settings, method, draws, progress)
 
 
 def drawn(
-    settings: Sequence[Setting], rung: str | Method, draws: Draws, progress: Progress | None
+    settings: Sequence[Setting], method: str | Method, draws: Draws, progress: Progress | None
 ) -> list[Risk]:
     """What `risks`, `risk` and `curve` have in common."""
-    return answered(settings, ask.risks(settings, rung=rung, draws=draws, progress=progress), draws)
+    return answered(settings, ask.risks(settings, method=method, draws=draws, progress=progress), draws)
 
 
 def answered(settings: Sequence[Setting], found: Sequence[terms.Risk], draws: Draws) -> list[Risk]:
-    """What a rung found, as answers."""
+    """What a method found, as answers."""
     return [
         Risk(**fields_of(one, setting=setting, draws=draws))
         for setting, one in zip(settings, found, strict=True)
@@ -151,7 +151,7 @@ def answered(settings: Sequence[Setting], found: Sequence[terms.Risk], draws: Dr
 def risk(
     setting: Setting,
     *,
-    rung: str | Method = "equivalent",
+    method: str | Method = "equivalent",
     sketches: int = 4,
     repetitions: int = 2,
     seed: int = 0,
@@ -159,9 +159,9 @@ def risk(
     device: str | None = None,
     progress: Progress | None = None,
 ) -> Risk:
-    """The risk of one setting on a rung, as `risks` has it."""
+    """The risk of one setting on a method, as `risks` has it."""
     draws = Draws(sketches=sketches, repetitions=repetitions, seed=seed, workers=workers, device=device)
-    found = drawn([setting], rung, draws, progress)[0]
+    found = drawn([setting], method, draws, progress)[0]
     fixed = isinstance(setting.schedule, Explicit)  # no other batch has such steps
     if setting.batch is None or setting.epochs > 1 or setting.lengths is not None or fixed:
         return found

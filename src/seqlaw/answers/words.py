@@ -102,22 +102,22 @@ def _safeguard(flag: Flag, side: Side) -> str:
     )
 
 
-def _rung(name: str, side: Side) -> str:
-    """How to ask a rung."""
-    return f"--rung {name}" if side == "cli" else f'rung="{name}"'
+def _method(name: str, side: Side) -> str:
+    """How to ask a method."""
+    return f"--method {name}" if side == "cli" else f'method="{name}"'
 
 
 def _saturated(flag: Flag, side: Side) -> str:
-    """With how to look at single sketches: both rungs at one d, which the exact one can hold."""
+    """With how to look at single sketches: both methods at one d, which the exact one can hold."""
     check, d = "", flag["check_d"]
     if d is not None and flag["same_d"]:
-        check = "`seqlaw risk --rung exact`" if side == "cli" else '`risk(…, rung="exact")`'
+        check = "`seqlaw risk --method exact`" if side == "cli" else '`risk(…, method="exact")`'
         check = f" (check: {check} at these sizes)"
     elif d is not None and side == "cli":
         sizes = f"at these sizes but -d {d}"
-        check = f" (check: `seqlaw risk` {sizes}, with --rung exact and with --rung equivalent)"
+        check = f" (check: `seqlaw risk` {sizes}, with --method exact and with --method equivalent)"
     elif d is not None:
-        check = f' (check: `risk` at these sizes but d={d}, with rung="exact" and with "equivalent")'
+        check = f' (check: `risk` at these sizes but d={d}, with method="exact" and with "equivalent")'
     digits = 3 if flag["saturation"] >= 1.005 else 7  # not "1 > 1"
     trained = f"{flag['saturation']:.{digits}g}"
     return (
@@ -174,13 +174,13 @@ _WORDS: dict[str, Callable[[Flag, Side], str]] = {
     ),
     "interpolation-peak": lambda f, s: (
         f"{f['tokens']:g} tokens for {f['M']:g} dimensions and saturated training: at this interpolation "
-        f"peak the risk may be off by {100 * f['error']:.0f} % (check with {_rung('sampled', s)})"
+        f"peak the risk may be off by {100 * f['error']:.0f} % (check with {_method('sampled', s)})"
     ),
     "frozen-filter": lambda f, s: (
         f"only {f['tokens']:.3g} effective tokens per learned dimension (below {FEWEST_TOKENS:g}), where the "
         "finite-sample correction is not available (very long memory, phases of students wider than 256, "
         "large steps or momentum in a short schedule): the risk may be 20 % to many times larger (check with "
-        f"{_rung('sampled', s)})"
+        f"{_method('sampled', s)})"
     ),
     "not-sampled": lambda f, s: f"left out of the sampled points: {f['of']} {f['rule']}",
     "tokens-left-over": lambda f, s: (
@@ -203,11 +203,11 @@ _WORDS: dict[str, Callable[[Flag, Side], str]] = {
 """Each code in words; those of a measurement are in `answers.findings`, added by `say`."""
 
 REMARKS = {"cross", "cross-rest", "coincide"}
-"""Codes of what is as it should be, such as what is true of a rung everywhere: a note, not a warning."""
+"""Codes of what is as it should be, such as what is true of a method everywhere: a note, not a warning."""
 
 
 def say(words: dict[str, Callable[[Flag, Side], str]]) -> None:
-    """Words for the codes of a room or of a rung of your own."""
+    """Words for the codes of a room or of a method of your own."""
     _WORDS.update(words)
 
 

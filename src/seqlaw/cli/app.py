@@ -18,7 +18,7 @@ from seqlaw.model.checks import InputError, MissingLibrary, shown
 from seqlaw.model.sketch import SingularProblem
 
 # Words that the commands print.
-_MET = ("rung", "reducible", "cross", "cross-rest", "frozen filter", "horizon", "safeguard", "saturated")
+_MET = ("method", "reducible", "cross", "cross-rest", "frozen filter", "horizon", "safeguard", "saturated")
 app = typer.Typer(
     name="seqlaw",
     help="Linear RNN scaling laws: at your budget, longer sequences or more of them?\n\n"
@@ -29,6 +29,8 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+RENAMED = {"--rung": "--method"}
+"""Options of 0.2 that have another name now."""
 # The parser's own error class, whichever click typer carries.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
@@ -64,7 +66,7 @@ def run(arguments: list[str] | None = None) -> None:
         text = _elsewhere(error) or getattr(error, "format_message", error.__str__)()
         _fail(" ".join(text.split()).rstrip(".") + _typed(error, given))
     except MemoryError:
-        _fail("these sizes do not fit in memory (the equivalent rung takes any size)")
+        _fail("these sizes do not fit in memory (the equivalent method takes any size)")
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
@@ -96,6 +98,8 @@ def _elsewhere(error: Exception) -> str:
     if type(error).__name__ != "NoSuchOption":
         return ""
     option = getattr(error, "option_name", "")
+    if option in RENAMED:
+        return f"No such option: {option}; since 0.3 it is {RENAMED[option]}"
     commands = getattr(typer.main.get_command(app), "commands", {}).items()
     owners = [name for name, one in commands if any(option in p.opts + p.secondary_opts for p in one.params)]
     return f"No such option: {option} here; it belongs to {', '.join(owners)}" if owners else ""

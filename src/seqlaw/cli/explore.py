@@ -22,7 +22,7 @@ def explore(
     allow_remote: Annotated[
         bool, typer.Option("--allow-remote", help="Let other machines in: there is no password.")
     ] = False,
-    rung: Annotated[
+    method: Annotated[
         str,
         typer.Option(help="Method of the curves, or your own by import path.", metavar="NAME|MODULE:NAME"),
     ] = "equivalent",
@@ -44,8 +44,8 @@ def explore(
         from seqlaw.web.app import LOOPBACK, create_app
 
         hosts = None if allow_remote else {*LOOPBACK, host.lower()}
-        named = method_name(method_of(rung))
-        app = create_app(hosts=hosts, results=results, rung=named)
+        named = method_name(method_of(method))
+        app = create_app(hosts=hosts, results=results, method=named)
     except ImportError as error:
         raise MissingLibrary(f"seqlaw explore {needs(error.name or 'fastapi', 'web')}") from None
     if results is not None:

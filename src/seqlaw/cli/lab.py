@@ -225,9 +225,9 @@ def fit(
 
 
 def _certain(rows: Any) -> bool:
-    """Whether a rung's rows have no standard errors: beside a line then lies curvature, not chance."""
+    """Whether a method's rows have no standard errors: beside a line then lies curvature, not chance."""
     errors = [name for name in rows if str(name).startswith("se_")]
-    return "rung" in rows and not rows[errors].notna().any(axis=None)
+    return "method" in rows and not rows[errors].notna().any(axis=None)
 
 
 def _repeated(x: Any, window: tuple[float, float]) -> list[Flag]:

@@ -308,7 +308,7 @@ class BatchOptions:
     epochs: Annotated[
         int,
         typer.Option(
-            help="How often each sequence is used; shuffled anew each time (sampled rung beyond 1)."
+            help="How often each sequence is used; shuffled anew each time (sampled method beyond 1)."
         ),
     ] = 1
     safeguard: Annotated[

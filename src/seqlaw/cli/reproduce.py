@@ -18,7 +18,7 @@ def reproduce(
     out: Annotated[
         str, typer.Option(help="Folder of the results; what it holds is not run again.", metavar="DIR")
     ] = "results/paper",
-    rung: Annotated[
+    method: Annotated[
         str,
         typer.Option(
             help="sampled as in the paper; exact and equivalent sample no trajectories.", metavar="NAME"
@@ -32,7 +32,7 @@ def reproduce(
     ] = 1,
     overlay: Annotated[
         list[str] | None,
-        typer.Option(help=f"Another rung to draw in: {', '.join(METHODS)}; repeatable.", metavar="NAME"),
+        typer.Option(help=f"Another method to draw in: {', '.join(METHODS)}; repeatable.", metavar="NAME"),
     ] = None,
     seed: Seed = 0,
     jobs: Jobs = None,
@@ -51,7 +51,7 @@ def reproduce(
     with work_bar(progress) as bar:
         answer = run(
             out,
-            rung=rung,
+            method=method,
             panels=list(panels.replace(",", "").replace(" ", "")),
             quick=quick,
             replicate=replicate,

@@ -22,32 +22,32 @@ from seqlaw.model.setting import Setting
 
 
 @dataclass(frozen=True, kw_only=True)
-class RungOptions:
-    """Which rung, and what it draws."""
+class MethodOptions:
+    """Which method, and what it draws."""
 
-    rung: Annotated[
+    method: Annotated[
         str,
         typer.Option(
-            help=f"{', '.join(ask.METHODS)}, or your own by import path. A rung is {WORDS['rung']}.",
+            help=f"{', '.join(ask.METHODS)}, or your own by import path. A method is {WORDS['method']}.",
             metavar="NAME|MODULE:NAME",
         ),
     ] = "equivalent"
-    sketches: Annotated[int, typer.Option(help="Sketches to average over (random rungs).")] = 4
-    repetitions: Annotated[int, typer.Option(help="Data sets a sketch (sampled rung).")] = 2
+    sketches: Annotated[int, typer.Option(help="Sketches to average over (random methods).")] = 4
+    repetitions: Annotated[int, typer.Option(help="Data sets a sketch (sampled method).")] = 2
     seed: Seed = 0
     jobs: Jobs = None
     device: Device = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class AskOptions(SettingOptions, RungOptions):
-    """A setting, and the rung that answers."""
+class AskOptions(SettingOptions, MethodOptions):
+    """A setting, and the method that answers."""
 
     progress: Progress = "auto"
 
     def how(self) -> dict[str, Any]:
         """The options of `risk` and `curve`."""
-        names = ("rung", "sketches", "repetitions", "seed", "device")
+        names = ("method", "sketches", "repetitions", "seed", "device")
         return {name: getattr(self, name) for name in names} | {"workers": jobs_or_all(self.jobs)}
 
 

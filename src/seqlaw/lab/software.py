@@ -32,7 +32,7 @@ from seqlaw.lab.errors import StoreError
 from seqlaw.lab.grid import Task
 from seqlaw.model.extension import IMPORT_PATH
 
-CODE = ("schedule", "rung")
+CODE = ("schedule", "method")
 """The parameters of a task that may name code of the user's, `mymodule:Linear`."""
 LARGEST = 2**32
 """Bytes of a file that a run may depend on."""

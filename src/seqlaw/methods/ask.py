@@ -1,4 +1,4 @@
-"""One question, any rung: at one point, at many, or along one size."""
+"""One question, any method: at one point, at many, or along one size."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from seqlaw.model.setting import Setting, as_setting
 METHODS: dict[str, Method] = {one.name: one for one in (Sampled(), Exact(), Equivalent())}
 
 
-def method_of(given: str | Method, *, field: str = "rung") -> Method:
-    """A rung as it is, by name, or the user's own by import path (`mymodule:Name`)."""
+def method_of(given: str | Method, *, field: str = "method") -> Method:
+    """A method as it is, by name, or the user's own by import path (`mymodule:Name`)."""
     if isinstance(given, Method):
         return given
     if isinstance(given, str) and given in METHODS:
@@ -42,33 +42,33 @@ def method_of(given: str | Method, *, field: str = "rung") -> Method:
     raise InputError(field, f"must be one of {', '.join(METHODS)}{theorem}", given)
 
 
-def method_name(rung: Method) -> str:
-    """What `method_of` knows a rung by: its name, or the import path of one of the user's."""
-    return rung.name if METHODS.get(rung.name) is rung else path_of(type(rung))
+def method_name(method: Method) -> str:
+    """What `method_of` knows a method by: its name, or the import path of one of the user's."""
+    return method.name if METHODS.get(method.name) is method else path_of(type(method))
 
 
 def risks(
     settings: Sequence[Setting],
     *,
-    rung: str | Method = "equivalent",
+    method: str | Method = "equivalent",
     draws: Draws | None = None,
     progress: Progress | None = None,
 ) -> list[Risk]:
-    """The risk of each setting on a rung, or the first refusal."""
-    asked = method_of(rung)
+    """The risk of each setting on a method, or the first refusal."""
+    asked = method_of(method)
     require_answerable(asked, settings)
     found = asked.risks(settings, Draws() if draws is None else draws, progress=progress)
     if len(found) != len(settings):
-        raise InputError("rung", f"must give one risk a setting, {len(settings)}", len(found))
+        raise InputError("method", f"must give one risk a setting, {len(settings)}", len(found))
     return found
 
 
-def require_answerable(rung: Method, settings: Sequence[Setting]) -> None:
-    """Raise the first refusal of a rung."""
+def require_answerable(method: Method, settings: Sequence[Setting]) -> None:
+    """Raise the first refusal of a method."""
     if isinstance(settings, Setting):
         raise InputError("settings", "must be a list of settings", settings)
     for setting in settings:
-        if (refusal := rung.refuses(as_setting("setting", setting))) is not None:
+        if (refusal := method.refuses(as_setting("setting", setting))) is not None:
             raise refusal
 
 

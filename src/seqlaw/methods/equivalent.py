@@ -1,4 +1,4 @@
-"""The equivalent rung: the expectation over trajectories and over the sketch, with no random number drawn.
+"""The equivalent method: the expectation over trajectories and over the sketch, with no random number drawn.
 
 The filter frozen at G (`frozen`), plus what a finite number of data changes (`finite_sample`); O(1) in d,
 N, P and L. Exact to leading order as M and the data grow together.
@@ -141,7 +141,7 @@ def _refusal(setting: Setting) -> InputError | None:
     if reaches(setting.schedule):
         return None
     beta, L = getattr(setting.schedule, "beta", None), setting.schedule.L
-    rule = f"must be at most 1 - 100/L, L = {L}, on the equivalent rung (the exact rung takes any)"
+    rule = f"must be at most 1 - 100/L, L = {L}, on the equivalent method (the exact method takes any)"
     return InputError("beta", rule, beta)
 
 
@@ -290,7 +290,7 @@ def _risk(setting: Setting, frozen: Frozen, shift: Shift | None) -> Risk:
     stated, reducible_error = _accuracy(setting, row, terms, error, saturation)
     names = ("finite_filter_variance", "effective_dimension", "learned_dimensions", "source_energy", "kappa")
     return Risk(
-        rung="equivalent",
+        method="equivalent",
         regime=setting.regime,
         irreducible=row["irreducible"],
         approx=row["approx"],

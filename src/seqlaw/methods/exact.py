@@ -93,7 +93,9 @@ class Exact(Drawn):
                 found = dict(zip(all_at_once, _full_batch(full, bench, carried), strict=True)) if full else {}
                 for k in family:
                     row = found[k] if k in found else one_pass_row(settings[k], bench)
-                    rows.append({"rung": "exact", "point": k, "sketch": sketch, **columns(settings[k])} | row)
+                    rows.append(
+                        {"method": "exact", "point": k, "sketch": sketch, **columns(settings[k])} | row
+                    )
         return sorted(rows, key=lambda row: (row["point"], row["sketch"]))
 
     def summary(self, setting: Setting, rows: Sequence[Row]) -> Risk:
@@ -128,7 +130,7 @@ class SketchesOnly(Method):
     def risks(
         self, settings: Sequence[Setting], draws: Draws, *, progress: Progress | None = None
     ) -> list[Risk]:
-        raise InputError("rung", "has no risk without data", self.name)
+        raise InputError("method", "has no risk without data", self.name)
 
     @one_thread()
     def rows(self, settings: Sequence[Setting], draws: Draws) -> list[Row]:
@@ -145,7 +147,7 @@ class SketchesOnly(Method):
                     schedule = setting.schedule.safeguarded(float(problem.eigenvalues[-1]))
                     terms = moved(at_rest(problem), problem, schedule).terms(test)
                     rows.append(
-                        {"rung": self.name, "point": k, "sketch": sketch, **columns(setting)}
+                        {"method": self.name, "point": k, "sketch": sketch, **columns(setting)}
                         | {name: terms[name] for name in ("irreducible", "approx", "bias")}
                         | {"clipped": float(schedule is not setting.schedule)}
                     )

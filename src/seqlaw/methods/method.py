@@ -1,6 +1,6 @@
-"""What a rung is: the risk of settings, their rows for the lab, what they cost, and what it cannot do.
+"""What a method is: the risk of settings, their rows for the lab, what they cost, and what it cannot do.
 
-A rung of your own is a subclass, given by import path (`--rung mymodule:Method`) or as an object in Python.
+A method of your own is a subclass, given by import path (`--method mymodule:Name`) or as an object.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def letters(axes: Sequence[str] = AXES) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Draws:
-    """What the random rungs draw, and on how many threads; counts, or the numbers of those wanted."""
+    """What the random methods draw, and on how many threads; counts, or the numbers of those wanted."""
 
     sketches: int | Sequence[int] = 4
     repetitions: int | Sequence[int] = 2
@@ -82,7 +82,7 @@ def device_for(settings: Sequence[Setting], name: str | None) -> Device | None:
 
 
 BLOCK = 3.2e7
-"""Bytes of the arrays that every rung works on."""
+"""Bytes of the arrays that every method works on."""
 
 
 def sketch_memory(M: int, d: float, points: int) -> float:
@@ -125,7 +125,7 @@ class Method(ABC):
     population: ClassVar[bool] = False
     """Whether approximation and bias are averages over sketches that need no data."""
     expectation: ClassVar[str] = "equivalent"
-    """The rung that has its expectation over the data: where the finite-filter guide comes from."""
+    """The method that has its expectation over the data: where the finite-filter guide comes from."""
 
     @abstractmethod
     def risks(
@@ -134,13 +134,13 @@ class Method(ABC):
         """The risk of each setting; settings that can share work do."""
 
     def quick(self, settings: Sequence[Setting]) -> list[Risk]:
-        """The same with coarser sums where the rung has them, for a slider that is moving."""
+        """The same with coarser sums where the method has them, for a slider that is moving."""
         return self.risks(settings, Draws(sketches=1, repetitions=1))
 
     def rows(self, settings: Sequence[Setting], draws: Draws) -> list[Row]:
         """One measurement a row, with the settings' numbers as `point`; by default one row a setting."""
         return [
-            {"rung": self.name, "point": point, "sketch": 0, **columns(setting)}
+            {"method": self.name, "point": point, "sketch": 0, **columns(setting)}
             | with_sums({name: getattr(risk, name) for name in TERMS})
             | {name: risk.diagnostics.get(name, 0.0) for name in ("finite_filter_variance", "clipped")}
             for point, (setting, risk) in enumerate(zip(settings, self.risks(settings, draws), strict=True))
@@ -154,14 +154,14 @@ class Method(ABC):
         """Why it cannot answer at a setting; None where it can."""
         if setting.batch is not None and not self.one_pass:
             return InputError(
-                "batch", "must be left out on this rung, which knows the full batch only", setting.batch
+                "batch", "must be left out on this method, which knows the full batch only", setting.batch
             )
         if setting.lengths is not None and not (self.phases if setting.lengths.phases else self.mixtures):
             what = "phases" if setting.lengths.phases else "lengths"
             takes = (
                 "exact and sampled take" if setting.lengths.phases else "sampled, exact and equivalent take"
             )
-            rule = f"must be left out on this rung ({takes} them)"
+            rule = f"must be left out on this method ({takes} them)"
             return InputError(what, rule, str(setting.lengths))
         if setting.d == math.inf and not self.infinite:
             return finite_only("d")
@@ -169,6 +169,6 @@ class Method(ABC):
 
 
 def finite_only(field: str) -> InputError:
-    """The refusal of d = inf, with the rungs that take it."""
+    """The refusal of d = inf, with the methods that take it."""
     takes = " and ".join({kind.name: None for kind in Method.__subclasses__() if kind.infinite})
-    return InputError(field, f"must be finite on this rung (for inf: {takes})", math.inf)
+    return InputError(field, f"must be finite on this method (for inf: {takes})", math.inf)

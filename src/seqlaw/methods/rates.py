@@ -1,6 +1,6 @@
 """The theorem at one point: exponents, crossovers, conditions, and values without constants.
 
-Everything here is asymptotic order. It shares no code with the other rungs, so that agreement with them
+Everything here is asymptotic order. It shares no code with the other methods, so that agreement with them
 is evidence.
 """
 

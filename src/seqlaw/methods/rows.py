@@ -1,4 +1,4 @@
-"""Tidy rows of the random rungs (one measurement a row), and the Risk that summarises them."""
+"""Tidy rows of the random methods (one measurement a row), and the Risk that summarises them."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def mean_and_error(rows: Sequence[Row], name: str) -> tuple[float, float | None]
 
 
 def summarise(
-    rung: str,
+    method: str,
     setting: Setting,
     rows: Sequence[Row],
     *,
@@ -104,7 +104,7 @@ def summarise(
     if not errors:
         flags.append(flag("standard-error"))
     return Risk(
-        rung=rung,
+        method=method,
         regime=setting.regime,
         **{name: measured[name][0] for name in TERMS},
         steps=setting.schedule.L,

@@ -143,7 +143,7 @@ class Sampled(Drawn):
                 found = _mini_batches(members[0], bench, [(*key, one) for one in repetitions], where)
             points = family if members[0].batch is None else family * len(repetitions)
             return [
-                {"rung": "sampled", "point": k, "sketch": sketch, **columns(settings[k])} | row
+                {"method": "sampled", "point": k, "sketch": sketch, **columns(settings[k])} | row
                 for k, row in zip(points, found, strict=True)
             ]
 

@@ -197,7 +197,7 @@ def _append(tail: Part, later: Part, decay: Part) -> Part:
 
 
 class Score(NamedTuple):
-    """What the exact rung knows about the noise of a data set; nothing here depends on N."""
+    """What the exact method knows about the noise of a data set; nothing here depends on N."""
 
     covariance: Array
     """N·P·E[QᵀQ] = E[TᵀT]/P, M×M."""

@@ -1,4 +1,4 @@
-"""The answer on every rung: the five terms of the risk (Proposition 1)."""
+"""The answer on every method: the five terms of the risk (Proposition 1)."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ FEWEST_TOKENS = 8.0
 """Effective tokens per learned dimension below which the frozen filter is flagged.
 
 Measured on 504 settings (both regimes and c_0 = 3; M = 16, 48; P = 1, 4, 32; NP/M from 1 to 128; L from
-300 to 10^8; 72 data sets each): sampled bias + variance + cross over this rung's bias + variance was at
+300 to 10^8; 72 data sets each): sampled bias + variance + cross over this method's bias + variance was at
 most 1.02 above 256, 1.15 above 16, 1.20 above 8, 1.38 above 4, 2.2 above 2, and up to 700 below.
 """
 
 
 LEVEL = 0.9
-"""Of the intervals that random rungs state."""
+"""Of the intervals that random methods state."""
 
 _CHECKABLE = 2**13
-"""Modes that the exact rung takes within a minute or so."""
+"""Modes that the exact method takes within a minute or so."""
 
 
 def reach(count: int, level: float = LEVEL) -> float:
@@ -37,7 +37,7 @@ def reach(count: int, level: float = LEVEL) -> float:
 
 
 def saturation_flags(setting: Setting, saturation: float) -> list[Flag]:
-    """The flag of Σγ κ(0) > 1, with the d at which the exact rung looks at sketches: its own, 8M, or none."""
+    """The flag of Σγ κ(0) > 1, with the d at which `exact` can look at sketches: its own, 8M, or none."""
     if saturation <= 1:
         return []
     same = setting.d is not None and setting.d <= _CHECKABLE
@@ -61,7 +61,7 @@ def frozen_error(tokens_per_dimension: float, chance: float = 0.0) -> float:
 
 
 def frozen_filter_flags(tokens_per_dimension: float) -> list[Flag]:
-    """The flag of the rungs that freeze the filter at G, where data are too few for that."""
+    """The flag of the methods that freeze the filter at G, where data are too few for that."""
     if tokens_per_dimension >= FEWEST_TOKENS:
         return []
     return [flag("frozen-filter", tokens=tokens_per_dimension)]
@@ -99,7 +99,7 @@ class Promise:
 class Risk:
     """irreducible + approx + bias + variance + cross, with what is known about their accuracy."""
 
-    rung: str
+    method: str
     regime: str
     irreducible: float
     approx: float
@@ -114,7 +114,7 @@ class Risk:
     """Independent means that the standard errors come from: sketches, or data sets of one sketch."""
     accuracy: Mapping[str, Promise] = field(default_factory=dict)
     diagnostics: Mapping[str, float] = field(default_factory=dict)
-    """What the rung measured besides the terms, e.g. the clipping rate."""
+    """What the method measured besides the terms, e.g. the clipping rate."""
     flags: tuple[Flag, ...] = ()
 
     @property

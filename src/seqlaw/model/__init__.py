@@ -1,4 +1,4 @@
-"""The setting and what is computed from it exactly; the names that builders of rungs need, and momentum."""
+"""The setting and what is computed from it exactly; the names that builders of methods need, and momentum."""
 
 from seqlaw.model.assumptions import setting_flags, teacher_flags
 from seqlaw.model.descent import Moments, Spectrum, descend

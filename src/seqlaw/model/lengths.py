@@ -199,7 +199,7 @@ def averaged(modes: Modes, P: Length) -> Array:
     """h = Σ_k w_k h_{P_k}."""
     if not isinstance(P, Lengths):
         return modes.averaged(P)
-    if P.phases:  # no rung but that of phases may take them, by whatever door they came
+    if P.phases:  # no method but that of phases may take them, by whatever door they came
         raise InputError("phases", "must be left out here", P.words)
     return np.asarray(np.array(P.shares) @ modes.averaged(np.array(P.lengths, dtype=np.float64)))
 

@@ -50,7 +50,7 @@ class Stage(NamedTuple):
 class Setting:
     """The student of width M, trained on N trajectories of length P, scored at length `eval_length`.
 
-    `teacher` is a power law (with `d` modes; math.inf where a rung allows it), the name of a preset, or
+    `teacher` is a power law (with `d` modes; math.inf where a method allows it), the name of a preset, or
     measured `Modes`, which bring their own d. `schedule` is a Schedule or the name of one, which then has
     γ = 0.1 and L = 30000. `eval_length` None means the training length P, as in the paper.
 

@@ -43,7 +43,7 @@ def gaussian_sketch(M: int, d: int, *, seed: int = 0, index: int = 0, device: De
         drawn /= M**0.5
         return drawn
     if M * d > LARGEST_SKETCH:
-        rule = f"times d = {d} must be at most 2^28 to fit in memory (the equivalent rung takes any size)"
+        rule = f"times d = {d} must be at most 2^28 to fit in memory (the equivalent method takes any size)"
         raise InputError("M", rule, M)
     S = np.asarray(generator(seed, "sketch", M, d, index).standard_normal((M, d)) / np.sqrt(M))
     return S if device is None or M * d < WORTH else device.array(S)

@@ -89,7 +89,7 @@ class Teacher:
 
 NUMBERS = tuple(f.name for f in fields(Teacher))
 MODES = 1024
-"""d of a power law that nobody chose: enough for the default width, and within reach of every rung."""
+"""d of a power law that nobody chose: enough for the default width, and within reach of every method."""
 PRESETS: dict[str, Teacher] = {
     "regime1": Teacher(alpha=1.5, theta=2.5, r=0.2, rho=0.55, c_xi=0.05, c_0=0.01),
     "regime2": Teacher(alpha=1.8, theta=1.25, r=0.35, rho=0.55, c_xi=0.03, c_0=0.30),

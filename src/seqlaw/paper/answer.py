@@ -37,11 +37,11 @@ class Reproduction(Answer, reproduction.Reproduction):
     def inputs(self) -> Mapping[str, Any]:
         return {
             "out": str(self.out),
-            "rung": self.rung,
+            "method": self.method,
             "panels": "".join(panel.name for panel in self.panels),
             "quick": self.quick,
             "replicate": self.replicates,
-            "overlay": [overlay[0].curve.rung for overlay in self.overlays],
+            "overlay": [overlay[0].curve.method for overlay in self.overlays],
             "seed": self.seed,
         } | ({} if self.device is None else {"device": self.device})
 
@@ -54,7 +54,7 @@ class Reproduction(Answer, reproduction.Reproduction):
         yield Table(
             rows=[(name, *line[2:]) for name, line in zip(names, lines, strict=True)],
             header=("slope of", "here", "± se", "guide", "paper", "its guide", "z"),
-            title=f"Log–log slopes, {self.rung} rung, seed {self.seed}",
+            title=f"Log–log slopes, {self.method} method, seed {self.seed}",
         )
         if self.replicates > 1:
             yield Table(
@@ -88,7 +88,7 @@ class Reproduction(Answer, reproduction.Reproduction):
 
     def tidy_rows(self) -> Sequence[Mapping[str, Any]]:
         """One slope a row."""
-        return [asdict(row) | {"rung": self.rung, "seed": self.seed} for row in self.slopes]
+        return [asdict(row) | {"method": self.method, "seed": self.seed} for row in self.slopes]
 
     def flagged(self) -> Sequence[Flag]:
         drawn = [] if self.device is None else [flag("device-stream")]

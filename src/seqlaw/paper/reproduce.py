@@ -36,7 +36,7 @@ _LIBRARIES = (
 def reproduce(
     out: Path | str,
     *,
-    rung: str | Method = "sampled",
+    method: str | Method = "sampled",
     panels: str | Sequence[str] | None = None,
     quick: bool = False,
     replicate: int = 1,
@@ -50,37 +50,37 @@ def reproduce(
 ) -> Reproduction:
     """Reproduce the paper's experiments in the folder `out`: the numbers, and the files that hold them.
 
-    `rung` replaces the sampled trajectories by their expectation (`exact`) or also the sketches by theirs
-    (`equivalent`); `overlay` draws further rungs into the figure. `replicate` K runs the whole experiment
+    `method` replaces the sampled trajectories by their expectation (`exact`) or also the sketches by theirs
+    (`equivalent`); `overlay` draws further methods into the figure. `replicate` K runs the whole experiment
     with seeds seed … seed + K - 1 for the spread of each slope. What `out` has recorded is not run again.
     `device="cuda"` draws on GPUs, `jobs` of them at most: other data than the CPU's, of the same law.
     `progress` gets each record of all the seeds together, `step` what comes after them.
     """
     start = time.monotonic()
-    name = method_name(method_of(rung))
+    name = method_name(method_of(method))
     over = [method_name(method_of(other, field="overlay")) for other in overlay]
     seed, replicate, folder = whole("seed", seed, least=0), whole("replicate", replicate), Path(out)
     chosen = select(quick_panels() if quick else paper_panels(), panels)
     device = device_name(device)
     jobs = whole("jobs", jobs, most=cards() if device == "cuda" else None)
     _require_libraries()
-    rungs = list(dict.fromkeys([name, *over, SMOOTH]))
-    works = [plan(chosen, rungs, folder=folder, seed=seed, device=device)]
+    methods = list(dict.fromkeys([name, *over, SMOOTH]))
+    works = [plan(chosen, methods, folder=folder, seed=seed, device=device)]
     works += [plan(chosen, [name], folder=folder, seed=seed + k, device=device) for k in range(1, replicate)]
     found, others = measure(works, folder=folder, jobs=jobs, progress=progress, notice=notice)
     step("drawing the figure, writing the report")
-    series = {one: measured(found[0], chosen, one) for one in rungs}
+    series = {one: measured(found[0], chosen, one) for one in methods}
     again = [series[name], *(measured(rows, chosen, name) for rows in found[1:])]
     rows = [row for rows in found for row in rows]
     result = Record(
-        rung=name,
+        method=name,
         seed=seed,
         device=device,
         quick=quick,
         panels=chosen,
         series=series[name],
         smooth=series[SMOOTH],
-        overlays=[series[one] for one in rungs if one in over and one != name],
+        overlays=[series[one] for one in methods if one in over and one != name],
         slopes=slope_table(series[name], seed=seed, quick=quick, replicates=again),
         agreement=agreement(series[name]),
         clipping=clipping_rate(rows),

@@ -33,7 +33,7 @@ _DRAWS = 3e8  # normals that a confirmation may cost
 
 @dataclass(frozen=True, kw_only=True)
 class Confirmation:
-    """The optimum as sampled, beside what the equivalent rung says at the same d."""
+    """The optimum as sampled, beside what the equivalent method says at the same d."""
 
     risk: Risk
     told: Risk

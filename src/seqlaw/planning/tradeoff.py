@@ -81,8 +81,7 @@ class Verdict:
     """Of the largest reducible risk to the least."""
     low: int
     high: int
-    """The range of P around the best whose risk is the least one, as far as the rung can tell; of "ends" the
-    two ends."""
+    """The range of P around the best whose risk cannot be told from the least one; of "ends" the two ends."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -53,12 +53,12 @@ class Advice:
 
     @property
     def covered(self) -> bool:
-        """Whether the theory covers the source, so that the rung's accuracy may be claimed."""
+        """Whether the theory covers the source, so that the method's accuracy may be claimed."""
         return self.measured is None or self.measured.reliable
 
     @property
     def margin(self) -> float:
-        """A relative difference of risks not worth having: the rung's accuracy 1/M, at least 2 %."""
+        """A relative difference of risks not worth having: the method's accuracy 1/M, at least 2 %."""
         return 0.02 if self.student is None else _margin(self.student)
 
     @property

@@ -114,7 +114,7 @@ class Measurement:
 
     @property
     def modes(self) -> Modes:
-        """The measured spectra as Modes, so that every rung and every plan runs on them.
+        """The measured spectra as Modes, so that every method and every plan runs on them.
 
         Assumption: mode j has the j-th largest of each of the three spectra, as in the paper, where all fall
         together; the check `order` says how far the data agree. Values are corrected for finite samples, and

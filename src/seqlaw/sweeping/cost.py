@@ -25,7 +25,7 @@ def cost(task: Task) -> Cost:
 def _cost(text: str) -> Cost:
     task: Task = json.loads(text)
     settings = [setting_of(task | point) for point in task.get("points", [{}])]
-    return method_of(task["rung"]).cost(settings, Draws(**draws_of(task)))
+    return method_of(task["method"]).cost(settings, Draws(**draws_of(task)))
 
 
 def work(task: Task) -> float:
@@ -38,7 +38,7 @@ def words(task: Task) -> str:
     sizes = [
         f"{name} = {task[name]}" for name in ("M", "N", "batch", "P", "L", "d") if task.get(name) is not None
     ]
-    return ", ".join([task["rung"], *sizes])
+    return ", ".join([task["method"], *sizes])
 
 
 @dataclass(frozen=True, kw_only=True)

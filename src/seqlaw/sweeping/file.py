@@ -1,4 +1,4 @@
-"""Sweeps: a TOML file of teachers, sizes and schedules → tasks for the lab, each one question to a rung."""
+"""Sweeps: a TOML file of teachers, sizes and schedules → tasks for the lab, each one question to a method."""
 
 from __future__ import annotations
 
@@ -108,21 +108,21 @@ class Schedules:
 
 @dataclass(frozen=True, kw_only=True)
 class Sweep:
-    """A grid of questions to one rung.
+    """A grid of questions to one method.
 
     A teacher is a preset's name, a file, a `Teacher`, or a table of its numbers, each a number, a list or a
     range; `preset = "regime2"` in the table gives those that are left out. Points that coincide are one task.
     `combine` is how sizes and schedules meet (`product` or `zip`); teachers and test lengths always multiply.
     With `nested`, all N, P, schedules and test lengths of one teacher, M and d are one task: they share
     sketches and data sets, as the paper's own sweeps do, and a change of any of them makes it another task.
-    With `device = "cuda"` the random rungs take a GPU, one a worker.
+    With `device = "cuda"` the random methods take a GPU, one a worker.
     `depends` names files that code of the user's reads: their content is part of what made a number.
     """
 
     sizes: Sizes
     schedules: list[Schedules] = field(default_factory=lambda: [Schedules(L=30000)])
     teachers: list[Any] = field(default_factory=lambda: ["regime2"])
-    rung: str = "equivalent"
+    method: str = "equivalent"
     combine: str = "product"
     eval_lengths: Any = OWN
     sketches: int = 4
@@ -134,8 +134,8 @@ class Sweep:
     __pydantic_config__ = _STRICT
 
     def __post_init__(self) -> None:
-        rung = method_of(self.rung)
-        object.__setattr__(self, "rung", method_name(rung))
+        method = method_of(self.method)
+        object.__setattr__(self, "method", method_name(method))
         for name, least in (("sketches", 1), ("repetitions", 1), ("seed", 0)):
             number = whole(name, getattr(self, name), least=least, most=2**63 - 1)  # as far as a store counts
             object.__setattr__(self, name, number)
@@ -149,9 +149,9 @@ class Sweep:
         lengths = axis("eval_lengths", self.eval_lengths, whole=True)
         checked = [P if P == OWN else whole("eval_lengths", P, most=LONGEST) for P in lengths]
         object.__setattr__(self, "eval_lengths", checked)
-        if self.device and rung.draws and any(isinstance(P, str) for P in self.sizes.P):
+        if self.device and method.draws and any(isinstance(P, str) for P in self.sizes.P):
             raise lengths_on_cpu(self.device)
-        if math.inf in self.sizes.d and not rung.infinite:
+        if math.inf in self.sizes.d and not method.infinite:
             raise finite_only("sizes.d")
         teachers = [one for place, source in enumerate(self.teachers) for one in _teachers(place, source)]
         object.__setattr__(self, "teachers", teachers)
@@ -193,10 +193,10 @@ class Sweep:
     @cached_property
     def tasks(self) -> list[Task]:
         """The tasks, each a flat dict of parameters (and, if nested, the list of its points)."""
-        random: Task = {name: getattr(self, name) for name in method_of(self.rung).draws}
+        random: Task = {name: getattr(self, name) for name in method_of(self.method).draws}
         random = LATER | random | ({"device": self.device} if random else {})
         teachers = dict.fromkeys(self.teachers)
-        shared: list[Task] = [{"rung": self.rung, **asdict(teacher), **random} for teacher in teachers]
+        shared: list[Task] = [{"method": self.method, **asdict(teacher), **random} for teacher in teachers]
         if not self.nested:
             return [teacher | point for teacher in shared for point in self._points]
         families: dict[tuple[int, float], list[Task]] = {}
@@ -253,7 +253,7 @@ def _look_beside(file: Path, data: Mapping[str, Any]) -> None:
     tables = data.get("schedules")
     kinds = [one.get("kind") for one in tables if isinstance(one, dict)] if isinstance(tables, list) else []
     folder = file.parent.absolute()
-    for path in filter(None, (IMPORT_PATH.fullmatch(str(one)) for one in (data.get("rung"), *kinds))):
+    for path in filter(None, (IMPORT_PATH.fullmatch(str(one)) for one in (data.get("method"), *kinds))):
         top = path["module"].partition(".")[0]
         beside = (folder / f"{top}.py").exists() or (folder / top).is_dir()
         if not beside:

@@ -17,7 +17,7 @@ def risk_rows(task: Task, seed: int) -> list[Row]:
     settings = [setting_of(task | point) for point in task.get("points", [{}])]
     draws = Draws(**draws_of(task), seed=seed)
     rows = []
-    for setting, risk in zip(settings, ask.risks(settings, rung=task["rung"], draws=draws), strict=True):
+    for setting, risk in zip(settings, ask.risks(settings, method=task["method"], draws=draws), strict=True):
         rows.append(
             columns(setting)
             | with_sums({name: getattr(risk, name) for name in TERMS})

@@ -28,7 +28,7 @@ from seqlaw.web.openapi import document
 from seqlaw.web.pool import Busy, Fault, Job, Jobs, Lost, OutOfTime, Pool
 from seqlaw.web.schema import (
     LIMITS,
-    RUNG,
+    METHOD,
     CurveBody,
     JobState,
     LadderBody,
@@ -86,11 +86,11 @@ def create_app(
     *,
     hosts: Iterable[str] | None = LOOPBACK,
     results: str | Path | None = None,
-    rung: str = RUNG,
+    method: str = METHOD,
 ) -> FastAPI:
     """The application. `hosts` are the names it answers to (None: any); `results` a reproduce folder.
 
-    `rung` is that of the curves, which no request can change: it may be code of the user's.
+    `method` is that of the curves, which no request can change: it may be code of the user's.
     """
     services: dict[str, _Services] = {}
 
@@ -147,8 +147,8 @@ def create_app(
 
     @app.post("/api/curve", response_model=dict[str, Any], responses=_ERRORS)
     async def curve(body: CurveBody, request: Request) -> Response:
-        """The risk along M, N, P, R or b on the equivalent rung, with slopes and the theorem's guides."""
-        return await ask("curve", (body, rung), request)
+        """The risk along M, N, P, R or b on the equivalent method, with slopes and the theorem's guides."""
+        return await ask("curve", (body, method), request)
 
     @app.post("/api/tradeoff", response_model=dict[str, Any], responses=_ERRORS)
     async def tradeoff(body: TradeoffBody, request: Request) -> Response:
@@ -171,7 +171,7 @@ def create_app(
         own = services["own"]
         if own.panels is not None:
             return _json(own.panels)
-        answer = await ask("panels", (own.results, rung), request)
+        answer = await ask("panels", (own.results, method), request)
         if answer.status_code == 200:  # and not that of a client that left
             own.panels = bytes(answer.body)
         return answer

@@ -58,7 +58,7 @@ def _broken(flags: Sequence[Flag]) -> str:
 
 
 def told(flags: Sequence[Flag]) -> Answer:
-    """Flags for the reader: warnings, and apart from them what is true of a rung everywhere."""
+    """Flags for the reader: warnings, and apart from them what is true of a method everywhere."""
     return {
         "flags": [words(flag) for flag in flags if flag.code not in REMARKS],
         "remarks": [words(flag) for flag in flags if flag.code in REMARKS],

@@ -10,7 +10,7 @@ from seqlaw.model.momentum import Momentum
 from seqlaw.model.schedule import WSD, Constant, Schedule
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import NUMBERS, PRESETS, Teacher
-from seqlaw.web.schema import RUNG, Along, LadderBody, PlanBody, SampledBody, TradeoffBody
+from seqlaw.web.schema import METHOD, Along, LadderBody, PlanBody, SampledBody, TradeoffBody
 
 
 def _number(value: float) -> str:
@@ -117,19 +117,21 @@ def copy_spectrum(setting: Setting, *, points: int, last: int, orders: bool) -> 
     }
 
 
-def copy_curve(body: Along, rung: str) -> dict[str, str]:
-    """The curve on the server's rung, or (a sampled body) on the sampled one."""
+def copy_curve(body: Along, method: str) -> dict[str, str]:
+    """The curve on the server's method, or (a sampled body) on the sampled one."""
     setting, along = body.setting(), body.along
     options = ["--along", along, "--from", _number(body.start), "--to", _number(body.stop)]
     options += ["--points", str(body.points)]
     how = ""
     if isinstance(body, SampledBody):
-        how = f', rung="sampled", sketches={body.sketches}, repetitions={body.repetitions}, seed={body.seed}'
-        options += ["--rung", "sampled", "--sketches", str(body.sketches)]
+        how = (
+            f', method="sampled", sketches={body.sketches}, repetitions={body.repetitions}, seed={body.seed}'
+        )
+        options += ["--method", "sampled", "--sketches", str(body.sketches)]
         options += ["--repetitions", str(body.repetitions), "--seed", str(body.seed)]
-    elif rung != RUNG:
-        how = f", rung={rung!r}"
-        options += ["--rung", rung]
+    elif method != METHOD:
+        how = f", method={method!r}"
+        options += ["--method", method]
     if body.tokens is not None:
         how += f", tokens={_number(body.tokens)}"
         options += ["--tokens", _number(body.tokens)]

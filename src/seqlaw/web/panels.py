@@ -1,4 +1,4 @@
-"""The six panels of the paper's experiments, on the equivalent rung or from a reproduce folder."""
+"""The six panels of the paper's experiments, on the equivalent method or from a reproduce folder."""
 
 from __future__ import annotations
 
@@ -22,32 +22,32 @@ from seqlaw.paper.experiments.run import read_rows, tasks
 from seqlaw.paper.experiments.slopes import Measured, measured
 from seqlaw.paper.experiments.task import panel_rows
 from seqlaw.paper.report.figures import relative_label
-from seqlaw.web.schema import RUNG
+from seqlaw.web.schema import METHOD
 
 Curve = dict[str, Any]
 
 
-def check_results(folder: str, rung: str = RUNG) -> Path:
-    """A folder of `seqlaw reproduce` that can be read here; `rung` is the server's own."""
+def check_results(folder: str, method: str = METHOD) -> Path:
+    """A folder of `seqlaw reproduce` that can be read here; `method` is the server's own."""
     if not all((Path(folder) / name).is_file() for name in ("rows.parquet", "table.json")):
         raise InputError(
             "results", "must be a folder of `seqlaw reproduce` with rows.parquet and table.json", folder
         )
     if find_spec("pyarrow") is None:
         raise InputError("results", needs("pyarrow", "lab"), folder)
-    _read_run(Path(folder), rung)
+    _read_run(Path(folder), method)
     return Path(folder)
 
 
-def panels(folder: str | None = None, rung: str = RUNG) -> dict[str, Any]:
-    """The panels as the report draws them: curves, guides, x; on the equivalent rung or as measured.
+def panels(folder: str | None = None, method: str = METHOD) -> dict[str, Any]:
+    """The panels as the report draws them: curves, guides, x; on the equivalent method or as measured.
 
-    A folder may have been measured on the server's own `rung`.
+    A folder may have been measured on the server's own `method`.
     """
     if folder is None:
-        return _panels(None, RUNG)
+        return _panels(None, METHOD)
     try:
-        return _panels(folder, rung)
+        return _panels(folder, method)
     except InputError as error:
         if error.field == "results":
             raise
@@ -58,30 +58,32 @@ def panels(folder: str | None = None, rung: str = RUNG) -> dict[str, Any]:
     raise InputError("results", rule, folder) from None
 
 
-def _panels(folder: str | None, rung: str) -> dict[str, Any]:
+def _panels(folder: str | None, method: str) -> dict[str, Any]:
     if folder is None:
         chosen = list(paper_panels().values())
-        how: dict[str, Any] = {"rung": "equivalent"}
+        how: dict[str, Any] = {"method": "equivalent"}
         rows = [row for task in tasks(chosen, ["equivalent"]) for row in panel_rows(task, 0)]
         source, folder = caption_of("equivalent").key, "results/equivalent"
     else:
-        path = check_results(folder, rung)
-        chosen, how, rows = _recorded(path, rung)
+        path = check_results(folder, method)
+        chosen, how, rows = _recorded(path, method)
         grid = ", quick grid" if "quick" in how else ""
-        source = f"{how['rung']} rung, seed {how['seed']}{grid}, from {path.name}"
+        source = f"{how['method']} method, seed {how['seed']}{grid}, from {path.name}"
     seed, overlays = how.get("seed", 0), how.get("overlay", [])
-    series = {rung: measured(rows, chosen, rung) for rung in (how["rung"], *overlays)}
+    series = {method: measured(rows, chosen, method) for method in (how["method"], *overlays)}
     return {
         "source": source,
-        "overlay": {rung: _line(rung) for rung in overlays},
+        "overlay": {method: _line(method) for method in overlays},
         "panels": [
             {
                 "regime": panel.regime,
                 "quantity": panel.quantity,
                 "title": panel.title,
                 "relative": None if panel.reference is None else relative_label(panel).replace("$", ""),
-                "curves": [_curve(one, seed) for one in series[how["rung"]] if one.panel is panel],
-                "overlays": [_shape(one) for rung in overlays for one in series[rung] if one.panel is panel],
+                "curves": [_curve(one, seed) for one in series[how["method"]] if one.panel is panel],
+                "overlays": [
+                    _shape(one) for method in overlays for one in series[method] if one.panel is panel
+                ],
             }
             for panel in chosen
         ],
@@ -90,9 +92,9 @@ def _panels(folder: str | None, rung: str) -> dict[str, Any]:
     }
 
 
-def _line(rung: str) -> dict[str, str]:
-    """How a rung laid over these is drawn, in Plotly's pixels and in words."""
-    caption = caption_of(rung)
+def _line(method: str) -> dict[str, str]:
+    """How a method laid over these is drawn, in Plotly's pixels and in words."""
+    caption = caption_of(method)
     return {"dash": ",".join(f"{1.6 * one:g}px" for one in caption.dashes), "words": caption.dashed}
 
 
@@ -120,7 +122,7 @@ def _shape(one: Measured) -> Curve:
     curve = one.curve
     return {
         "axis": curve.series.against,
-        "rung": curve.rung,
+        "method": curve.method,
         "x": curve.x,
         "shown": one.relative_x,
         "y": curve.y,
@@ -152,7 +154,7 @@ class _Slope:
 class _Run:
     """What is read of a table.json."""
 
-    rung: str
+    method: str
     seed: Annotated[int, Field(ge=0)]
     grid: Literal["quick", "paper"]
     replicates: Annotated[int, Field(ge=1)]
@@ -160,10 +162,10 @@ class _Run:
     slopes: Annotated[list[_Slope], Field(min_length=1)]
 
 
-def _read_run(folder: Path, rung: str) -> _Run:
+def _read_run(folder: Path, method: str) -> _Run:
     """The run that a folder tells of.
 
-    Whatever it says is data: a rung of the user's is taken only if it is the server's own, `rung`.
+    Whatever it says is data: a method of the user's is taken only if it is the server's own, `method`.
     """
     try:
         found = read(_Run, json.loads((folder / "table.json").read_text(encoding="utf-8")), where="")
@@ -171,21 +173,21 @@ def _read_run(folder: Path, rung: str) -> _Run:
         why = f" ({error.field.lstrip('.')} {error.rule})" if isinstance(error, InputError) else ""
         rule = f"must have the table.json that `seqlaw reproduce` wrote{why}"
         raise InputError("results", rule, str(folder)) from None
-    for name in (found.rung, *found.overlay):
-        if name not in (*METHODS, rung):
-            rule = f"was made with code that is not seqlaw's, {name}: name it with --rung, if you trust it"
+    for name in (found.method, *found.overlay):
+        if name not in (*METHODS, method):
+            rule = f"was made with code that is not seqlaw's, {name}: name it with --method, if you trust it"
             raise InputError("results", rule, str(folder))
     return found
 
 
-def _recorded(folder: Path, rung: str) -> tuple[list[Panel], dict[str, Any], list[Row]]:
+def _recorded(folder: Path, method: str) -> tuple[list[Panel], dict[str, Any], list[Row]]:
     """The panels that the folder holds, the options of the run, and its rows."""
-    found = _read_run(folder, rung)
+    found = _read_run(folder, method)
     letters = "".join(dict.fromkeys(row.panel for row in found.slopes))
     quick = found.grid == "quick"
     chosen = select(quick_panels() if quick else paper_panels(), letters)
     rows = [row for row in read_rows(folder / "rows.parquet") if row["seed"] == found.seed]
-    how: dict[str, Any] = {"rung": found.rung, "seed": found.seed}
+    how: dict[str, Any] = {"method": found.method, "seed": found.seed}
     how |= {"quick": True} if quick else {}
     how |= {"panels": letters} if len(letters) < len(paper_panels()) else {}
     how |= {"replicate": found.replicates} if found.replicates > 1 else {}

@@ -20,7 +20,7 @@ from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import Teacher, as_teacher
 from seqlaw.planning.budget import Budget
 
-RUNG = "equivalent"
+METHOD = "equivalent"
 LARGEST = 1e15
 """The largest size: whole numbers up to it are exact in JSON."""
 MOST_POINTS = 64
@@ -191,7 +191,7 @@ class Along(Question):
 
 @dataclass(frozen=True, kw_only=True)
 class CurveBody(Along):
-    """A curve of the server's rung, which no request can change: it may be code of the user's."""
+    """A curve of the server's method, which no request can change: it may be code of the user's."""
 
     quick: bool = False
     """Coarser sums (2e-4 of the risk instead of 1e-6), for a slider that is moving."""

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from seqlaw.answers.curve import MARK, SAMPLED_RUNG, Curve
+from seqlaw.answers.curve import MARK, SAMPLED_METHOD, Curve
 from seqlaw.answers.curve import curve as sample_curve
 from seqlaw.answers.ladder_curve import ladder_curve
 from seqlaw.answers.one_pass import plan_one_pass
@@ -70,11 +70,11 @@ def _counted(lost: list[Flag]) -> list[str]:
     return [words(first[kind]) + (f" (and {n - 1} more)" if n > 1 else "") for kind, n in kinds.items()]
 
 
-def _found(rung: str) -> str:
-    """The server's rung; if it is code of the user's, the command named it, and it may lie in this folder."""
-    if rung not in METHODS and "" not in sys.path:
+def _found(method: str) -> str:
+    """The server's method; code of the user's was named by the command, and may lie in this folder."""
+    if method not in METHODS and "" not in sys.path:
         sys.path.append("")
-    return rung
+    return method
 
 
 def spectrum(body: Question, progress: Progress) -> Answer:
@@ -111,16 +111,16 @@ def spectrum(body: Question, progress: Progress) -> Answer:
 def curve(asked: tuple[CurveBody, str], progress: Progress) -> Answer:
     """The terms along one size, at the setting itself (unless quick), slopes, and the theorem's guides."""
     body, name = asked
-    setting, rung = body.setting(), method_of(_found(name))
+    setting, method = body.setting(), method_of(_found(name))
     if body.tokens is not None:
         setting = with_tokens(setting, body.tokens)
     settings = [*body.settings(), *([] if body.quick else [setting])]
     draws = Draws()
-    require_answerable(rung, settings)
+    require_answerable(method, settings)
     _require_few_steps(settings, "stop" if body.along == "R" else "L" if body.tokens is None else "tokens")
     if body.tune:
         settings = tuned(settings)
-    risks = answered(settings, rung.quick(settings) if body.quick else rung.risks(settings, draws), draws)
+    risks = answered(settings, method.quick(settings) if body.quick else method.risks(settings, draws), draws)
     point = None if body.quick else risks.pop()
     axis = SHORT.get(body.along, body.along)
     found = Curve(setting=setting, along=axis, values=tuple(body.values()), risks=tuple(risks))
@@ -173,7 +173,7 @@ def sampled(body: SampledBody, progress: Progress) -> Answer:
         body.setting(),
         body.along,
         body.values(),
-        rung=SAMPLED_RUNG,
+        method=SAMPLED_METHOD,
         sketches=body.sketches,
         repetitions=body.repetitions,
         seed=body.seed,
@@ -181,12 +181,12 @@ def sampled(body: SampledBody, progress: Progress) -> Answer:
         tokens=body.tokens,
         tune=body.tune,
     )
-    return {**_shown(found), "rows": found.fields()["rows"], "copy": copy_curve(body, SAMPLED_RUNG)}
+    return {**_shown(found), "rows": found.fields()["rows"], "copy": copy_curve(body, SAMPLED_METHOD)}
 
 
 def _shown(found: Curve) -> Answer:
     rows = [_known(row) for row in found.points]
-    return {"along": found.along, "rung": found.rung, "rows": rows, **told(found.flagged())}
+    return {"along": found.along, "method": found.method, "rows": rows, **told(found.flagged())}
 
 
 def _check_sampled(body: SampledBody, settings: Sequence[Setting]) -> None:
@@ -195,7 +195,7 @@ def _check_sampled(body: SampledBody, settings: Sequence[Setting]) -> None:
             field = "stop" if name == body.along else name
             raise InputError(field, f"must be at most {SAMPLED[name]} for sampled points", value)
     draws = Draws(sketches=body.sketches, repetitions=body.repetitions, seed=body.seed)
-    seconds = method_of(SAMPLED_RUNG).cost(settings, draws).seconds
+    seconds = method_of(SAMPLED_METHOD).cost(settings, draws).seconds
     if seconds > _SAMPLED_SECONDS:
         raise InputError(
             "sampled",
@@ -280,9 +280,9 @@ def ladders(body: LadderBody, progress: Progress) -> Answer:
 
 
 def six_panels(asked: tuple[str | None, str], progress: Progress) -> Answer:
-    """The paper's six panels, from a reproduce folder or from the equivalent rung."""
-    folder, rung = asked
-    return panels(folder, _found(rung))
+    """The paper's six panels, from a reproduce folder or from the equivalent method."""
+    folder, method = asked
+    return panels(folder, _found(method))
 
 
 VIEWS: dict[str, Callable[[Any, Progress], Answer]] = {

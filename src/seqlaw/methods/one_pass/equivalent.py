@@ -94,7 +94,7 @@ def mean_terms(
     for one, beyond in zip(asked, large, strict=True):
         if beyond and one.test_length != one.P:
             most = LARGEST_ON_CONTOURS / learners.nodes(one).norm
-            rule = f"must be at most {most:.3g} at another test length on this rung (exact takes any)"
+            rule = f"must be at most {most:.3g} at another test length on this method (exact takes any)"
             raise InputError("gamma", rule, one.schedule.gamma)
     # Their steps only set the bias, which is put in below.
     calm = [
@@ -142,7 +142,7 @@ def _risk(
         else math.inf
     )
     return Risk(
-        rung="equivalent",
+        method="equivalent",
         regime=setting.regime,
         irreducible=mean["irreducible"],
         approx=mean["approx"],

@@ -23,7 +23,7 @@ DIAGNOSTICS = (
     "inflation_low",
     "inflation_high",
 )
-"""What every rung of one pass measures besides the terms."""
+"""What every method of one pass measures besides the terms."""
 
 
 class Step(NamedTuple):
@@ -89,6 +89,6 @@ def stepped(setting: Setting, nodes: Sequence[Directions]) -> Step:
 def no_law(setting: Setting) -> InputError | None:
     """The refusal of what has no law: several epochs of mini-batches."""
     if setting.epochs > 1:
-        rule = "must be 1 on this rung: no law is known for sequences used again (sampled takes them)"
+        rule = "must be 1 on this method: no law is known for sequences used again (sampled takes them)"
         return InputError("epochs", rule, setting.epochs)
     return None

@@ -1,6 +1,6 @@
 """What the report adds to the paper's panels; no random number is drawn here.
 
-Measured variance against the exact rung, the theorem's schedule next to the experiments', the risk itself
+Measured variance against the exact method, the theorem's schedule next to the experiments', the risk itself
 next to its five terms, and every curve in P at a common test length.
 """
 
@@ -41,7 +41,7 @@ class NoiseCheck:
 
     measured: Measured
     over_exact: Array
-    """Data sets × points: over the exact rung of the same sketch."""
+    """Data sets × points: over the exact method of the same sketch."""
     over_finite_filter: Array
     """Data sets × points: over the paper's guide for the same sketch."""
 
@@ -69,22 +69,22 @@ class NoiseCheck:
 
 
 def noise_checks(rows: Sequence[Row], series: Sequence[Measured]) -> list[NoiseCheck]:
-    """The sampled variance over the exact rung of its own sketch, and over the paper's guide.
+    """The sampled variance over the exact method of its own sketch, and over the paper's guide.
 
     Data set by data set, so that what the sketch gives cancels and only the noise of the data is left.
     """
-    drawn = [one for one in series if role(one.curve.rung).repetitions and one.panel.quantity == "variance"]
+    drawn = [one for one in series if role(one.curve.method).repetitions and one.panel.quantity == "variance"]
     return [_noise_check(rows, one) for one in drawn]
 
 
 def _noise_check(rows: Sequence[Row], one: Measured) -> NoiseCheck:
-    rung, mean = one.curve.rung, role(one.curve.rung).rung.expectation
+    method, mean = one.curve.method, role(one.curve.method).method.expectation
     here = {_place(row): row for row in rows if row["panel"] == one.panel.name}
-    sets = dict.fromkeys(place[1:4] for place in here if place[0] == rung)
+    sets = dict.fromkeys(place[1:4] for place in here if place[0] == method)
     points = [one.panel.settings.index(setting) for setting in one.curve.series.settings]
 
     def over(column: str) -> Array:
-        lines = [[(here[rung, i, j, k, p], here[mean, i, j, 0, p]) for p in points] for i, j, k in sets]
+        lines = [[(here[method, i, j, k, p], here[mean, i, j, 0, p]) for p in points] for i, j, k in sets]
         return np.array([[row["variance"] / exact[column] for row, exact in line] for line in lines])
 
     return NoiseCheck(
@@ -93,7 +93,7 @@ def _noise_check(rows: Sequence[Row], one: Measured) -> NoiseCheck:
 
 
 def _place(row: Row) -> tuple[str, int, int, int, int]:
-    return row["rung"], row["seed"], row["sketch"], row.get("repetition", 0), row["point"]
+    return row["method"], row["seed"], row["sketch"], row.get("repetition", 0), row["point"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -122,7 +122,7 @@ def wsd_of_sum(total: float) -> WSD:
 
 
 def schedule_curves(panels: Sequence[Panel]) -> list[ScheduleCurve]:
-    """Every series in R: block decay, WSD at the same R, WSD at the same sum of steps (equivalent rung)."""
+    """Every series in R: block decay, WSD at the same R, WSD at the same sum of steps (equivalent method)."""
     curves = []
     for panel in panels:
         for series in (series for series in panel.series if series.against == "R"):
@@ -165,7 +165,7 @@ def term_checks(rows: Sequence[Row], panels: Sequence[Panel]) -> list[TermCheck]
     """L_M(B_L) of the trained B_L against the sum of its five terms, on the sampled data sets."""
     checks = []
     for panel in panels:
-        mine = [row for row in rows if row["panel"] == panel.name and role(row["rung"]).repetitions]
+        mine = [row for row in rows if row["panel"] == panel.name and role(row["method"]).repetitions]
         if not mine or panel.reference not in panel.settings:
             continue
         place = panel.settings.index(panel.reference)
@@ -184,7 +184,7 @@ def term_checks(rows: Sequence[Row], panels: Sequence[Panel]) -> list[TermCheck]
 
 
 def common_tests(panels: Sequence[Panel]) -> list[tuple[Panel, dict[str, float]]]:
-    """The slope of every series in P by the length of the test; "own" is the paper's (equivalent rung)."""
+    """The slope of every series in P by the length of the test; "own" is the paper's (equivalent method)."""
     found = []
     for panel in panels:
         for series in (series for series in panel.series if series.against == "P"):

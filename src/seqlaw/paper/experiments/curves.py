@@ -19,10 +19,10 @@ RESAMPLES = 4000
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Curve:
-    """One series as one rung gives it."""
+    """One series as one method gives it."""
 
     series: Series
-    rung: str
+    method: str
     by_sketch: Array
     """Sketches × points, each the mean over its repetitions; a single line where nothing is random."""
 
@@ -59,7 +59,7 @@ class Curve:
         n = len(self.by_sketch)
         if n < 2:
             return None
-        draws = generator(seed, "bootstrap", *self.series.key, self.rung)
+        draws = generator(seed, "bootstrap", *self.series.key, self.method)
         weights = draws.multinomial(n, np.full(n, 1 / n), size=RESAMPLES) / n
         u = np.log(self.x) - np.log(self.x).mean()
         slopes = np.log(weights @ self.by_sketch) @ u / (u @ u)
@@ -71,16 +71,16 @@ def slope_of(x: Sequence[float] | Array, y: Sequence[float] | Array) -> float:
     return fit_power_law(np.asarray(x), np.asarray(y)).slope
 
 
-def curve(rows: Iterable[Row], panel: Panel, series: Series, rung: str, column: str | None = None) -> Curve:
-    """A series as measured on a rung (`column` defaults to its quantity)."""
+def curve(rows: Iterable[Row], panel: Panel, series: Series, method: str, column: str | None = None) -> Curve:
+    """A series as measured on a method (`column` defaults to its quantity)."""
     name = series.quantity if column is None else column
-    wanted = role(rung).rows(series.quantity)
+    wanted = role(method).rows(series.quantity)
     points = {setting: index for index, setting in enumerate(panel.settings)}
     places = {points[setting]: place for place, setting in enumerate(series.settings)}
     values: dict[tuple[int, int], list[float]] = {}
     for row in rows:
-        if row["panel"] == panel.name and row["rung"] == wanted and row["point"] in places:
+        if row["panel"] == panel.name and row["method"] == wanted and row["point"] in places:
             values.setdefault((row["sketch"], places[row["point"]]), []).append(row[name])
     sketches = sorted({sketch for sketch, _ in values})
     by_sketch = [[float(np.mean(values[k, place])) for place in range(len(places))] for k in sketches]
-    return Curve(series=series, rung=rung, by_sketch=np.array(by_sketch))
+    return Curve(series=series, method=method, by_sketch=np.array(by_sketch))

@@ -17,7 +17,7 @@ from seqlaw.paper.experiments.slopes import Agreement, Measured, SlopeRow
 class Reproduction:
     """What one run of the experiments gave; everything here is a function of its inputs."""
 
-    rung: str
+    method: str
     seed: int
     quick: bool
     panels: list[Panel]
@@ -36,11 +36,11 @@ class Reproduction:
     def document(self) -> dict[str, Any]:
         """The numbers as plain types: `table.json`, and what the command prints."""
         return {
-            "rung": self.rung,
+            "method": self.method,
             "grid": "quick" if self.quick else "paper",
             "seed": self.seed,
             "replicates": self.replicates,
-            "overlay": [overlay[0].curve.rung for overlay in self.overlays],
+            "overlay": [overlay[0].curve.method for overlay in self.overlays],
             "slopes": [asdict(row) for row in self.slopes],
             "agreement": {
                 name: {key: value for key, value in vars(one).items() if key != "series"}

@@ -25,20 +25,20 @@ ALONE = 10.0
 """Seconds of estimated work below which worker processes cost more than they save."""
 
 
-def tasks(panels: Iterable[Panel], rungs: Iterable[str], device: str | None = None) -> list[Task]:
-    """What the panels need on these rungs, each task once; what is drawn, on a device."""
-    rungs = list(rungs)
+def tasks(panels: Iterable[Panel], methods: Iterable[str], device: str | None = None) -> list[Task]:
+    """What the panels need on these methods, each task once; what is drawn, on a device."""
+    methods = list(methods)
     return [
         task | ({"device": device} if "sketch" in task else {})
         for panel in panels
-        for name in dict.fromkeys(rows for rung in rungs for rows in role(rung).needs(panel.quantity))
+        for name in dict.fromkeys(rows for method in methods for rows in role(method).needs(panel.quantity))
         for task in _of_panel(panel, role(name))
     ]
 
 
 def _of_panel(panel: Panel, role: Role) -> list[Task]:
-    """A task for each sketch and data set that the rung draws."""
-    tasks: list[Task] = [{"panel": panel.name, "rung": role.name} | _packed(panel.settings)]
+    """A task for each sketch and data set that the method draws."""
+    tasks: list[Task] = [{"panel": panel.name, "method": role.name} | _packed(panel.settings)]
     if role.sketches:
         tasks = [task | {"sketch": sketch} for task in tasks for sketch in range(panel.sketches)]
     if role.repetitions:
@@ -69,10 +69,10 @@ class Work:
 
 
 def plan(
-    panels: Sequence[Panel], rungs: Sequence[str], *, folder: Path, seed: int, device: str | None = None
+    panels: Sequence[Panel], methods: Sequence[str], *, folder: Path, seed: int, device: str | None = None
 ) -> Work:
     """The tasks of the panels, each once, and what is left of them; nothing runs."""
-    wanted = {key(task, seed): task for task in tasks(panels, rungs, device)}
+    wanted = {key(task, seed): task for task in tasks(panels, methods, device)}
     planned = {name: software(panel_rows, task) for name, task in wanted.items()}
     done, _ = recorded(folder, planned, kind=KIND)
     left = sum(seconds(task) for name, task in wanted.items() if name not in done)
@@ -115,7 +115,7 @@ def measure(
     records = {one.key: one for one in read(folder) if wanted.get(one.key) == one.version}
     for one in records.values():
         if one.rows is None:
-            raise EngineError(f"panel ({one.task['panel']}), {one.task['rung']}: {one.error}")
+            raise EngineError(f"panel ({one.task['panel']}), {one.task['method']}: {one.error}")
     rows = [
         [row | {"seed": work.seed} for name in work.tasks for row in records[name].rows or ()]
         for work in works
@@ -124,7 +124,7 @@ def measure(
 
 
 COLUMNS = {
-    **dict.fromkeys(("panel", "rung"), "string"),
+    **dict.fromkeys(("panel", "method"), "string"),
     **dict.fromkeys(("seed", "sketch", "repetition", "point"), "int64"),
     "regime": "string",
     **dict.fromkeys(("M", "N", "P", "d"), "int64"),
@@ -147,7 +147,7 @@ def write_rows(rows: Iterable[Row], panels: Iterable[Panel], path: Path) -> None
 
     idle = {(panel.name, POPULATION): QUANTITIES[panel.quantity].idle for panel in panels}
     tidy = [
-        {"repetition": 0} | row | dict.fromkeys(idle.get((row["panel"], row["rung"]), ())) for row in rows
+        {"repetition": 0} | row | dict.fromkeys(idle.get((row["panel"], row["method"]), ())) for row in rows
     ]
     schema = pyarrow.schema(list(COLUMNS.items()))
     write_table(pyarrow.Table.from_pylist(tidy, schema=schema), path)

@@ -21,7 +21,7 @@ ROUNDING = 0.001 / math.sqrt(12)
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Measured:
-    """One series on one rung, with its guide."""
+    """One series on one method, with its guide."""
 
     panel: Panel
     curve: Curve
@@ -73,14 +73,14 @@ class Agreement:
         return self.low <= self.paper_high and self.paper_low <= self.high
 
 
-def measured(rows: Sequence[Row], panels: Sequence[Panel], rung: str) -> list[Measured]:
-    """The series of the panels on a rung, with their guides."""
+def measured(rows: Sequence[Row], panels: Sequence[Panel], method: str) -> list[Measured]:
+    """The series of the panels on a method, with their guides."""
     found = []
     for panel in panels:
         for series in panel.series:
-            here, finite = curve(rows, panel, series, rung), None
+            here, finite = curve(rows, panel, series, method), None
             if series.key[:2] == ("II", "variance"):
-                finite = curve(rows, panel, series, role(rung).rung.expectation, "finite_filter_variance")
+                finite = curve(rows, panel, series, role(method).method.expectation, "finite_filter_variance")
             found.append(Measured(panel=panel, curve=here, guide=guide(here, finite)))
     return found
 
@@ -98,8 +98,8 @@ def slope_table(
     for place, one in enumerate(series):
         key, printed = one.curve.series.key, one.curve.series.printed
         slope = one.curve.slope
-        # The exact rung's variance has no data, the equivalent rung no sketches: one noisy run is left.
-        runs = 2 if role(role(one.curve.rung).rows(key[1])).noisy else 1
+        # The exact method's variance has no data, the equivalent method no sketches: one noisy run is left.
+        runs = 2 if role(role(one.curve.method).rows(key[1])).noisy else 1
         again = np.array([replicate[place].curve.slope for replicate in replicates])
         table.append(
             SlopeRow(

@@ -11,27 +11,27 @@ from seqlaw.sweeping.codec import Task, setting_of
 
 
 def panel_rows(task: Task, seed: int) -> list[Row]:
-    """One task of the lab: the rows of one panel on one rung for one sketch and data set."""
-    rung, settings, draws = _asked(task, seed)
-    rows = rung.rows(settings, draws)
+    """One task of the lab: the rows of one panel on one method for one sketch and data set."""
+    method, settings, draws = _asked(task, seed)
+    rows = method.rows(settings, draws)
     for row in rows:
-        row |= {"panel": task["panel"], "rung": task["rung"]}
+        row |= {"panel": task["panel"], "method": task["method"]}
     return rows
 
 
 def seconds(task: Task) -> float:
     """About how long a task takes on one core."""
-    rung, settings, draws = _asked(task, 0)
-    return rung.cost(settings, draws).seconds
+    method, settings, draws = _asked(task, 0)
+    return method.cost(settings, draws).seconds
 
 
 def _asked(task: Task, seed: int) -> tuple[Method, list[Setting], Draws]:
-    """The rung and the settings of a task, and its one sketch and data set where the rung draws any."""
-    rung = SketchesOnly() if task["rung"] == SketchesOnly.name else method_of(task["rung"])
+    """The method and the settings of a task, and its one sketch and data set where the method draws any."""
+    method = SketchesOnly() if task["method"] == SketchesOnly.name else method_of(task["method"])
     draws = Draws(
         sketches=[task.get("sketch", 0)],
         repetitions=[task.get("repetition", 0)],
         seed=seed,
         device=task.get("device"),
     )
-    return rung, [setting_of(task | point) for point in task["points"]], draws
+    return method, [setting_of(task | point) for point in task["points"]], draws

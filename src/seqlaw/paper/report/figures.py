@@ -35,7 +35,7 @@ DASHES = (0, (3, 1.8))
 
 
 def draw_panels(series: Sequence[Measured], overlays: Sequence[Sequence[Measured]] = ()) -> Figure:
-    """One panel for each of the paper's, in its order; `overlays` are the same series on other rungs."""
+    """One panel for each of the paper's, in its order; `overlays` are the same series on other methods."""
     panels = list({one.panel.name: one.panel for one in series}.values())
     columns = min(3, len(panels))
     figure, axes = _panel_grid(-(-len(panels) // columns), columns, below=0.3)
@@ -43,7 +43,7 @@ def draw_panels(series: Sequence[Measured], overlays: Sequence[Sequence[Measured
         empty.set_axis_off()
     for panel, place in zip(panels, axes.flat, strict=False):
         draw_panel(place, panel, series, overlays)
-    _key(figure, series[0].curve.rung, [overlay[0].curve.rung for overlay in overlays])
+    _key(figure, series[0].curve.method, [overlay[0].curve.method for overlay in overlays])
     return figure
 
 
@@ -54,7 +54,7 @@ def draw_panel(
     _panel(place, panel, [one for one in series if one.panel is panel])
     for overlay in overlays:
         for k, one in enumerate(o for o in overlay if o.panel.name == panel.name):
-            colour, dashes = _colour(panel, k), _dashes(one.curve.rung)
+            colour, dashes = _colour(panel, k), _dashes(one.curve.method)
             place.plot(one.relative_x, one.curve.y, color=colour, linestyle=dashes, linewidth=1, zorder=1)
     entries = sorted(
         zip(*place.get_legend_handles_labels(), strict=True),
@@ -177,15 +177,15 @@ def _minus(text: str) -> str:
     return text.replace("-", "−")
 
 
-def _key(figure: Figure, rung: str, overlays: Sequence[str]) -> None:
+def _key(figure: Figure, method: str, overlays: Sequence[str]) -> None:
     """What solid, dashed and dotted mean, once for all panels."""
     from matplotlib.lines import Line2D
 
     lines = [
-        Line2D([], [], color="0.2", marker="o", markersize=3.4, linewidth=1.3, label=caption_of(rung).key),
+        Line2D([], [], color="0.2", marker="o", markersize=3.4, linewidth=1.3, label=caption_of(method).key),
         Line2D([], [], color="0.2", linestyle=DASHES, linewidth=1.0, label="the paper's guide"),
         *(
-            Line2D([], [], color="0.2", linestyle=_dashes(name), linewidth=1.0, label=f"{name} rung")
+            Line2D([], [], color="0.2", linestyle=_dashes(name), linewidth=1.0, label=f"{name} method")
             for name in overlays
         ),
     ]
@@ -194,8 +194,8 @@ def _key(figure: Figure, rung: str, overlays: Sequence[str]) -> None:
     )
 
 
-def _dashes(rung: str) -> tuple[int, tuple[float, ...]]:
-    return 0, caption_of(rung).dashes
+def _dashes(method: str) -> tuple[int, tuple[float, ...]]:
+    return 0, caption_of(method).dashes
 
 
 def save_all(figure: Figure, folder: Path, name: str) -> list[Path]:
@@ -240,7 +240,7 @@ def draw_schedules(curves: Sequence[ScheduleCurve]) -> Figure:
 
 
 def draw_noise(checks: Sequence[NoiseCheck]) -> Figure:
-    """Sampled variance over the exact rung and over the paper's guide, of the same sketches."""
+    """Sampled variance over the exact method and over the paper's guide, of the same sketches."""
     names = list(dict.fromkeys(check.measured.panel.name for check in checks))
     figure, axes = _panel_grid(1, len(names), width=4.3, height=3.0, below=0.3)
     dashed: dict[str, Any] = {"linestyle": (0, (4, 2)), "linewidth": 0.9}
@@ -249,7 +249,7 @@ def draw_noise(checks: Sequence[NoiseCheck]) -> Figure:
         place.axhline(1, color="0.6", linewidth=0.8)
         for k, check in enumerate(mine):
             x, against = check.measured.relative_x, check.measured.curve.series.against
-            y, label = check.over_exact.mean(axis=0), f"over the exact rung, along ${against}$"
+            y, label = check.over_exact.mean(axis=0), f"over the exact method, along ${against}$"
             look = _look(k) | {"capsize": 2, "linewidth": 1.2, "elinewidth": 0.7}
             place.errorbar(x, y, yerr=check.error, **look, label=label)
             place.plot(x, check.over_finite_filter.mean(axis=0), color=SERIES[k], **dashed)

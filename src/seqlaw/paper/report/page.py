@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 PAGE = 8.6 * 72
 """Points: the width of the paper's figure. Narrower pictures are scaled alike: letters keep one size."""
-USED = ("horizon", "sketch", "guide", "rung", "deterministic equivalent", "safeguard", "reducible", "cross")
+USED = ("horizon", "sketch", "guide", "method", "deterministic equivalent", "safeguard", "reducible", "cross")
 """Words of the house that every such page has."""
 LEAST = 46
 """rem: a picture as wide as the page is not shown smaller, or its letters could not be read."""
@@ -75,14 +75,14 @@ def page(result: Reproduction, figure: bytes) -> str:
     template = environment().get_template("page.html.j2")
     return template.render(
         result=result,
-        role=role(result.rung),
-        caption=caption_of(result.rung),
+        role=role(result.method),
+        caption=caption_of(result.method),
         letters=[f"({panel.name})" for panel in result.panels],
         headline=headline(result),
         gamma=GAMMA,
         words={word: WORDS[word] for word in USED},
         teachers=tables.teachers(result.panels),
-        sizes=tables.sizes(result.panels, result.rung),
+        sizes=tables.sizes(result.panels, result.method),
         figure=Picture(figure),
         slopes=tables.slopes(result),
         ratios=tables.ratios(result.agreement),

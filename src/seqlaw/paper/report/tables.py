@@ -47,9 +47,9 @@ def teachers(panels: Sequence[Panel]) -> Table:
     )
 
 
-def sizes(panels: Sequence[Panel], rung: str) -> Table:
+def sizes(panels: Sequence[Panel], method: str) -> Table:
     """A line a panel: a fixed size as a number, a swept one as a range, the meeting point below."""
-    drawn, body = role(rung), []
+    drawn, body = role(method), []
     for panel in panels:
         idle = QUANTITIES[panel.quantity].idle
         data = drawn.repetitions and panel.quantity == "variance"
@@ -151,7 +151,7 @@ def longer(views: Mapping[str, Tradeoff]) -> Table:
 
 
 def noise(checks: Sequence[NoiseCheck]) -> Table:
-    """The sampled variance over the exact rung, with an error for each curve as a whole."""
+    """The sampled variance over the exact method, with an error for each curve as a whole."""
     body, off = [], set()
     for row, check in enumerate(checks):
         series, points = check.measured.curve.series, check.over_exact.mean(axis=0)
@@ -225,7 +225,7 @@ def colophon(result: Reproduction) -> Table:
     if result.replicates > 1:
         seeds.append(f"{result.seed + result.replicates - 1}")
     facts = {
-        "rung": result.rung,
+        "method": result.method,
         "grid": document["grid"],
         "panels": " ".join(f"({panel.name})" for panel in result.panels),
         "seed": " to ".join(seeds),

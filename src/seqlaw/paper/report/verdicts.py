@@ -108,18 +108,18 @@ def _ratios(result: Reproduction) -> tuple[list[str], list[str]]:
             continue
         text = f"Measured over guide, {title}, Regime II: {here}, paper {paper}; the ranges do not overlap."
         if one.series.quantity == "variance":
-            text += _as_a_whole(one, result.panels, result.rung)
+            text += _as_a_whole(one, result.panels, result.method)
         apart.append(text)
     said = f"Measured over guide, Regime II: the ranges of {', '.join(same)} overlap the paper's."
     return [said] if same else [], apart
 
 
-def _as_a_whole(one: Agreement, panels: Sequence[Panel], rung: str) -> str:
+def _as_a_whole(one: Agreement, panels: Sequence[Panel], method: str) -> str:
     """How far two such curves lie apart by chance: the points of a sweep share their data sets."""
     panel = next(panel for panel in panels if one.series in panel.series)
     sets = panel.sketches * panel.repetitions
     error = one.series.printed.noise / math.sqrt(sets)
-    runs = 2 if role(rung).noisy else 1
+    runs = 2 if role(method).noisy else 1
     z = abs(one.mean - one.paper_mean) / (math.sqrt(runs) * error)
     return (
         f" All points of a sweep share {sets} data sets, so that a curve lies high or low as a whole, by "

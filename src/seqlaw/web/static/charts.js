@@ -277,9 +277,9 @@ function planOnce(answer, narrow) {
   return { data, layout: out };
 }
 
-// As the report draws them: measured solid, the paper's guides in short dashes above it, other rungs below.
+// As the report draws them: measured solid, the paper's guides in short dashes above it, other methods below.
 export function panels(answer, state, narrow) {
-  const overlays = Object.entries(answer.overlay).map(([rung, { words }]) => `; ${words}: ${rung} rung`).join("");
+  const overlays = Object.entries(answer.overlay).map(([method, { words }]) => `; ${words}: ${method} method`).join("");
   const data = [], out = layout(`The paper's panels. Solid: ${answer.source}; short dashes: the paper's guides${overlays}`, undefined, undefined, narrow);
   delete out.xaxis; delete out.yaxis;
   out.showlegend = false;
@@ -294,7 +294,7 @@ export function panels(answer, state, narrow) {
     const colour = (i) => (together ? SERIES[1 + i] : COLOURS[panel.quantity]);
     const hover = (one, what = "") => ({ customdata: one.x, hovertemplate: `${what}${one.axis} = %{customdata:.4~g}: %{y:.4~g}<extra></extra>` });
     panel.overlays.forEach((one, i) => data.push({
-      ...line(one.shown, one.y, `${one.rung} rung, ${one.axis}`, colour(i % panel.curves.length), { line: { dash: answer.overlay[one.rung].dash, width: 1.6 } }), ...axes, ...hover(one, `${one.rung} rung, `),
+      ...line(one.shown, one.y, `${one.method} method, ${one.axis}`, colour(i % panel.curves.length), { line: { dash: answer.overlay[one.method].dash, width: 1.6 } }), ...axes, ...hover(one, `${one.method} method, `),
     }));
     panel.curves.forEach((one, i) => {
       // N and P lie on each other in Regime I: an open, larger marker lets both be seen.

@@ -40,14 +40,14 @@ function table(view, answer, sampled) {
   if (view === "plan") return answer.finite.isoflop;
   if (view === "panels")
     return answer.panels.flatMap((p) => [...p.curves, ...p.overlays].flatMap((c) => c.x.map((x, k) => ({
-      regime: p.regime, quantity: p.quantity, against: c.axis, rung: c.rung, x, y: c.y[k], error: c.error?.[k], guide: c.guide?.[k],
+      regime: p.regime, quantity: p.quantity, against: c.axis, method: c.method, x, y: c.y[k], error: c.error?.[k], guide: c.guide?.[k],
     }))));
-  const rows = answer.rows.map((row) => (view === "curve" ? { rung: answer.rung, ...row } : row));
+  const rows = answer.rows.map((row) => (view === "curve" ? { method: answer.method, ...row } : row));
   if (view !== "curve" || !sampled) return rows;
   const error = (row) => ({ reducible_standard_error: row.standard_error.reducible ?? "" });
   return [
     ...rows.map((row) => ({ ...row, reducible_standard_error: "" })),
-    ...sampled.rows.map(({ standard_error, ...row }) => ({ rung: "sampled", ...row, ...error({ standard_error }) })),
+    ...sampled.rows.map(({ standard_error, ...row }) => ({ method: "sampled", ...row, ...error({ standard_error }) })),
   ];
 }
 
