@@ -8,7 +8,7 @@ export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 export MKL_NUM_THREADS := 1
 
-.PHONY: reproduce docs test test-slow test-elsewhere test-gpu test-oldest lint bench clean
+.PHONY: reproduce docs test test-quick test-slow test-elsewhere test-gpu test-oldest lint bench clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -36,6 +36,10 @@ docs: $(VENV)/.docs
 test: $(VENV)/.ready
 	$(BIN)/python -m pytest -n 2 -m 'not slow'
 
+# The setting, schedules and sketch: seconds, once the environment is there.
+test-quick: $(VENV)/.ready
+	$(BIN)/python -m pytest tests/model
+
 # The site is one of the slow tests.
 test-slow: $(VENV)/.ready $(VENV)/.docs
 	$(BIN)/python -m pytest -n 2 -m slow
@@ -50,7 +54,7 @@ $(VENV)/.gpu: $(VENV)/.ready
 	touch $@
 
 test-gpu: $(VENV)/.gpu
-	$(BIN)/python -m pytest tests/test_gpu.py
+	$(BIN)/python -m pytest tests/methods/test_gpu.py tests/answers/test_ladder_export.py tests/methods/test_trained.py
 
 $(OLDEST)/.ready: pyproject.toml tests/oldest.py
 	$(PYTHON) -m venv $(OLDEST)

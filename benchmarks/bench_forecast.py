@@ -27,7 +27,7 @@ def run(path: str) -> tuple[float, float, float]:
     start = time.perf_counter()
     D = X.shape[2]
     u, y = X[:, :-1].reshape(-1, D).astype(np.float64), X[:, 1:].reshape(-1, D).astype(np.float64)
-    descend(u.T @ u / len(u), y.T @ u / len(u), WSD(gamma=answer.schedule.gamma, L=500))
+    descend(u.T @ u / len(u), y.T @ u / len(u), WSD(gamma=answer.curves[-1].schedule.gamma, L=500))
     return seconds, peak, time.perf_counter() - start
 
 

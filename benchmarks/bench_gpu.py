@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from rows_of import exact_rows
 from seqlaw import PRESETS, WSD, BlockDecay, Setting
 from seqlaw.methods.method import Draws
-from seqlaw.methods.moments import card_direct_cost, card_gram_cost, cheaper_drawing, nested_moments
+from seqlaw.methods.moments import cheaper_drawing, direct_cost, gram_cost, nested_moments
 from seqlaw.methods.sampled import Sampled
 from seqlaw.model import gaussian_sketch
 from seqlaw.model.checks import InputError, MissingLibrary
@@ -150,8 +150,8 @@ def model(device: Device) -> None:
                 run = partial(nested_moments, modes, S, [(N, P)], drawing=drawing, device=device)
                 run()
                 took.append(seconds(device, run, rounds=2) / P * 1e6)
-            gram, direct = card_gram_cost(d) / 1e3, card_direct_cost(N, d, M) / 1e3
-            choice = cheaper_drawing(N, d, M, True)
+            gram, direct = gram_cost(d, True) / 1e3, direct_cost(N, d, M, True) / 1e3
+            choice, _ = cheaper_drawing(N, d, M, True)
             print(
                 f"{d:>6} {M:>5} {N:>8} {took[0]:>9.0f} {gram:>9.0f} {took[1]:>10.0f} {direct:>9.0f}  {choice}"
             )

@@ -16,7 +16,6 @@ from seqlaw.lab.grid import key
 from seqlaw.lab.run import run
 from seqlaw.lab.software import function_path, software
 from seqlaw.lab.store import Outcome, Store
-from seqlaw.sweeping.cost import seconds
 from seqlaw.sweeping.file import load_sweep
 from seqlaw.sweeping.run import sweep
 from seqlaw.sweeping.task import risk_rows
@@ -116,20 +115,7 @@ def two_cores() -> None:
     report(shown, statistics.median(ratios), ">= 0.85")
 
 
-def estimates() -> None:
-    """The printed estimate against the clock, on each method."""
-    sizes = {"M": [32, 64], "N": [300, 10_000], "P": 16, "d": [128, 256]}
-    for method in ("sampled", "exact", "equivalent"):
-        tables = {"method": method, "sizes": sizes, "schedules": [{"kind": "block", "L": 10_000}]}
-        expected = sum(map(seconds, load_sweep(tables).tasks))
-        with tempfile.TemporaryDirectory() as folder:
-            sweep({**tables, "seed": 1}, Path(folder) / "warm")
-            summary = sweep(tables, Path(folder) / "timed")
-        report(f"estimated over measured time of a sweep, {method}", expected / summary.seconds, "1/3 to 3")
-
-
 if __name__ == "__main__":
     resuming()
     overhead()
     two_cores()
-    estimates()

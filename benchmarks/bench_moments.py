@@ -97,7 +97,7 @@ def cost_model() -> None:
                 gram_sums(rng, modes, S, N, (P,), NUMPY)
 
             gram, plain = (seconds / P for seconds in best_times(chain, direct, rounds=3))
-            choice = cheaper_drawing(N, d, M)
+            choice, _ = cheaper_drawing(N, d, M)
             worst = max(worst, (gram if choice == "gram" else plain) / min(gram, plain))
             print(
                 f"{d:>6} {M:>5} {N:>7} {1e3 * gram:>9.3f} {gram_cost(d) / 1e6:>9.3f} "

@@ -69,12 +69,12 @@ def random_question(rng: random.Random) -> list[str]:
         span = ["--along", rng.choice("NPR"), "--from", "2", "--to", "300", "--points", "4"]
         return ["curve", "--method", "equivalent", *span, *teacher, *sizes, *ways[0], *test, *steps, *draws]
     if kind == "tradeoff":
-        tokens = ["--tokens", str(round(log(300, 1e8))), "--points", "4", "--test", test[1]]
+        tokens = ["--tokens", str(round(log(300, 1e8))), "--points", "4", "--eval-length", test[1]]
         return ["tradeoff", *teacher, *sizes, *tokens, *steps]
     if kind == "plan":
         budget = ["--compute", f"{log(1e4, 1e14):.3g}", "--tokens", f"{log(100, 1e8):.3g}"]
         return ["plan", *teacher, *budget, *test, "-d", "inf", "--schedule", "wsd", "--gamma", "0.1"]
-    return [kind, *teacher, *sizes, *ways[0], *test, *steps]
+    return [kind, *teacher, *sizes, "-P", str(P), *(["-N", "4096"] if kind == "rates" else []), *steps]
 
 
 def answers(source: Path, asked: list[tuple[str, str]]) -> list[dict[str, object]]:

@@ -195,13 +195,13 @@ def campaign(kind, pilots, first, tested, *, say=lambda line: None):
         n = forecast(X, lengths=[P], steps=100, **how).n
         for times in (1 / 8, *FAR):
             answer = forecast(X, lengths=[SHORT, P], tokens=int(times * n) * P, seed=k, **how)
-            schedule = answer.schedule
+            schedules = {law.P: law.schedule for law in answer.curves}
             if times in FAR:
                 (row,) = (row for row in answer.rows if row.P == P)
-                found[times].append((row.loss, row.low, row.high, truth.loss(row.N, P, schedule)))
+                found[times].append((row.loss, row.low, row.high, truth.loss(row.N, P, schedules[P])))
                 say(f"{kind} {k} x{times}: " + " ".join(f"{x:.5g}" for x in found[times][-1]))
             if answer.best.P:
-                losses = {row.P: truth.loss(row.N, row.P, schedule) for row in answer.rows}
+                losses = {row.P: truth.loss(row.N, row.P, schedules[row.P]) for row in answer.rows}
                 named.append((answer.best.P, min(losses, key=losses.get)))
     return found, named
 

@@ -2,6 +2,7 @@
 
 python benchmarks/coverage_law.py 100            (about six minutes on one core; fewer tables, less)
 python benchmarks/coverage_law.py 100 beyond     (predictions alone: about ten minutes)
+python benchmarks/coverage_law.py 100 tests      (own and common test lengths alone: about five minutes)
 """
 
 from __future__ import annotations
@@ -13,7 +14,15 @@ import numpy as np
 import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from run_tables import THREE, beyond_table, run_table
+from run_tables import (
+    EFFECTS,
+    THREE,
+    beyond_table,
+    effect,
+    own_and_common,
+    run_table,
+    sentence_is_right,
+)
 from seqlaw.runs.ask import fit_law
 from seqlaw.runs.compare import compare
 from seqlaw.runs.form import make_form
@@ -101,8 +110,28 @@ def beyond(count) -> None:
         )
 
 
+def own_tests(count) -> None:
+    """Runs tested at their own length and at a common one: is the sentence right, and what else it says.
+
+    As many tables of each kind, `count` in all.
+    """
+    for k, (kind, (training, test)) in enumerate(EFFECTS.items()):
+        right, wrong, seeds = 0, set(), range(1000 + k, 1000 + count, len(EFFECTS))
+        for seed in seeds:
+            noise = float(np.exp(np.random.default_rng([2029, seed]).uniform(np.log(0.003), np.log(0.01))))
+            found = effect(*own_and_common(seed, training=training, test=test, noise=noise))
+            if sentence_is_right(found, kind):
+                right += 1
+            else:
+                wrong.add(" and ".join(found.shown) or "neither")
+        print(f"{kind:8s}: right in {right} of {len(seeds)}; else said: {sorted(wrong)}", flush=True)
+
+
 def main() -> None:
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 100
+    if sys.argv[2:] == ["tests"]:
+        own_tests(count)
+        return
     beyond(count)
     if sys.argv[2:] == ["beyond"]:
         return

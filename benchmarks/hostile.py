@@ -60,7 +60,7 @@ def attempt(call: Callable[[], None], *, line: bool) -> tuple[str, float, float]
 
 
 def _problem(call: Callable[[], None], out: io.StringIO, err: io.StringIO, *, line: bool) -> str:
-    from seqlaw import InputError, LabError, MissingLibrary, SingularProblem
+    from seqlaw import SeqlawError
 
     try:
         call()
@@ -72,7 +72,7 @@ def _problem(call: Callable[[], None], out: io.StringIO, err: io.StringIO, *, li
             return f"exit code {stop.code}: {text}"
         good = text.startswith("seqlaw: ") and text.count("\n") == 1 and len(text) < 2000
         return "" if good and not out.getvalue() else f"not one line: {text[:1000]}"
-    except (InputError, LabError, MissingLibrary, SingularProblem) as error:
+    except SeqlawError as error:
         return (
             f"raised from the command line: {error!r}"
             if line
@@ -258,16 +258,12 @@ def files(count: int, rng: Random) -> Iterator[Try]:
 
 def commands(count: int, rng: Random) -> Iterator[Try]:
     """Every command with a few of its options, each with a sensible value or an odd one."""
-    import typer
-
     from seqlaw.cli import main
-    from seqlaw.cli.app import app
-    from seqlaw.cli.register import register
+    from seqlaw.cli.app import COMMANDS, command_of
 
     _write(Path())
-    register(app)
-    known = typer.main.get_command(app).commands
-    del known["explore"], known["reproduce"]  # one serves for ever, one takes minutes at its least
+    # One serves for ever, one takes minutes at its least.
+    known = {name: command_of(name) for name in COMMANDS if name not in ("explore", "reproduce")}
     odd = (
         "", "x", "-1", "0", "nan", "inf", "-inf", "1e308", "1e400", "9" * 400, "9" * 5000, "1:2",
         "2:1,4:0", "a,b", ",", ":",
@@ -382,6 +378,13 @@ def _targets() -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
     import pandas as pd
 
     import seqlaw as s
+    from seqlaw.answers.advice import advise
+    from seqlaw.answers.saving import save_law, save_teacher
+    from seqlaw.files import load_uncertain
+    from seqlaw.fit import fit_power_law
+    from seqlaw.methods import trajectories
+    from seqlaw.planning.ladder_map import ladder_map
+    from seqlaw.sweeping.run import export
 
     setting = s.Setting(teacher="regime2", M=4, N=50, P=4, d=32, schedule=s.WSD(gamma=0.1, L=100))
     budget, X = s.Budget(compute=1e4, tokens=1e3), np.random.default_rng(1).standard_normal((30, 8, 3))
@@ -424,31 +427,31 @@ def _targets() -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
         "counted": (s.Lengths((2, 4), (0.5, 0.5)).counted, {"N": 30}),
         "risk": (s.risk, {"setting": setting, **how}),
         "risk sampled": (s.risk, {"setting": setting, **how, "method": "sampled"}),
-        "risks": (s.risks, {"settings": [setting], **how}),
+        "risk of a list": (s.risk, {"setting": [setting], **how}),
         "curve": (s.curve, {"setting": setting, "along": "N", "values": [40, 50], **how, "sampled": None,
             "tokens": None, "tune": False}),
         "rates": (s.rates, {"setting": setting}),
-        "averaged_spectrum": (s.averaged_spectrum, {"setting": setting, "points": 4, "last": 20}),
+        "spectrum": (s.spectrum, {"setting": setting, "points": 4, "last": 20}),
         "plan": (s.plan, {"teacher": "regime2", "budget": budget, "schedule": "wsd", "d": 32,
             "eval_length": 4, "confirm": False, "draws": 2, "seed": 0, "workers": 1, "progress": None,
-            "lengths": None}),
-        "plan_one_pass": (s.plan_one_pass, {"teacher": "regime2", "budget": budget, "schedule": "wsd",
-            "d": 32, "eval_length": 4}),
+            "lengths": None, "one_pass": False, "flops": False}),
+        "plan in one pass": (s.plan, {"teacher": "regime2", "budget": budget, "schedule": "wsd",
+            "d": 32, "eval_length": 4, "one_pass": True}),
         "tradeoff": (s.tradeoff, {"setting": setting, "tokens": 1e3, "lengths": [2, 4], "eval_lengths": (4,
             ), "compute": None, "cost": "N*P*L*M**2", "tune": False, "mixture": None}),
-        "advise": (s.advise, {"source": "regime2", "tokens": 1e3, "compute": None, "eval_length": 4,
+        "advise": (advise, {"source": "regime2", "tokens": 1e3, "compute": None, "eval_length": 4,
             "M": 4, "schedule": "wsd", "d": 32}),
-        "advise of a measurement": (s.advise, {"source": found, "tokens": 1e3}),
+        "advise of a measurement": (advise, {"source": found, "tokens": 1e3}),
         "ladder": (s.ladder, {"setting": setting, "tokens": 1e3, "candidates": (2, 4), "most_phases": 2,
             "sketches": 1, "seed": 0}),
         "ladder_curve": (s.ladder_curve, {"setting": setting, "tokens": 1e3, "candidates": (2, 4),
             "shares": (0.5,), "sketches": 1, "seed": 0}),
-        "ladder_map": (s.ladder_map, {"setting": setting, "tokens": 1e3, "candidates": (2, 4),
+        "ladder_map": (ladder_map, {"setting": setting, "tokens": 1e3, "candidates": (2, 4),
             "horizons": (100,), "tests": (4,), "sketches": 1, "seed": 0}),
         "fit_law": (s.fit_law, {"frame": runs, "loss": "loss", "terms": ["M", "T"], "preset": None,
             "without": None, "tested_at": None, "groups": None, "cost": "M*T", "budget": 1e5,
             "predict": None, "bootstraps": 20, "level": 0.9, "seed": 0}),
-        "fit_power_law": (s.fit_power_law, {"x": [1, 2, 4, 8], "y": [1, 0.5, 0.26, 0.12], "window": None,
+        "fit_power_law": (fit_power_law, {"x": [1, 2, 4, 8], "y": [1, 0.5, 0.26, 0.12], "window": None,
             "level": 0.95, "offset": False}),
         "forecast": (s.forecast, {"X": X, "tokens": 200, "lengths": [2, 4], "eval_length": 4,
             "student": "all", "M": None, "steps": 50, "target_loss": None, "sequence": None, "time": None,
@@ -458,15 +461,15 @@ def _targets() -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
             "sequence": "s", "time": "t", "groups": None, "leave_out": ()}),
         "measure": (s.measure, {"X": X, "centre": True, "seed": 0}),
         "load_teacher": (s.load_teacher, {"source": "teacher.toml"}),
-        "load_uncertain": (s.load_uncertain, {"source": "teacher.toml"}),
-        "save_law": (s.save_law, {"found": found, "path": "saved.toml", "source": "x"}),
-        "save_teacher": (s.save_teacher, {"found": found, "path": "saved.npz", "source": "x"}),
-        "trajectories": (s.trajectories, {"modes": modes, "N": 3, "P": 4, "S": None, "seed": 0, "key": ()}),
+        "load_uncertain": (load_uncertain, {"source": "teacher.toml"}),
+        "save_law": (save_law, {"found": found, "path": "saved.toml", "source": "x"}),
+        "save_teacher": (save_teacher, {"found": found, "path": "saved.npz", "source": "x"}),
+        "trajectories": (trajectories, {"modes": modes, "N": 3, "P": 4, "S": None, "seed": 0, "key": ()}),
         "sweep": (s.sweep, {"source": tables, "out": "swept", "jobs": 1, "dry_run": True,
             "retry_failed": False, "resume": "", "progress": False}),
         "sweep of sizes": (lambda **sizes: s.sweep({"sizes": sizes}, "swept", dry_run=True), tables["sizes"]),
         "load": (s.load, {"folder": "swept", "software": None}),
-        "export": (s.export, {"folder": "swept", "to": "rows.csv", "software": None}),
+        "export": (export, {"folder": "swept", "to": "rows.csv", "software": None}),
         "reproduce": (s.reproduce, {"out": "paper", "method": "nothing", "panels": ["nothing"],
             "quick": True, "replicate": 1, "overlay": (), "seed": 0, "jobs": 1, "device": None}),
     }  # fmt: skip

@@ -39,12 +39,10 @@ def walked(call: Any) -> tuple[list[str], Counter[str]]:
 
 def slider() -> None:
     """One quick curve, as the explorer's worker computes it while a slider moves."""
-    from seqlaw.model.teacher import PRESETS
-    from seqlaw.web.schema import CurveBody, ScheduleBody
+    from seqlaw.web.schema import METHOD, Moving
     from seqlaw.web.worker import answer
 
-    sizes = {"M": 64, "N": 4096, "P": 64, "d": 512, "schedule": ScheduleBody(), "quick": True}
-    answer("curve", CurveBody(teacher=PRESETS["regime2"], **sizes), lambda done, total: None)
+    answer("curve", (Moving(M=64, N=4096, P=64, d=512, quick=True), METHOD), lambda done, total: None)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
 import os
 import re
+import subprocess
+import sys
 
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
@@ -69,21 +71,19 @@ class Commands(SphinxDirective):
     """The help of every command, from the command line itself."""
 
     def run(self):
-        import typer
+        from seqlaw.cli.app import COMMANDS
 
-        from seqlaw.cli.app import app
-        from seqlaw.cli.register import register
-
-        register(app)
-        root = typer.main.get_command(app)
         sections = []
-        for name, command in root.commands.items():
+        for name in COMMANDS:
             section = nodes.section(ids=[name], names=[name])
             section += nodes.title(text=f"seqlaw {name}")
-            context = typer.Context(
-                command, info_name=f"seqlaw {name}", max_content_width=100, terminal_width=100
-            )
-            text = command.get_help(context)
+            text = subprocess.run(
+                [sys.executable, "-m", "seqlaw", name, "--help"],
+                env={**os.environ, "TERMINAL_WIDTH": "100", "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8"},
+                capture_output=True,
+                encoding="utf-8",
+                check=True,
+            ).stdout
             section += nodes.literal_block(text, text, language="text")
             sections.append(section)
         return sections

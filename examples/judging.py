@@ -29,9 +29,9 @@ def measured_loss(rest, test, N, P, schedule, mean, *, whole=None, repetitions=2
 def report(answer, rest, test, counts, mean, *, whole=None):
     """One line a length and a number of sequences: the forecast of a pilot over what others then measured."""
     print("| P | N | tokens per learned dimension | measured | forecast | ratio |\n|---|---|---|---|---|---|")
-    for law in answer.laws:
+    for law in answer.curves:
         for N in counts:
-            loss, se = measured_loss(rest, test, N, law.P, answer.schedule, mean, whole=whole)
+            loss, se = measured_loss(rest, test, N, law.P, law.schedule, mean, whole=whole)
             told = f"{law.at(N):.4g} | {law.at(N) / loss:.4f}" if law.forecast else "none | "
             chance = f"± {se:.2g}" if N < len(rest) else "(all there are)"
             print(f"| {law.P} | {N} | {law.tokens(N):.1f} | {loss:.4g} {chance} | {told} |")

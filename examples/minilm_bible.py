@@ -94,8 +94,8 @@ def report(path: Path) -> None:
         regime = f"{m.regime.name}{chance}" if m.regime.applies else "none"
         print(f"| {name} | {cells} | {regime} | {'yes' if m.reliable else 'no'} |")
     print(f"\nIntervals of the two halves overlap: {overlap(found['first half'], found['second half'])}.\n")
-    for check in found["whole"].checks:
-        print(f"- {check.name} = {check.value:.3g}: {check.words}")
+    for check in found["whole"].to_dict()["checks"]:
+        print(f"- {check['name']} = {check['value']:.3g}: {check['words']}")
     print("\nFlags:\n")
     for flag in found["whole"].to_dict()["flags"]:
         print(f"- {flag}")

@@ -1,4 +1,4 @@
-"""Vary one exponent and plot: where does "longer" stop winning as θ passes α?
+"""Vary one exponent and plot: where does "longer" stop winning as θ passes α? At the paper's step size, 0.1.
 
 python examples/vary_exponent.py [picture.png]
 """
@@ -18,7 +18,7 @@ def main(path: str = "vary_exponent.png") -> None:
     for theta, colour, marker in zip((1.15, 1.4, 1.6, 1.8, 2.2), SERIES, MARKERS, strict=False):
         teacher = dataclasses.replace(base, theta=theta)
         student = Setting(teacher=teacher, M=128, N=1, P=2, d=1024, schedule=WSD(gamma=0.1, L=30_000))
-        answer = tradeoff(student, tokens=2**22, lengths=LENGTHS, eval_lengths=[1024])
+        answer = tradeoff(student, tokens=2**22, lengths=LENGTHS, eval_lengths=[1024], tune=False)
         for axes, tested in zip(grid[0], ("own", "1024"), strict=True):
             curve = answer.curve(tested)
             relative = [row.reducible / curve[0].reducible for row in curve]

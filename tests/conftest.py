@@ -1,8 +1,12 @@
 """What every test shares."""
 
 import os
+from pathlib import Path
 
 import pytest
+
+ROOT = Path(__file__).parent.parent
+DATA = ROOT / "tests" / "data"
 
 
 @pytest.fixture(autouse=True)

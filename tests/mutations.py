@@ -121,6 +121,13 @@ MUTATIONS = (
         "test_one_pass.py",
     ),
     Mutation(
+        "epochs (5): the full batch's noise added",
+        "methods/one_pass/epochs.py",
+        "v = v - s / N",
+        "v = v + s / N",
+        "test_epochs.py",
+    ),
+    Mutation(
         "phases: the covariance filtered once",
         "methods/stage.py",
         "inner = psi[:, None] * (U.T @ state.covariance @ U) * psi",
@@ -165,10 +172,11 @@ def caught(one: Mutation, folder: Path) -> str | None:
     if text.count(one.old) != 1:
         raise SystemExit(f"{one.file} has {text.count(one.old)} times: {one.old}")
     source.write_text(text.replace(one.old, one.new))
-    file, *select = one.test.split(" ", 1)
+    name, *select = one.test.split(" ", 1)
+    file = next((folder / "tests").rglob(name)).relative_to(folder).as_posix()
     try:
         done = subprocess.run(
-            [*COMMAND, f"tests/{file}", *(select[0].split(" ", 1) if select else [])],
+            [*COMMAND, file, *(select[0].split(" ", 1) if select else [])],
             cwd=folder,
             env={**os.environ, "PYTHONPATH": f"{folder / 'src'}{os.pathsep}{folder / 'tests'}"},
             capture_output=True,
@@ -178,7 +186,7 @@ def caught(one: Mutation, folder: Path) -> str | None:
     finally:
         source.write_text(text)
     failed = [line.split()[1] for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
-    return failed[0].removeprefix("tests/") if failed else None
+    return failed[0].removeprefix(file.removesuffix(name)) if failed else None
 
 
 def main(words: list[str]) -> int:

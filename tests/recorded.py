@@ -23,8 +23,10 @@ from pathlib import Path
 import numpy as np
 
 FILE = Path(__file__).parent / "data" / "recorded.json"
-RENAMED: dict[str, str] = {}
+RENAMED = {"--test": "--eval-length"}
 """Options by the name that the questions below know them by."""
+DROPPED = {"rates": {"--eval-length", "--warmup", "--decay"}, "spectrum": {"-N", "--eval-length"}}
+"""Options that a command took and that never changed its answer."""
 
 ONE = "--alpha 1.5 --theta 2.5 --r 0.2 --rho 0.55 --c-xi 0.05 --c-0 0.01"
 TWO = "--alpha 1.8 --theta 1.25 --r 0.35 --rho 0.55 --c-xi 0.03 --c-0 0.3"
@@ -202,22 +204,22 @@ def in_python() -> Questions:
                 yield f"python risk {method} {name}", f"risk({setting}, method={method!r}, {draws})"
     many = f"[{odd['steps']}, {odd['modes']}, {base}, {odd['lengths']}]"
     for method in ("sampled", "exact", "equivalent"):
-        yield f"python risks {method}", f"risks({many}, method={method!r}, {draws})"
+        yield f"python risks {method}", f"risk({many}, method={method!r}, {draws})"
     yield "python curve", f"curve({base}, 'N', [1, 7, 50, 4000], method='equivalent', {draws})"
     tuned = f"Setting(teacher={t}, M=12, d=48, batch=2, P=8, eval_length=8, schedule={wsd})"
     along = f"curve({tuned}, 'b', [1, 4], method='equivalent', {draws}, tokens=32768, tune=True)"
     yield "python curve, step tuned", along
     yield "python rates", f"rates({base})"
-    yield "python spectrum", f"averaged_spectrum({base}, points=5, last=48)"
+    yield "python spectrum", f"spectrum({base}, points=5, last=48)"
     told = "tokens=1e5, lengths=[2, 16, 128], eval_lengths=[4, 256], tune=False"
     yield "python tradeoff", f"tradeoff({base}, {told})"
     yield "python tradeoff modes", f"tradeoff({odd['modes']}, {told})"
     budget = "Budget(compute=1e10, tokens=1e5, cost='N*P*L*M**2', max_P=256)"
-    planned = f"schedule={wsd}, d=256, eval_length=32, confirm=False, draws=4, seed=0, workers=1"
+    planned = f"schedule={wsd}, d=256, eval_length=32, confirm=False, draws=4, seed=0, workers=1, tune=False"
     yield "python plan", f"plan({t}, {budget}, {planned})"
     rough = f"Uncertain(teacher={t}, intervals={{'alpha': (1.7, 1.9), 'c_0': (0.2, 0.5)}})"
     yield "python plan uncertain", f"plan({rough}, {budget}, {planned})"
-    ladder = "tokens=1e6, candidates=[2, 64], most_phases=2, sketches=2, seed=1"
+    ladder = "tokens=1e6, candidates=[2, 64], most_phases=2, sketches=2, seed=1, tune=False"
     yield "python ladder", f"ladder({base}, {ladder})"
     asked = "tokens=2000, lengths=[4, 16], eval_length=8, student='pca', M=4, steps=200, seed=1"
     yield "python forecast", f"forecast(np.load('noisy.npy'), {asked})"
@@ -294,6 +296,10 @@ def _commanded(command: str) -> dict[str, object]:
 
     out, err = io.StringIO(), io.StringIO()
     asked = [RENAMED.get(word, word) for word in shlex.split(command)]
+    for option in DROPPED.get(asked[0], ()):
+        if option in asked:
+            place = asked.index(option)
+            del asked[place : place + 2]
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
             main([*asked, "--json"])

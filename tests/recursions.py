@@ -1,4 +1,4 @@
-"""Plain recursions of one pass, written from the formulas of docs/one-pass.md: slow, and easy to believe."""
+"""Plain recursions of one pass, from the formulas of docs/one-pass-theory.md: slow, and easy to believe."""
 
 import numpy as np
 
@@ -61,6 +61,21 @@ def ladder_recursion(phases):
     return B, V
 
 
+def preconditioned_recursion(problem, batch, schedule):
+    """Mean and covariance of B ← B - γ[(BĜ - Ĉ)G^-p + λB], G the population's: the whole matrices."""
+    G, one, decay = problem.G, np.eye(problem.M), schedule.weight_decay
+    mu, U = np.linalg.eigh(G)
+    factor = (U * mu**-schedule.precondition) @ U.T
+    _, seen = pair_covariances(problem)
+    m, V = -problem.B_star, np.zeros((problem.M, problem.M))
+    for gamma in schedule.steps():
+        noise = score_covariance(problem, problem.D - m @ problem.S) + _feedback(seen, V)
+        keep = one - gamma * (G @ factor + decay * one)
+        V = keep.T @ V @ keep + gamma**2 / batch * factor @ noise @ factor
+        m = m @ keep - gamma * decay * problem.B_star
+    return problem.B_star + m, V
+
+
 def _feedback(seen, X):
     """N[X] = (1/P²) Σ_pq tr(X G_pq) G_pq + G_pq X G_pq."""
     traces = np.einsum("ij,pqji->pq", X, seen)
@@ -92,3 +107,33 @@ def diagonal_loop(nodes, batch, steps):
         v = (1 - gamma * nodes.mu) ** 2 * v + gamma**2 / batch * noise
         psi = (1 - gamma * nodes.mu) * psi
     return v
+
+
+def epochs_loop(nodes, batch, N, sizes, n):
+    """The law of epochs step by step: v, the full batch's noise Φ(ā, c̄)/N, and χ; n steps an epoch."""
+    mu, w, A, beta = nodes.mu, nodes.w, nodes.A, nodes.beta
+    F = nodes.R * w + nodes.Q
+
+    def phi(a, c):
+        return A * a**2 + a * ((nodes.ell * c) @ w) + (F * c**2) @ beta
+
+    zero = np.zeros_like(nodes.R)
+    v, psi = 0 * mu, 0 * mu + 1
+    a_all, c_all = 0 * mu, zero
+    for first in range(0, len(sizes), n):
+        own = sizes[first : first + n]
+        start, left = psi, np.prod(1 - np.outer(own, mu), axis=0)
+        u = phi(a_all, c_all) / N
+        s = (1 + (F / np.outer(mu, mu)) @ (abs(left) * (1 - start)) / N) ** -2
+        a, c, q, r = 0 * mu, zero, zero, 0 * mu + 1
+        for gamma in own:
+            p = 1 - gamma * mu
+            source = A + nodes.ell @ (w * psi) + F @ (beta * psi**2 + u * r**2)
+            v = p**2 * v + gamma**2 / batch * (s * source + F @ v)
+            a, a_all = p * a + gamma, p * a_all + gamma
+            c, c_all = (p[:, None] * x + gamma * psi for x in (c, c_all))
+            q = p[:, None] * q + gamma * r
+            psi, r = p * psi, p * r
+        v = v - s / N * (phi(a, c) + (F * q**2) @ u)
+    sums = np.array([sizes[first : first + n].sum() for first in range(0, len(sizes), n)])
+    return v, phi(a_all, c_all) / N, (sums**2).sum() / sums.sum() ** 2

@@ -5,6 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from seqlaw.runs.form import make_form
+from seqlaw.runs.law import LEVEL, bootstrap, fit_form
+from seqlaw.runs.length import length_effect, length_flags
+from seqlaw.runs.table import read_runs
+
 LENGTHS = 2.0 ** np.array([7, 8.5, 10, 11.5, 13])
 THREE = np.array([512.0, 2048.0, 8192.0])
 
@@ -67,3 +72,66 @@ def beyond_table(seed, law, *, times=10.0, new=20):
     loss = loss * np.exp(noise * (rng.standard_normal(len(u)) + off))
     frame = pd.DataFrame({"params": 5e8 * np.exp(u[:, 0]), "tokens": 1e10 * np.exp(u[:, 1]), "loss": loss})
     return frame[:n], frame[n : n + new], frame[n + new :]
+
+
+COMMON = 2048.0
+"""The common test length of `own_and_common`."""
+
+
+def own_and_common(seed, *, training, test, noise=0.005, rows=None):
+    """The same runs tested at their own length and at 2048: two tables.
+
+    loss = base(params, tokens) + T(length) + D(tested) - D(2048): T and D are power laws that fall by shares
+    `training` and `test` of the base's median from the shortest length to the longest (below zero: rise).
+    Noise is of the run, a fifth of it of the single test; 3 % of the runs are off as in `run_table`.
+    """
+    frame, _ = run_table(seed, noise=0.0, outliers=False, rows=rows)
+    rng = np.random.default_rng([2028, seed])
+    n, scale = len(frame), float(np.median(frame.loss))
+    low, high = frame.length.min(), frame.length.max()
+    powers = rng.uniform(0.3, 0.8, 2)
+
+    def fall(share, power, x):
+        """A power law of this size and direction, zero at the shortest length."""
+        sign = 1 if share >= 0 else -1  # a rise is a growing power
+        return -scale * share * (1 - (x / low) ** (-sign * power)) / (1 - (high / low) ** (-sign * power))
+
+    def loss(x, tested):
+        change = fall(test, powers[1], tested) - fall(test, powers[1], COMMON)
+        return frame.loss + fall(training, powers[0], x) + change
+
+    off = (rng.random(n) < 0.03) * rng.uniform(3, 10, n) * rng.choice([1, 1, -1], n)
+    of_run = noise * (rng.standard_normal(n) + off)
+    return tuple(
+        frame.assign(
+            tested=tested,
+            loss=loss(frame.length, tested) * np.exp(of_run + noise / 5 * rng.standard_normal(n)),
+        )
+        for tested in (frame.length, COMMON)
+    )
+
+
+EFFECTS = {
+    "neither": (0.0, 0.0),
+    "test": (0.0, 0.03),
+    "training": (0.03, 0.0),
+    "both": (0.02, 0.03),
+    "against": (-0.015, 0.04),
+}
+"""Kinds of tables: the shares of the loss that training and test take off, from shortest to longest."""
+
+
+def effect(own, common, *, bootstraps=300):
+    """What `law --common` finds in a pair of tables, without the rest of its answer."""
+    names = ["params", "tokens", "length"]
+    runs = read_runs(own, "loss", names)
+    fitted = fit_form(make_form(names, None), runs)
+    draws, (flag,) = bootstrap(fitted, runs, bootstraps, 0), length_flags(own, runs, "tested")
+    return length_effect(fitted, draws, runs, common, flag, {"loss": "loss"}, LEVEL, 0)
+
+
+def sentence_is_right(found, kind):
+    """Whether the parts that are said to matter are those that do, each in its direction."""
+    true = dict(zip(("training", "test"), EFFECTS[kind], strict=True))
+    said = {name: -np.sign(getattr(found, name).value) if name in found.shown else 0 for name in true}
+    return said == {name: np.sign(share) for name, share in true.items()}

@@ -1,5 +1,7 @@
 """The public names as a Python user meets them: names for teachers and schedules, explicit signatures."""
 
+import doctest
+import importlib
 import inspect
 import os
 import re
@@ -13,19 +15,22 @@ import pytest
 
 import seqlaw
 import seqlaw.model
-from seqlaw import PRESETS, WSD, BlockDecay, Budget, Constant, Explicit, InputError, Modes, Setting
+from seqlaw import PRESETS, WSD, BlockDecay, Budget, Explicit, InputError, Modes, Setting
+from seqlaw.answers.advice import advise
+from seqlaw.methods import trajectories
 from seqlaw.model import descend
 from seqlaw.model.schedule import SCHEDULES
 from seqlaw.planning.corollary import corollary
 from seqlaw.planning.program import program
+from seqlaw.renamed import NAMES
 
 SOURCE = Path(seqlaw.__file__).parent.parent
 SIZES = {"M": 8, "N": 64, "P": 4, "d": 32}
 SMALL = Budget(compute=1e4, tokens=1e3)
 TEACHERS = "must be one of regime1, regime2, a Teacher or Modes"
 
-SCHEDULE_PATHS = "must be one of wsd, block, constant, cosine or an import path like mymodule:Name"
-SCHEDULE_NAMES = "must be one of wsd, block, constant, cosine, or a Schedule"
+SCHEDULE_PATHS = f"must be one of {', '.join(SCHEDULES)} or an import path like mymodule:Name"
+SCHEDULE_NAMES = f"must be one of {', '.join(SCHEDULES)}, or a Schedule"
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -41,7 +46,7 @@ def test_a_presets_name_is_a_teacher_wherever_one_is_taken(name):
     plans = [seqlaw.plan(one, SMALL, d=32) for one in (name, teacher)]
     assert plans[0] == plans[1]
     assert plans[0].regime == teacher.regime
-    words = [seqlaw.advise(one, tokens=1000).words for one in (name, teacher)]
+    words = [advise(one, tokens=1000).words for one in (name, teacher)]
     assert words[0] == words[1]
 
 
@@ -109,6 +114,15 @@ def test_an_unknown_program_is_refused():
 
 
 FUNCTIONS = [name for name in seqlaw.__all__ if inspect.isfunction(getattr(seqlaw, name))]
+MADE = [
+    name
+    for name in seqlaw.__all__
+    if inspect.isclass(kind := getattr(seqlaw, name))
+    and kind.__module__.startswith(("seqlaw.model.", "seqlaw.planning."))
+    and not issubclass(kind, Exception)
+    and not inspect.isabstract(kind)
+]
+"""Records that a user makes; an answer is made by its function."""
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -121,8 +135,23 @@ def test_signatures_are_explicit(name):
     assert signature.return_annotation is not inspect.Signature.empty
 
 
+@pytest.mark.parametrize("name", [*FUNCTIONS, *MADE])
+def test_the_example_of_a_docstring_runs(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    function = getattr(seqlaw, name)
+    for part in ("Parameters", "Returns", ">>>") if name in FUNCTIONS else (">>>",):
+        assert part in function.__doc__, part
+    options = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    runner = doctest.DocTestRunner(optionflags=options, verbose=False)
+    example = doctest.DocTestParser().get_doctest(function.__doc__, {"seqlaw": seqlaw}, name, None, 0)
+    said = []
+    runner.run(example, out=said.append)
+    assert runner.failures == 0, "".join(said)
+
+
 def test_there_are_functions_to_look_at():
     assert {"risk", "curve", "plan", "tradeoff", "sweep", "measure"} <= set(FUNCTIONS)
+    assert {"Setting", "Teacher", "Lengths", "WSD", "Budget", "Adam"} <= set(MADE)
 
 
 @pytest.mark.parametrize("kind", [seqlaw.Setting, seqlaw.Schedule, *SCHEDULES.values()])
@@ -133,21 +162,20 @@ def test_constructors_are_explicit_too(kind):
         assert inspect.Parameter.VAR_KEYWORD not in kinds, maker
 
 
-def test_one_point_and_a_curve_take_the_options_of_risks():
+def test_one_point_and_a_curve_take_the_options_of_risk():
     options = {
         name: (parameter.default, parameter.annotation)
-        for name, parameter in inspect.signature(seqlaw.risks).parameters.items()
+        for name, parameter in inspect.signature(seqlaw.risk).parameters.items()
         if parameter.kind is inspect.Parameter.KEYWORD_ONLY
     }
     assert options
     setting = Setting(teacher="regime2", schedule=BlockDecay(gamma=0.1, L=100), **SIZES)
     how = {"method": "sampled", "sketches": 2, "repetitions": 3, "seed": 5}
-    [alone] = seqlaw.risks([setting], **how)
+    [alone] = seqlaw.risk([setting], **how)
     assert seqlaw.risk(setting, **how) == alone
     assert list(seqlaw.curve(setting, "N", [64], **how)) == [alone]
-    for function in (seqlaw.risk, seqlaw.curve):
-        own = inspect.signature(function).parameters
-        assert {name: (own[name].default, own[name].annotation) for name in options} == options
+    own = inspect.signature(seqlaw.curve).parameters
+    assert {name: (own[name].default, own[name].annotation) for name in options} == options
 
 
 def test_the_fractions_of_a_wsd_go_with_its_horizon():
@@ -177,16 +205,6 @@ def test_a_module_hides_no_public_name(first):
     assert (done.stdout, done.stderr) == ("True True\n[]\n", "")
 
 
-def test_the_import_of_0_1_still_gives_the_functions(tmp_path):
-    """`seqlaw.sweep` was a module too, as the guide had it; Python then puts it where the function was."""
-    code = "from seqlaw.sweep import load, sweep; import seqlaw; print(load is seqlaw.load); "
-    code += "tables = {'sizes': {'M': 4, 'N': 8, 'P': 4, 'd': 16}}; "
-    code += f"print(seqlaw.sweep(tables, {str(tmp_path)!r}).done, sweep(tables, {str(tmp_path)!r}).skipped)"
-    done = python(code)
-    assert done.stdout == "True\n1 1\n"
-    assert "DeprecationWarning: seqlaw.sweep is now a function only" in done.stderr
-
-
 def test_a_bare_import_is_light_and_knows_its_names():
     code = "import sys, seqlaw; print({'numpy', 'typer'} & set(sys.modules), seqlaw.__version__); "
     code += "print(set(seqlaw.__all__) <= set(dir(seqlaw)), seqlaw.model.teacher.PRESETS is seqlaw.PRESETS); "
@@ -204,8 +222,8 @@ def test_there_is_nothing_else():
 
 
 ENTRIES = {
-    "module": ["-m", "seqlaw", "--version"],
-    "console script": ["-c", "import sys; from seqlaw.cli import main; sys.exit(main(['--version']))"],
+    "module": ["-m", "seqlaw", "risk"],
+    "console script": ["-c", "import sys; from seqlaw.cli import main; sys.exit(main(['risk']))"],
 }
 
 
@@ -234,13 +252,13 @@ _SETTING = seqlaw.Setting(teacher="regime2", M=8, N=50, P=4, d=64, schedule="wsd
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: seqlaw.risk("regime2"), "setting must be a Setting"),
+        (lambda: seqlaw.risk("regime2"), "setting must be a Setting or a list of settings, got 'regime2'"),
         (lambda: seqlaw.rates("regime2"), "setting must be a Setting"),
-        (lambda: seqlaw.averaged_spectrum("regime2"), "setting must be a Setting"),
+        (lambda: seqlaw.spectrum("regime2"), "setting must be a Setting"),
         (lambda: seqlaw.tradeoff("regime2", 100), "setting must be a Setting"),
         (lambda: seqlaw.curve("regime2", "P", [2, 4]), "setting must be a Setting"),
         (lambda: seqlaw.plan("regime1", {"compute": 1}), "budget must be a Budget"),
-        (lambda: seqlaw.risks(_SETTING), "settings must be a list of settings"),
+        (lambda: seqlaw.risk([_SETTING, 2]), "setting must be a Setting or a list of settings"),
         (lambda: seqlaw.curve(_SETTING, "N", 5), "values must be a list of numbers, got 5"),
         (lambda: seqlaw.curve(_SETTING, "N", "123"), "values must be a list of numbers, got '123'"),
         (lambda: seqlaw.fit_law({"loss": [1]}, loss="loss"), "file must be a DataFrame, or a .parquet or"),
@@ -248,7 +266,7 @@ _SETTING = seqlaw.Setting(teacher="regime2", M=8, N=50, P=4, d=64, schedule="wsd
             lambda: seqlaw.ladder(_SETTING, 1e6, candidates="2,8"),
             "candidates must be a list of whole numbers",
         ),
-        (lambda: seqlaw.trajectories("regime1", 3, 3), "modes must be Modes"),
+        (lambda: trajectories("regime1", 3, 3), "modes must be Modes"),
         (lambda: seqlaw.sweep({}, "out", progress=3), "progress must be True or False or a function"),
         (
             lambda: Setting(teacher="regime2", schedule="seqlaw:Explicit", **SIZES),
@@ -256,7 +274,7 @@ _SETTING = seqlaw.Setting(teacher="regime2", M=8, N=50, P=4, d=64, schedule="wsd
         ),
         (
             lambda: Setting(teacher="regime2", schedule="wsd", batch=3, **SIZES),
-            "N must be left out with a batch",
+            "N must be whole batches of 3",
         ),
     ],
 )
@@ -265,29 +283,22 @@ def test_what_is_not_taken_is_refused_at_the_door(call, words):
         call()
 
 
-def test_names_of_0_1_still_work_with_a_word_where_they_are():
-    from seqlaw.public import MOVED
-
-    for name, place in MOVED.items():
-        with pytest.warns(DeprecationWarning, match=f"seqlaw.{name} is now {place}.{name}"):
-            assert getattr(seqlaw, name) is getattr(sys.modules[place], name)
-    assert 35 <= len(seqlaw.__all__) <= 60
-    with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
-        getattr(seqlaw, "nonsense")  # noqa: B009  # as a user would write it
-
-
-def test_a_schedule_of_0_1_still_works_with_a_word_what_to_call_it():
-    with pytest.warns(DeprecationWarning, match="Old._log_residual is now log_psi"):
-
-        class Old(Constant):
-            def _log_residual(self, s):
-                return 2 * super().log_psi(s)
-
-    assert Old(gamma=0.1, L=5).log_residual(0.5) == 2 * Constant(gamma=0.1, L=5).log_residual(0.5)
+def test_an_old_name_is_one_line_with_the_new_one():
+    with pytest.raises(
+        ImportError, match=r"^seqlaw has no plan_one_pass; since 0.3 it is plan\(…, one_pass=True\)$"
+    ):
+        from seqlaw import plan_one_pass  # noqa: F401
+    for name, place in NAMES.items():
+        with pytest.raises(ImportError, match=f"^seqlaw has no {name}; "):
+            getattr(seqlaw, name)
+        if place.startswith("seqlaw."):
+            room, _, known = place.rpartition(".")
+            assert hasattr(importlib.import_module(room), known), place
+    assert 35 <= len(seqlaw.__all__) <= 51
 
 
 def test_the_key_of_a_stream_holds_names_and_numbers():
     modes = PRESETS["regime1"].modes(2)
     with pytest.raises(InputError, match="key must hold names and whole numbers"):
-        seqlaw.trajectories(modes, 1, 1, key=np.array([1, 2]))
-    seqlaw.trajectories(modes, 1, 1, key=("mine", 2))
+        trajectories(modes, 1, 1, key=np.array([1, 2]))
+    trajectories(modes, 1, 1, key=("mine", 2))

@@ -17,12 +17,13 @@ SOURCE = Path(__file__).parents[1] / "src"
 
 TEACHER = {"alpha": 1.8, "theta": 1.25, "r": 0.35, "rho": 0.55, "c_xi": 0.03, "c_0": 0.3}
 QUESTION = {
-    "teacher": TEACHER,
+    **TEACHER,
     "M": 32,
     "N": 2048,
     "P": 16,
     "d": 128,
-    "schedule": {"kind": "wsd", "L": 20000},
+    "schedule": "wsd",
+    "L": 20000,
 }
 
 
@@ -84,7 +85,7 @@ async def load(address, pid, clients, seconds):
 
     async def ask(client):
         while time.monotonic() < end:
-            body = QUESTION | {"teacher": QUESTION["teacher"] | {"theta": next(thetas)}}
+            body = QUESTION | {"theta": next(thetas)}
             answer = await client.post("/api/curve", json=body | {"points": 8, "quick": True})
             statuses[answer.status_code] += 1
             if answer.status_code != 200:

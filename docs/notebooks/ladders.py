@@ -14,10 +14,11 @@ print(risk(mixed))
 
 # %% [markdown]
 # The best single length, the best mixture and the best ladder for so many tokens, tested at one length.
-# Shares are chosen on some sketches and compared on others.
+# Shares are chosen on some sketches and compared on others. The step size is chosen too: each length takes
+# the largest that the safeguard allows, times a factor that all phases share.
 
 # %%
-student = replace(mixed, P=2, eval_length=1024, schedule=Constant(gamma=0.1, L=30_000))
+student = replace(mixed, P=2, eval_length=1024, schedule=Constant(gamma=0.1, L=3_000))
 found = ladder(student, 1e8, candidates=(2, 64, 1024), sketches=4)
 print(found)
 
@@ -25,4 +26,4 @@ print(found)
 axes = found.plot()
 
 # %% [markdown]
-# What was published about it, and where this theory agrees: [lengths](../lengths.md).
+# What was published, and where this theory agrees: [lengths](../lengths-theory.md#published-findings).

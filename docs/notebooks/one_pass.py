@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from seqlaw import BlockDecay, Budget, Setting, curve, plan_one_pass, risk
+from seqlaw import BlockDecay, Budget, Setting, curve, plan, risk
 
 student = Setting(teacher="regime2", M=64, P=16, d=1024, batch=8, schedule="block")
 print(risk(student))
@@ -42,11 +42,11 @@ for P in (1, 4, 16, 64):
 # **The best pass** for a budget: width, batch, length, steps and step size, all tested at length 64.
 
 # %%
-best = plan_one_pass("regime2", Budget(compute=1e11, tokens=1e6), eval_length=64)
+best = plan("regime2", Budget(compute=1e11, tokens=1e6), eval_length=64, one_pass=True)
 print(best)
 
 # %%
 axes = best.plot()
 
 # %% [markdown]
-# The law, its evidence and its limits: [one pass](../one-pass.md).
+# The law, its evidence and its limits: [one pass](../one-pass-theory.md).

@@ -8,7 +8,7 @@
 # 1. **A teacher** is six numbers: a linear recurrence x_{p+1} = A x_p + ξ whose spectra are power laws.
 
 # %%
-from seqlaw import PRESETS, Budget, Setting, averaged_spectrum, curve, plan, rates, reproduce, risk, tradeoff
+from seqlaw import PRESETS, Budget, Setting, curve, plan, rates, reproduce, risk, spectrum, tradeoff
 
 for name, teacher in PRESETS.items():
     print(name, teacher, "Regime", teacher.regime)
@@ -27,8 +27,8 @@ print(point.tokens, "tokens, horizon", round(point.schedule.horizon, 1))
 #    laws. The longer the trajectory, the less is left of the initial state's.
 
 # %%
-spectrum = averaged_spectrum(point)
-axes = spectrum.plot()
+averaged = spectrum(point)
+axes = averaged.plot()
 
 # %% [markdown]
 # 4. **The theorem**: exponents, crossovers and conditions, without constants.
@@ -63,15 +63,16 @@ bias = curve(wide, "R", [100, 200, 400, 800, 1600])
 print(f"slope {bias.slopes['bias']['slope']:.3f}, theorem {rates(wide).exponents['bias']['R']:.3f}")
 
 # %% [markdown]
-# 8. **The title**: the same number of tokens, in more short or fewer long sequences.
+# 8. **The title**: the same number of tokens, in more short or fewer long sequences, at the paper's step
+#    size. At the largest stable step the common test [turns round](../steps.md).
 
 # %%
-split = tradeoff(point, tokens=2**24, eval_lengths=[4096])
+split = tradeoff(point, tokens=2**24, eval_lengths=[4096], tune=False)
 axes = split.plot()
 
 # %% [markdown]
 # 9. **The corollary's question** at finite size, constants included: what to do with a budget. On the
-#    command line `seqlaw plan --rates` puts the corollary's own exponents beside it.
+#    command line `seqlaw plan --verbose` puts the corollary's own exponents beside it.
 
 # %%
 print(plan("regime2", Budget(compute=1e13, tokens=1e7), schedule="block", eval_length=1024))

@@ -11,7 +11,8 @@
 # %%
 import numpy as np
 
-from seqlaw import PRESETS, advise, forecast, measure, trajectories
+from seqlaw import PRESETS, forecast, measure
+from seqlaw.methods import trajectories
 
 states = trajectories(PRESETS["regime2"].modes(32), 800, 31, seed=1)
 print(states.shape)  # sequences, states, features: 31 transitions each
@@ -49,8 +50,8 @@ axes = law.plot()
 # Where they do, the theory's advice reaches further than the pilot does:
 
 # %%
-print(advise(law, tokens=1e6, eval_length=512))
+print(law.advise(tokens=1e6, eval_length=512))
 
 # %% [markdown]
 # Tables, recordings to be cut, subjects that belong together: [forecast](../forecast.md). What was found
-# in a real model: [measure](../measure.md).
+# in a real model: [measure](../measure-theory.md#a-real-model-on-a-real-text).

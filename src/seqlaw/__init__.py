@@ -23,12 +23,10 @@ else:
             globals().update({known: getattr(public, known) for known in ("__all__", *public.__all__)})
             if name in globals():
                 return globals()[name]
-            if name in public.MOVED:
-                import warnings
+            from seqlaw.renamed import NAMES
 
-                place = public.MOVED[name]
-                warnings.warn(f"seqlaw.{name} is now {place}.{name}", DeprecationWarning, stacklevel=2)
-                return getattr(import_module(place), name)
+            if name in NAMES:  # no AttributeError, which `from seqlaw import` would say in other words
+                raise ImportError(f"seqlaw has no {name}; since 0.3 it is {NAMES[name]}")
         raise AttributeError(f"module 'seqlaw' has no attribute {name!r}")
 
     def __dir__():

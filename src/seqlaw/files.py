@@ -12,12 +12,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from seqlaw.model.checks import InputError, checked, library
+from seqlaw.model.checks import InputError, library
 from seqlaw.model.filters import speaking_of
 from seqlaw.model.flags import Flag, flag
 from seqlaw.model.lengths import Lengths, documents, histogram, parse
 from seqlaw.model.momentum import Momentum
 from seqlaw.model.schedule import Constant, Schedule, build_schedule, kind_name, schedule_kind
+from seqlaw.model.signature import checked
 from seqlaw.model.stored import TEXT, open_archive, read_frame, read_text, reading
 from seqlaw.model.teacher import PRESETS, Modes, Teacher
 from seqlaw.model.uncertain import Uncertain, middles
@@ -96,6 +97,22 @@ def load_teacher(source: str | Path) -> Teacher | Modes:
     """A preset's name, a TOML file of six numbers, or a TOML or NPZ file of a, sigma_xi and sigma_0.
 
     Of a file with `[intervals]` the teacher in the middle; `load_uncertain` keeps them.
+
+    Parameters
+    ----------
+    source
+        `regime1`, `regime2`, or the path of a `.toml` or `.npz` file.
+
+    Returns
+    -------
+    Teacher or Modes
+        A power law, or the modes of arrays.
+
+    Examples
+    --------
+    >>> import seqlaw
+    >>> seqlaw.load_teacher("regime2").alpha
+    1.8
     """
     found = load_uncertain(source)
     return found.teacher if isinstance(found, Uncertain) else found
@@ -229,7 +246,9 @@ def plain(value: Any, name: str, lost: list[Flag]) -> Any:
     if isinstance(value, Lengths):
         return str(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        kind = {"kind": kind_name(value)} if isinstance(value, Schedule) else {}
+        kind: dict[str, Any] = {}
+        if isinstance(value, Schedule):
+            kind, value = {"kind": kind_name(value), **value.additions}, value.plain
         value = kind | {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
     if isinstance(value, np.ndarray):
         value = value.tolist()

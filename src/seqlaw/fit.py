@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
-from seqlaw.model.checks import Array, InputError, checked, real, vector
+from seqlaw.model.checks import Array, InputError, real, vector
+from seqlaw.model.signature import checked
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,7 +21,6 @@ from seqlaw import (
     Setting,
     Teacher,
     risk,
-    risks,
 )
 from seqlaw.model.momentum import Momentum
 
@@ -30,6 +29,7 @@ WAYS = {
     "full-batch": {"N": 48, "P": 4},
     "mixture": {"N": 48, "P": "2:0.5,8:0.5"},
     "mini-batches": {"batch": 6, "P": 4},
+    "epochs": {"batch": 6, "epochs": 3, "P": 4},
     "phases": {"N": 48, "P": Lengths((2, 8), (0.5, 0.5), phases=True)},
 }
 SCHEDULES = {
@@ -41,6 +41,7 @@ SCHEDULES = {
     "explicit": Explicit(sizes=[0.1, 0.3, 0.3, 0.2, 0.1] * 8),
 }
 REFUSED = {("equivalent", "phases", None), (None, "phases", "momentum"), (None, "mini-batches", "momentum")}
+REFUSED |= {(None, "epochs", "momentum")}
 """Which combinations are refused; None stands for every one."""
 TEACHER = Teacher(alpha=1.6, theta=1.3, r=0.3, rho=0.6, c_xi=0.2, c_0=0.5)
 SIZES = {"teacher": TEACHER, "M": 12, "d": 40}
@@ -67,7 +68,7 @@ def setting(way, schedule, **more):
 
 
 def ask(method, *settings, sketches=2, repetitions=2, **more):
-    return risks(list(settings), method=method, sketches=sketches, repetitions=repetitions, **more)
+    return risk(list(settings), method=method, sketches=sketches, repetitions=repetitions, **more)
 
 
 def terms(answer):
@@ -110,7 +111,7 @@ def test_a_setting_that_is_written_otherwise_is_the_same(method, way, schedule):
 )
 def test_without_end_of_data_only_approximation_and_bias_are_left(method, way, schedule):
     """The variance falls as 1/N: a hundredfold of plentiful data leaves a hundredth, to leading order."""
-    name = "batch" if way == "mini-batches" else "N"
+    name = "batch" if "batch" in WAYS[way] else "N"
     some, more = (setting(way, schedule, **{name: count}) for count in (10**6, 10**8))
     few, many = ask(method, some, more)
     assert many.variance == pytest.approx(few.variance / 100, rel=1e-3)
@@ -164,4 +165,4 @@ def test_a_refusal_is_one_line_that_names_what_is_wrong(method, way, schedule):
         risk(setting(way, schedule), method=method)
     line = str(stop.value)
     assert "\n" not in line
-    assert line.startswith(("phases must", "momentum must"))
+    assert line.startswith(("phases must", "momentum must", "lengths must", "batch must"))

@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from seqlaw.answers.answer import Answer, fields_of, record
 from seqlaw.answers.blocks import Block, Flagged, Sentence
-from seqlaw.answers.findings import what_would_help, why_void
 from seqlaw.answers.forecast import Forecast
 from seqlaw.answers.measurement import Measurement
+from seqlaw.answers.measurement_words import what_would_help, why_void
 from seqlaw.answers.plan import Plan
 from seqlaw.answers.plan_words import finite_notes, unused
 from seqlaw.answers.tradeoff import WINS, Tradeoff
 from seqlaw.answers.words import Side, sentences
 from seqlaw.model.amount import amount
-from seqlaw.model.checks import checked, positive
+from seqlaw.model.checks import positive
 from seqlaw.model.flags import Flag
 from seqlaw.model.schedule import Schedule
 from seqlaw.model.setting import Setting
+from seqlaw.model.signature import checked
 from seqlaw.model.teacher import Modes, Teacher, as_teacher
 from seqlaw.planning.tradeoff import OWN, Verdict
 from seqlaw.sequences import advise as records
@@ -90,9 +91,9 @@ class Advice(Answer, records.Advice):
             return f"{where} {budget} allow one split only, P = {best}."
         if verdict.kind == "level":
             accuracy = f"{100 / student.M:.2g} %"
-            good = f" (such a prediction is good to about {accuracy})" if self.covered else ""
+            good = f" (such a prediction is accurate to about {accuracy})" if self.covered else ""
             return (
-                f"{where} there is no difference worth having at {budget}: the worst split, P = {worst}, has "
+                f"{where} the difference is negligible at {budget}: the worst split, P = {worst}, has "
                 f"{ratio:.3f} times the reducible risk of the best, P = {best}{good}."
             )
         share = f"{100 * self.margin:.2g} %"
@@ -119,13 +120,13 @@ class Advice(Answer, records.Advice):
         yield (
             f"Within {amount(plan.budget.compute)} of compute (N·P·M²·L) the best student has "
             f"M = {amount(best.M)}, trained on N = {amount(best.N)} sequences of length P = {amount(best.P)} "
-            f"for L = {amount(best.L)} steps."
+            f"for L = {amount(best.L)} steps, with a peak step size of {plan.schedule.gamma:.3g}."
         )
         yield from unused(plan)
         if best.M == student.d:
             yield (
-                f"M = {student.d} is every direction there is to learn from: a wider student may be better, "
-                "and needs more features to be judged."
+                f"M = {student.d} uses every measured direction. A wider student may be better; judging it "
+                "needs more features."
             )
         # Measured data have exponents: the plan's note that its arrays have none would confuse.
         yield from plan.notes if self.measured is None else finite_notes(plan)
@@ -155,9 +156,10 @@ class Advice(Answer, records.Advice):
         return [] if self.tradeoff is None else self.tradeoff.tidy_rows()
 
     def flagged(self) -> Sequence[Flag]:
-        """Those of the tradeoff and the plan; what a measurement has flagged, the first sentence names."""
+        """Those of the tradeoff and the plan, each once; what a measurement has flagged, its page says."""
         found = [flag for answer in (self.tradeoff, self.plan) if answer for flag in answer.flagged()]
-        return [flag for flag in found if self.measured is None or flag.code != "regime-unknown"]
+        once = [flag for k, flag in enumerate(found) if flag not in found[:k]]
+        return [flag for flag in once if self.measured is None or flag.code != "regime-unknown"]
 
     def draw(self, axes: Sequence[Axes]) -> None:
         if self.tradeoff is not None:
@@ -180,30 +182,27 @@ def _trust(found: Measured, side: Side) -> str:
         return f"{told} {ask} needs no theory of the data." if forecasts else told
     if found.reliable:
         if not regime.applies or regime.probability is None:
-            return "The data do not tell the regime."
+            return "These data do not determine the regime."
         return f"The data look like regime {regime.name} (probability {regime.probability:.2f})."
     causes = outside(found.flags)
     if causes:
         codes = ", ".join(sorted({flag.code for flag in causes}))
         return (
             f"No advice is given: the theory does not cover these data ({codes}). {ask} needs no theory of "
-            "them: it trains students on the data themselves, forecasts where they do not reach, and says "
-            "how well."
+            "the data: it trains students on them, extrapolates beyond them and states its accuracy."
         )
     return (
-        "These data do not settle it (uncertain). What follows is computed from the measured spectra all the "
-        f"same, with no claim to accuracy; {ask} measures the loss of students on the data themselves."
+        "These data do not decide it (uncertain). What follows is computed from the measured spectra anyway, "
+        f"without a claim to accuracy; {ask} measures the loss of students on the data themselves."
     )
 
 
 def _student(student: Setting, why: str) -> str:
-    schedule, R = student.schedule, student.schedule.horizon
-    # R for people: whole where it is large, as 0.1 · 30000 need not be.
-    horizon = amount(round(R)) if R >= 100 else f"{R:.3g}"
+    schedule = student.schedule
     return (
         f"The student compared has width M = {amount(student.M)} ({why.format(d=student.d)}) and trains for "
-        f"{amount(schedule.L)} steps ({schedule.name}, horizon R = {horizon}); another width or horizon can "
-        "favour another split."
+        f"{amount(schedule.L)} steps ({schedule.name}), at each length with the peak step size of least "
+        "risk; another width or number of steps can favour another split."
     )
 
 
@@ -222,8 +221,8 @@ def advise(
 
     A measurement is used through its measured spectra (`Measurement.modes`), not its fitted law. Without
     compute the student has width M (default: a quarter of the modes, at most 128) and the given schedule
-    (by name: γ = 0.1, 30000 steps); with it the plan chooses M and L. Where a flag leaves nothing to
-    predict from, the only sentence says so.
+    (by name 30000 steps); with it the plan chooses M and L. Each length has the peak step size of least
+    risk, whatever the schedule's. Where a flag leaves nothing to predict from, the only sentence says so.
     """
     source = source if isinstance(source, Measured) else as_teacher("source", source)
     tokens = None if tokens is None else positive("tokens", tokens)
@@ -269,6 +268,11 @@ class Advised(Answer):
         if self.held_out is not None:
             yield from self.held_out.blocks(side)
             yield from map(Flagged, self.held_out.flags)
+
+    def more(self, side: Side) -> Iterable[Block]:
+        yield from self.measurement.more(side)
+        if self.held_out is not None:
+            yield from self.held_out.more(side)
 
     def tidy_rows(self) -> Sequence[Mapping[str, Any]]:
         return self.measurement.tidy_rows()

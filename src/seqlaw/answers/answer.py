@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, fields, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, fields
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -18,13 +19,14 @@ from seqlaw.answers.words import Side, sentences
 from seqlaw.files import plain
 from seqlaw.model.checks import InputError, MissingLibrary, needs
 from seqlaw.model.flags import Flag
-from seqlaw.model.setting import Setting
-from seqlaw.model.teacher import PRESETS
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+Asked = ParamSpec("Asked")
+Shown = TypeVar("Shown", bound="Answer")
 
 
 class Answer(ABC):
@@ -46,7 +48,11 @@ class Answer(ABC):
 
     @abstractmethod
     def blocks(self, side: Side) -> Iterable[Block]:
-        """What a person reads, the answer first, without flags."""
+        """What a person reads, the answer first, without flags: at most a screen."""
+
+    def more(self, side: Side) -> Iterable[Block]:
+        """What `verbose` adds below it."""
+        return ()
 
     @abstractmethod
     def tidy_rows(self) -> Sequence[Mapping[str, Any]]:
@@ -58,10 +64,6 @@ class Answer(ABC):
     def draw(self, axes: Sequence[Axes]) -> None:  # noqa: B027  # most answers have one, not all
         """The picture, on matplotlib's axes."""
 
-    def draw_file(self, axes: Sequence[Axes]) -> None:
-        """The picture of a file; some lay more beside it there."""
-        self.draw(axes)
-
     def decorate(self, figure: Figure) -> None:  # noqa: B027  # few need it
         """What stands around the axes of a figure that is this answer's alone."""
 
@@ -70,18 +72,23 @@ class Answer(ABC):
         found: Sequence[Flag] = getattr(self, "flags", ())
         return found
 
-    def page(self, side: Side) -> str:
-        """What the command prints."""
-        return as_text(self._read(side), side)
+    def page(self, side: Side = "python", *, verbose: bool = False) -> str:
+        """What the command prints; with `verbose` all there is to read."""
+        return as_text(self._read(side, verbose), side)
 
-    def _read(self, side: Side) -> list[Block]:
+    def _read(self, side: Side, verbose: bool = False) -> list[Block]:
         """What a person reads, with the flags that are about it."""
-        return [*self.blocks(side), *(Flagged(one) for one in self.flagged() if one.code not in self.unsaid)]
+        more = self.more(side) if verbose else ()
+        flags = (Flagged(one) for one in self.flagged() if one.code not in self.unsaid)
+        return [*self.blocks(side), *more, *flags]
 
-    def to_dict(self, side: Side = "python") -> dict[str, Any]:
-        """The JSON document of the command; infinity is null with a flag."""
+    def to_dict(self, side: Side = "python", asked: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """The JSON document of the command; infinity is null with a flag.
+
+        `asked` is what the question had beyond `inputs`.
+        """
         lost: list[Flag] = []
-        inputs = plain(self.inputs(), "inputs", lost)
+        inputs = plain({**self.inputs(), **(asked or {})}, "inputs", lost)
         fields = plain(self.fields(), "", lost)
         flags = [*self.flagged(), *lost]
         return {
@@ -116,7 +123,7 @@ class Answer(ABC):
         """Draw into a file: png, pdf or svg."""
         count, width, height = self._picture()
         figure, grid = new_figure(width, height, 1, count)
-        self.draw_file(list(grid.flat))
+        self.draw(list(grid.flat))
         self.decorate(figure)
         save(figure, path)
 
@@ -142,15 +149,20 @@ def _pyplot_axes(count: int, width: float, height: float) -> Any:
     return grid.flat
 
 
-def with_other_presets(setting: Setting) -> list[Setting]:
-    """For a preset as it is, the same setting with each of the others, to be drawn beside it."""
-    presets, asked = PRESETS.values(), setting.teacher
-    return [replace(setting, teacher=one) for one in presets if one != asked] if asked in presets else []
-
-
 def fields_of(found: Any, **more: Any) -> dict[str, Any]:
     """The fields of a room's record, for the answer that shows it; `more` is what the room does not know."""
     return {f.name: getattr(found, f.name) for f in fields(found)} | more
+
+
+def shown(answer: Callable[..., Shown], ask: Callable[Asked, Any]) -> Callable[Asked, Shown]:
+    """A room's question as a public function: the record that it finds comes back as an answer."""
+
+    @wraps(ask)
+    def call(*args: Asked.args, **kwargs: Asked.kwargs) -> Shown:
+        return answer(**fields_of(ask(*args, **kwargs)))
+
+    call.__annotations__ = {**ask.__annotations__, "return": answer}
+    return call
 
 
 def record(flag: Flag) -> dict[str, Any]:

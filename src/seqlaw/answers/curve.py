@@ -9,18 +9,20 @@ from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 from seqlaw.answers.answer import Answer
 from seqlaw.answers.blocks import Block, Sentence, Table
-from seqlaw.answers.risk import Risk, drawn
+from seqlaw.answers.risk import Risk, drawn, uncertainty
 from seqlaw.answers.style import COLOURS, MARKERS, mark, tidy
 from seqlaw.answers.words import Side, describe_teacher, regime_words, sizes_words, tested_words
 from seqlaw.fit import fit_power_law
 from seqlaw.methods import ask
 from seqlaw.methods.method import SHORT, Draws, Method, Progress, letters
-from seqlaw.methods.one_pass.tuning import tuned
+from seqlaw.methods.one_pass.reuse import effective_reuse
 from seqlaw.methods.terms import LEVEL, reach
 from seqlaw.model.amount import amount
-from seqlaw.model.checks import InputError, checked, whole
+from seqlaw.model.checks import InputError, whole
 from seqlaw.model.flags import Flag, flag, merge_flags
+from seqlaw.model.lengths import Test
 from seqlaw.model.setting import Setting
+from seqlaw.model.signature import checked
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -55,6 +57,8 @@ class Curve(Answer, Sequence[Risk]):
     """In one pass: batch·P·L at every point, if that was asked for."""
     tune: bool = False
     """Whether each point has its best step."""
+    reuse: tuple[float, ...] | None = None
+    """Along epochs with the best step at each: E, the fresh sequences that each is worth, over N."""
     command: ClassVar[str] = "curve"
     pictures: ClassVar[tuple[int, float, float]] = (1, 5.2, 4.0)
 
@@ -77,14 +81,54 @@ class Curve(Answer, Sequence[Risk]):
 
     @property
     def points(self) -> list[dict[str, Any]]:
-        """The parameters and terms of each point, as `--json` has them."""
-        return [one.point for one in self.risks]
+        """The parameters and terms of each point, as `--json` has them; along epochs E too."""
+        more: list[dict[str, Any]] = [{}] * len(self)
+        if self.along == "epochs":
+            more = [{"E": one} for one in self.reuse or [None] * len(self)]
+        return [one.point | extra for one, extra in zip(self.risks, more, strict=True)]
 
     @property
     def slopes(self) -> dict[str, dict[str, float] | None]:
         """The log–log slope of each term that is positive everywhere."""
         points = self.points
         return {name: slope(self.along, name, points) for name in SLOPES}
+
+    @property
+    def sentence(self) -> str:
+        """Where the reducible risk goes from end to end, and where it turns."""
+        if self.along == "epochs":
+            return self._of_epochs()
+        points, fit = [(row[self.along], row["reducible"]) for row in self.points], self.slopes["reducible"]
+        (start, first), (stop, last) = points[0], points[-1]
+        turns = [
+            f"is {name} at {self.along} = {amount(x)} ({amount(y, 3)})"
+            for name, (x, y) in {
+                "largest": max(points, key=lambda point: point[1]),
+                "least": min(points, key=lambda point: point[1]),
+            }.items()
+            if x not in (start, stop)
+        ]
+        way = "" if turns or fit is None else f", about as {self.along}^{fit['slope']:.2f}"
+        goes = f"goes from {amount(first, 3)} to {amount(last, 3)}{way}"
+        ends = f"{self.along} = {amount(start)} to {amount(stop)}"
+        return f"From {ends} the reducible risk {' and '.join([goes, *turns])}."
+
+    def _of_epochs(self) -> str:
+        """What repeating is worth, and where it begins to hurt."""
+        best = min(self.risks, key=lambda one: one.reducible)
+        least, last = best.setting.epochs, self.risks[-1].setting.epochs
+        N = amount(self.risks[0].setting.N)
+        if least == last:
+            hurts = f"up to {last} epochs repeating never hurts"
+        else:
+            hurts = f"repeating hurts beyond {least} epochs (reducible risk {amount(best.reducible, 3)})"
+        if self.reuse is None:
+            first, end = (amount(self.risks[k].reducible, 3) for k in (0, -1))
+            return f"At this step {hurts}; {N} sequences go from {first} to {end}."
+        fresh = self.reuse[-1] * self.risks[0].setting.N
+        worth = amount(fresh, 3) if math.isfinite(fresh) else "more than 65,536 times as many"
+        times = f" (E = {self.reuse[-1]:.2f})" if math.isfinite(fresh) else ""
+        return f"Used {last} times, {N} sequences are worth {worth} fresh ones{times}; {hurts}."
 
     @property
     def se_is(self) -> str:
@@ -108,6 +152,7 @@ class Curve(Answer, Sequence[Risk]):
         }
 
     def blocks(self, side: Side) -> Iterable[Block]:
+        yield Sentence(self.sentence)
         yield Sentence(describe_teacher(self.setting.teacher))
         following = ("L",) * (self.tokens is not None) + ("gamma",) * self.tune
         sizes = sizes_words(self.setting, (self.along, *following))
@@ -115,15 +160,22 @@ class Curve(Answer, Sequence[Risk]):
             sizes += f", {amount(self.tokens)} tokens"
         if self.tune:
             sizes += ", the best step at each"
+        shown = _SHOWN
+        if self.along == "epochs":  # cross is in the variance
+            shown = ("approx", "bias", "variance", "reducible", "total", *(("E",) if self.reuse else ()))
+        at_position = self.setting.position is not None
+        chosen = self.setting.test_length if at_position else self.setting.eval_length
         yield Table(
-            rows=[(row[self.along], *_short(row, _SHOWN)) for row in self.points],
-            header=(self.along, *_SHOWN),
+            rows=[(row[self.along], *_short(row, shown)) for row in self.points],
+            header=(self.along, *shown),
             title=f"{regime_words(self.setting)}, method {self.method}: {sizes}, "
-            f"tested at {tested_words(self.setting.eval_length)}",
+            f"tested at {self._tested(chosen)}",
         )
         if self.sampled is not None:
             yield self._sampled_table(self.sampled)
         sign = "± " if self.se_is == "standard error" else ""
+        if not any(self.slopes.values()):
+            return
         yield Table(
             # A constant term has the slope of its rounding, 1e-15: that is 0.
             rows=[
@@ -135,8 +187,13 @@ class Curve(Answer, Sequence[Risk]):
         )
         if not sign:
             yield Sentence(
-                "curvature: how far from a straight line on logarithmic axes, as an error of its slope."
+                "Curvature is how far a term is from a straight line on logarithmic axes, as an error of its "
+                "slope."
             )
+
+    def _tested(self, test: Test | None) -> str:
+        """Where the students are tested."""
+        return "each position" if self.along == "position" else tested_words(test)
 
     def _sampled_table(self, sampled: Curve) -> Table:
         """The sampled points, and their reducible risk over the curve's."""
@@ -147,7 +204,7 @@ class Curve(Answer, Sequence[Risk]):
                 (
                     row[self.along],
                     *_short(row, _MEASURED),
-                    " ".join((*_short(row, ["reducible"]), one.uncertainty("reducible"))),
+                    " ".join((*_short(row, ["reducible"]), uncertainty(one, "reducible"))),
                     f"{row['reducible'] / here[row[self.along]]:.3f}",
                 )
                 for row, one in zip(sampled.points, sampled, strict=True)
@@ -163,7 +220,11 @@ class Curve(Answer, Sequence[Risk]):
         )
 
     def tidy_rows(self) -> Sequence[Mapping[str, Any]]:
-        return [one.row() for one in (*self.risks, *(self.sampled or ()))]
+        rows = [one.row() for one in (*self.risks, *(self.sampled or ()))]
+        if self.reuse is None:
+            return rows
+        worth = [*self.reuse, *(None for _ in self.sampled or ())]
+        return [dict(row) | {"E": E} for row, E in zip(rows, worth, strict=True)]
 
     def flagged(self) -> Sequence[Flag]:
         values = [row[self.along] for row in self.points]
@@ -193,10 +254,12 @@ class Curve(Answer, Sequence[Risk]):
             place.plot([], [], color="0.4", marker="o", markersize=3.5, label="sampled", **points)
         if self.interpolation is not None:
             mark(place, self.interpolation, MARK, side="right")  # the bias falls to the foot on the other
-        lengths = {one.eval_length for one in self.risks}
-        tested = tested_words(lengths.pop() if len(lengths) == 1 else None)
+        tests = {one.eval_length for one in self.risks}
+        tested = self._tested(tests.pop() if len(tests) == 1 else None)
         title = f"Regime {self.risks[0].regime}, {self.method} method, tested at {tested}"
         tidy(place, self.along, "risk", title)
+        if self.along == "position":  # which begin at 0
+            place.set_xscale("symlog", linthresh=1)
         _keep_legible(place, _LEGIBLE * min(one.reducible for one in self.risks))
         # Under the axes: a curve with a peak leaves no corner free.
         below: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.14)}
@@ -234,8 +297,8 @@ def _keep_legible(place: Axes, low: float) -> None:
 
 
 def slope(along: str, name: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, float] | None:
-    """The log–log slope, where the term is positive and finite everywhere."""
-    pairs = [(row[along], row[name]) for row in rows if 0 < row[name] < math.inf]
+    """The log–log slope, where size and term are positive and finite everywhere."""
+    pairs = [(row[along], row[name]) for row in rows if row[along] > 0 and 0 < row[name] < math.inf]
     if len(pairs) < max(3, len(rows)):
         return None
     fit = fit_power_law([x for x, _ in pairs], [y for _, y in pairs])
@@ -259,10 +322,36 @@ def curve(
     tokens: float | None = None,
     tune: bool = False,
 ) -> Curve:
-    """The risk along one size (M, N, P or R; in one pass b) on a method, as `risks` has it.
+    """The risk along one size, with the log–log slope of each term.
 
-    About `sampled` of the values, evenly spread and with both ends, are measured on the sampled method too.
-    In one pass `tokens` fixes batch·P·L, so that the steps follow, and `tune` takes the best step at each.
+    Parameters
+    ----------
+    setting
+        The point that is varied.
+    along
+        M, N, P or R; b or epochs with a batch; `position`, where the students are tested.
+    values
+        The values of that size.
+    method, sketches, repetitions, seed, workers, device, progress
+        As in `risk`.
+    sampled
+        Measure about so many of the values, evenly spread and with both ends, on the sampled method too.
+    tokens
+        In one pass, fix batch·P·L: the steps follow.
+    tune
+        Take the step size of least risk at each value, of those that the safeguard allows.
+
+    Returns
+    -------
+    Curve
+        A sequence of `Risk`, with `.slopes`; along epochs with `tune` also `.reuse`, what repeating is worth.
+
+    Examples
+    --------
+    >>> from seqlaw import Setting, curve
+    >>> setting = Setting(teacher="regime2", M=8, N=64, P=4, d=32, schedule="wsd")
+    >>> round(curve(setting, "M", [4, 8, 16]).slopes["approx"]["slope"], 1)
+    -1.1
     """
     along, asked = SHORT.get(along, along), ask.method_of(method)
     settings = ask.along(setting, along, values, tokens=tokens)
@@ -272,11 +361,12 @@ def curve(
     if sampled is not None and asked.name == SAMPLED_METHOD:
         raise InputError("sampled", "must be left out on the sampled method, whose points all are", sampled)
     chosen = [] if sampled is None else _spread(setting, values, sampled)
-    settings = tuned(settings) if tune else settings
-    found = drawn(settings, asked, draws, progress)
+    found = drawn(settings, asked, draws, progress, tune=tune)
     answer = Curve(
         setting=setting, along=along, values=tuple(values), risks=tuple(found), tokens=tokens, tune=tune
     )
+    if tune and along == "epochs":
+        answer = replace(answer, reuse=tuple(effective_reuse([one.setting for one in found])))
     return answer if sampled is None else _overlaid(answer, chosen, draws, progress)
 
 

@@ -10,8 +10,7 @@ from seqlaw.answers.words import Side, say
 from seqlaw.model.amount import amount, rounded
 from seqlaw.model.flags import Flag
 from seqlaw.sequences.forecast import SURE, Forecast
-from seqlaw.sequences.law import LEAST_TOKENS, LEVEL, Accuracy, bars
-from seqlaw.sequences.needed import Needed
+from seqlaw.sequences.learning_curve import LEAST_TOKENS, LEVEL, Accuracy, Needed, bars
 from seqlaw.sequences.worth import EQUAL
 
 _NONE = "No length is advised."
@@ -41,8 +40,8 @@ def verdict(found: Forecast) -> str:
     at, nothing = f"At {amount(found.tokens)} tokens", f"predicting nothing: {found.null_loss:.5g}"
     if not found.rows:
         return (
-            f"{at} nothing can be said: these sequences are too many to draw from the pilot, and the pilot "
-            f"is too small to forecast ({nothing})."
+            f"{at} nothing can be said: the pilot has fewer sequences than these tokens need, and it is too "
+            f"small to forecast ({nothing})."
         )
     top = min(found.rows, key=lambda row: row.loss)
     if found.gain < -found.doubt:
@@ -71,8 +70,8 @@ def verdict(found: Forecast) -> str:
         )
     if "no-order" in codes:
         return (
-            f"{at} the lowest held-out loss is {loss}, but a student that does not know the order of time "
-            f"does as well. {_NONE}"
+            f"{at} the lowest held-out loss is {loss}, but a student that ignores the order of time "
+            f"does equally well. {_NONE}"
         )
     ends = f"90 % interval {top.low:.4g} to {top.high:.4g}"
     if len(found.rows) == 1:
@@ -158,9 +157,9 @@ def more(found: Forecast) -> Iterator[str]:
 def _told(found: Forecast, first: Needed) -> bool:
     """Whether with as many tokens every other length lies above the target by more than can be doubted."""
     goal, tokens = found.target_loss or 0.0, (first.N or 0) * first.P
-    known = {law.P: law for law in found.laws if law.forecast}
-    apart = bars({P: law.chance_at(tokens / P) for P, law in known.items()}, SURE)
-    return all(law.at(tokens / P) - goal > apart[P, first.P] for P, law in known.items() if P != first.P)
+    known = {curve.P: curve for curve in found.curves if curve.forecast}
+    apart = bars({P: curve.chance_at(tokens / P) for P, curve in known.items()}, SURE)
+    return all(curve.at(tokens / P) - goal > apart[P, first.P] for P, curve in known.items() if P != first.P)
 
 
 def data(found: Forecast) -> str:
@@ -168,10 +167,23 @@ def data(found: Forecast) -> str:
     sees = _SEES[found.student].format(D=amount(found.D), M=amount(found.M))
     groups = f" in {amount(found.groups)} groups" if found.groups < found.n else ""
     return (
-        f"The pilot has {amount(found.n)} sequences of length {amount(found.laws[-1].P)}{groups}; "
+        f"The pilot has {amount(found.n)} sequences of length {amount(found.curves[-1].P)}{groups}; "
         f"{amount(found.tested)} more are held out as the test. The student {sees} and trains for "
-        f"{amount(found.schedule.L)} steps."
+        f"{amount(found.steps)} steps. {_step_sizes(found)}"
     )
+
+
+def _step_sizes(found: Forecast) -> str:
+    if found.gamma is not None:
+        return (
+            f"Its step size is {found.gamma:.3g} at every length, as asked, or what the safeguard allows. "
+            "One step size for all lengths favours those that it suits."
+        )
+    sizes = ", ".join(f"{curve.schedule.gamma:.3g} at P = {amount(curve.P)}" for curve in found.curves)
+    capped = [curve.P for curve in found.curves if curve.largest]
+    allowed = "; this is the largest that the safeguard allows at " if capped else ""
+    allowed += "every length" if len(capped) == len(found.curves) else _span(capped) if capped else ""
+    return f"Each length has its own step size, chosen by cross-validation: {sizes}{allowed}."
 
 
 def trust(good: Accuracy | None) -> str:
@@ -182,10 +194,8 @@ def trust(good: Accuracy | None) -> str:
             "every length the pilot has fewer or its loss still falls steeply."
         )
     return (
-        f"With probability {100 * LEVEL:.0f} % a forecast is between {_signed(good.low - 1)} and "
-        f"{_signed(good.high - 1)} off the truth. No N beats the limit below: it is what more sequences of "
-        "that length come down to. The last column is the forecast over what was measured at a quarter of "
-        "the pilot."
+        f"With probability {100 * LEVEL:.0f} % the error of a forecast is between {_signed(good.low - 1)} "
+        f"and {_signed(good.high - 1)}."
     )
 
 
@@ -198,8 +208,8 @@ def starts(found: Forecast) -> str:
     start = found.start
     if not any(start.differ):
         return (
-            "No difference was found between the first states and the later ones (so it is in windows cut "
-            "anywhere). A longer sequence then shows no new kind of state."
+            "No difference was found between the first states and the later ones (as is usual for windows of "
+            "a recording). A longer sequence then shows no new kind of state."
         )
     parts = [f"their means by up to {start.shift:.2g} standard deviations"] * start.differ[0]
     parts += [f"their variance by a factor of {start.ratio:.2f}"] * start.differ[1]
@@ -232,21 +242,21 @@ _WORDS: dict[str, Callable[[Flag, Side], str]] = {
     "nothing-unclear": lambda f, s: (
         "these data cannot distinguish the student of the longest sequences from predicting nothing (losses "
         f"{f['loss']:.5g} and {f['other']:.5g}, cross-validated, difference ± {f['error']:.2g}). More "
-        "sequences or groups would tell"
+        "sequences or groups would decide"
     ),
     "no-order": lambda f, s: (
-        f"a student that does not know the order of time does as well (losses {f['other']:.5g} and "
+        f"a student that ignores the order of time does equally well (losses {f['other']:.5g} and "
         f"{f['loss']:.5g}, cross-validated; the order gains at most {_percent(f['most'])}). It learns what "
-        "the states of a sequence have in common, not the next state. Is time shuffled?"
+        "the states of a sequence have in common, not the next state. Check that the states are in order"
     ),
     "order-unclear": lambda f, s: (
-        "these data cannot distinguish the student from one that does not know the order of time (losses "
+        "these data cannot distinguish the student from one that ignores the order of time (losses "
         f"{f['loss']:.5g} and {f['other']:.5g}, cross-validated, difference ± {f['error']:.2g}). More "
-        "sequences or groups would tell"
+        "sequences or groups would decide"
     ),
     "few-groups": lambda f, s: (
-        f"the {amount(f['sequences'])} sequences of the pilot come from only {f['groups']} groups. Intervals "
-        "for new groups rest on so few"
+        f"the {amount(f['sequences'])} sequences of the pilot come from only {f['groups']} groups, so "
+        "intervals for new groups are rough"
     ),
     "unfilled": lambda f, s: (
         f"{_span(f['lengths'])} left out: {amount(f['tokens'])} tokens do not divide into whole sequences "
@@ -254,7 +264,7 @@ _WORDS: dict[str, Callable[[Flag, Side], str]] = {
     ),
     "constant": lambda f, s: f"{amount(f['features'])} of {amount(f['of'])} features do not vary",
     "inaccurate": lambda f, s: (
-        f"forecasts are rough here: {_signed(f['low'] - 1)} to {_signed(f['high'] - 1)} off the truth. More "
+        f"forecasts are rough here: their error is {_signed(f['low'] - 1)} to {_signed(f['high'] - 1)}. More "
         "test sequences or groups, or a larger pilot, would narrow this"
     ),
 }

@@ -1,46 +1,48 @@
-"""The house's words, said once: explorer, report, `--help` and docs/notation.md have them from here."""
+"""This project's words defined once: explorer, report, `--help` and docs/notation.md have them from here."""
 
 WORDS = {
     "method": (
-        "a way to answer one question: sampled (simulated training), exact (the mean over data, for sketches "
-        "that are drawn), equivalent (the mean over both, by a formula) or rates (the theorem)"
+        "a way to compute the risk: sampled (simulates training), exact (averages over data by a formula, "
+        "for sketches that are drawn), equivalent (averages over data and sketches by a formula), trained "
+        "(mini-batches with torch, networks too) or rates (the theorem)"
     ),
     "reducible": (
-        "the risk that a better student could save, approx + bias + variance + cross; the irreducible rest "
-        "is the teacher's noise"
+        "the part of the risk that a better student could avoid, approx + bias + variance + cross; the "
+        "irreducible rest is the teacher's noise"
     ),
     "cross": (
-        "the term of the risk where what is not yet learned (bias) meets what the noise of the data adds "
-        "(variance); of either sign, and small where data abound"
+        "the term of the risk that combines what is not yet learned (bias) with the noise of the data "
+        "(variance); it may be negative, and is small where data are plentiful"
     ),
     "cross-rest": (
-        "cross is given as what the law at this amount of data has beyond the bias and the variance of the "
-        "frozen filter; the sum is the law's, the three parts are not"
+        "only the sum of bias, variance and cross is accurate: bias and variance are computed as if data "
+        "were plentiful, and cross is the remainder"
     ),
     "frozen filter": (
-        "training as if the data's covariance of the features were G, its mean: right where data abound, too "
-        "small a risk where tokens are about as few as dimensions"
+        "an approximation: training as if the data's covariance of the features were its mean, G. It is "
+        "right where data are plentiful, and gives too small a risk with about as many tokens as dimensions"
     ),
     "horizon": "R, how long training lasts: γL, or γ⌊L/ln L⌋ for block decay",
     "safeguard": (
-        "γ is lowered where the largest eigenvalue of the data's covariance would make γ‖G‖ exceed ½; in one "
-        "pass also to half of γ_max, beyond which it diverges"
+        "a limit on the step size: γ is lowered where γ times the largest eigenvalue of the data's "
+        "covariance would exceed ½; in one pass also to half of γ_max, beyond which training diverges"
     ),
     "saturated": (
-        "trained so long that even the weakest features are learned; the smallest eigenvalues, which differ "
-        "from sketch to sketch, then rule the bias"
+        "trained so long that even the weakest features are learned; the bias then depends on the smallest "
+        "eigenvalues, which differ from sketch to sketch"
     ),
     "one pass": (
-        "every step takes fresh sequences and none is seen twice; the paper takes all of them in every step"
+        "training in which every step takes fresh sequences and none is used twice; in the paper every step "
+        "takes all sequences"
     ),
     "preset": "a teacher with a name: regime1 and regime2 are the paper's",
     "sketch": "the random Gaussian map from the d latent directions to the student's M features",
-    "guide": "the curve that the paper draws beside its measurements, a rate or a finite formula",
-    "deterministic equivalent": "the risk averaged over sketches and data in closed form, nothing sampled",
+    "guide": "the curve that the paper draws beside its measurements: a rate or a finite formula",
+    "deterministic equivalent": "the risk averaged over sketches and data by a formula, nothing sampled",
     "learned dimension": "a direction that training has learned; one that is half learned counts as a half",
     "effective tokens": (
-        "tokens as if all were independent: N·P times the share of a token that its neighbours do not tell "
-        "already"
+        "how many independent tokens the data are worth: N·P times the share of a token that its neighbours "
+        "do not determine"
     ),
 }
 """Word → what it means, after a colon."""

@@ -1,32 +1,38 @@
-"""Lengths that change: the best length, the best mixture and the best ladder."""
+"""Lengths that change: the best length, mixture and ladder, or two lengths at each share of the longer."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from seqlaw.answers.answer import Answer, fields_of
+from seqlaw.answers.answer import Answer, shown
 from seqlaw.answers.blocks import Block, Note, Sentence, Table
 from seqlaw.answers.risk import parameters
 from seqlaw.answers.style import SERIES
 from seqlaw.answers.words import Side, describe_teacher, percent_words, regime_words
+from seqlaw.methods.terms import frozen_error, reach
 from seqlaw.model.amount import amount
-from seqlaw.model.checks import checked
+from seqlaw.model.checks import InputError
 from seqlaw.model.lengths import Length, Lengths, words
 from seqlaw.model.setting import Setting
 from seqlaw.planning import ladder as planning
-from seqlaw.planning.ladder import CANDIDATES, Choice
+from seqlaw.planning import ladder_curve as shares
+from seqlaw.planning.ladder import Choice
+from seqlaw.planning.ladder_curve import WAYS, At
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+_ROW = ("name", "approx", "bias", "variance", "reducible", "error", "against", "against_error")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ladder(Answer, planning.Ladder):
     """The best single length, mixture and ladder for so many tokens, and presets beside them."""
 
-    setting: Setting
     command: ClassVar[str] = "ladder"
     pictures: ClassVar[tuple[int, float, float]] = (1, 6.4, 3.6)
 
@@ -36,7 +42,7 @@ class Ladder(Answer, planning.Ladder):
         alone = f"training at {words(self.single.lengths)} alone"
         if not self.helps:
             return (
-                f"Lengths that change do not help here: no ladder of at most {self.most_phases} phases "
+                f"Changing the length does not help here: no ladder of at most {self.most_phases} phases "
                 f"beats {alone} by more than its error."
             )
         assert isinstance(self.ladder.lengths, Lengths)
@@ -53,18 +59,35 @@ class Ladder(Answer, planning.Ladder):
             return self.setting.schedule.L
         return self.tokens // (self.setting.batch * self.candidates[-1])
 
+    def schedule(self) -> list[dict[str, int]]:
+        """The phases to train in: length, sequences a step, and steps. One phase where no ladder helps.
+
+        Every step has the same tokens: those of a batch at the longest candidate, in the full batch all.
+        """
+        best = self.ladder.lengths if self.helps else self.single.lengths
+        each = self.tokens if self.setting.batch is None else self.setting.batch * self.candidates[-1]
+        steps = best.steps(self.steps_taken) if isinstance(best, Lengths) else (self.steps_taken,)
+        return [
+            {"length": P, "batch": max(1, round(each / P)), "steps": n}
+            for (P, _), n in zip(_pairs(best), steps, strict=True)
+        ]
+
+    def export(self, path: str | Path) -> None:
+        """Write the phases to a .toml or .json file, for a training loop."""
+        path, phases = check_export(path), self.schedule()
+        if path.suffix == ".json":
+            kept = {"answer": self.sentence, "phases": phases}
+            path.write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
+            return
+        tables = ["\n".join(["[[phases]]", *(f"{k} = {v}" for k, v in one.items())]) for one in phases]
+        path.write_text("\n\n".join([f"# {self.sentence}", *tables]) + "\n", encoding="utf-8")
+
     def inputs(self) -> Mapping[str, Any]:
-        one = self.setting
-        return {
-            **{"teacher": one.teacher, "M": one.M, "d": one.d, "schedule": one.schedule, "batch": one.batch},
-            **{"tokens": self.tokens, "eval_length": self.eval_length, "candidates": self.candidates},
-            **{"most_phases": self.most_phases, "sketches": self.sketches, "seed": self.seed},
-        }
+        return {**_asked(self), "most_phases": self.most_phases, "tune": self.step is not None}
 
     def fields(self) -> Mapping[str, Any]:
         steps = self.steps(self.steps_taken)
-        pairs = _pairs(self.ladder.lengths)
-        mixed = _pairs(self.mixture.lengths)
+        pairs, mixed = _pairs(self.ladder.lengths), _pairs(self.mixture.lengths)
         return {
             "answer": self.sentence,
             "regime": self.regime,
@@ -83,51 +106,54 @@ class Ladder(Answer, planning.Ladder):
             "gain": self.gain,
             "gain_error": self.gain_error,
             "helps": self.helps,
-            "rows": [choice_row(one) for one in self._choices()],
+            "rows": [_row(one) for one in self._choices()],
+            **({} if self.step is None else {"gamma": self.ladder.gammas, "half": self.step.half}),
             "accuracy": planning.accuracy(self),
         }
 
     def _choices(self) -> tuple[Choice, ...]:
         return (*self.singles, self.mixture, self.ladder, *self.presets)
 
+    def _name(self, choice: Choice) -> str:
+        return "only" if choice in self.singles else choice.name
+
     def blocks(self, side: Side) -> Iterable[Block]:
         one = self.setting
+        each = None if one.batch is None else amount(one.batch * self.candidates[-1])
+        step = f" of size {one.schedule.gamma:g}" * (self.step is None)
+        how = "full batch" if each is None else f"one pass, {each} a step"
         yield Sentence(self.sentence)
         yield Sentence(describe_teacher(one.teacher))
-        how = (
-            "full batch"
-            if one.batch is None
-            else f"one pass, {amount(one.batch * self.candidates[-1])} a step"
-        )
         yield Table(
             rows=[
                 (
-                    "only" if choice in self.singles else choice.name,
+                    self._name(choice),
                     words(choice.lengths),
                     f"{choice.reducible:.4g} ± {choice.error:.1g}",
-                    f"{choice.against:.4g} ± {choice.against_error:.1g}",
+                    _against(choice),
                 )
                 for choice in self._choices()
             ],
             header=("trained at", "lengths", "reducible", "over the best single"),
-            title=f"{regime_words(one)}: {amount(self.tokens)} tokens, {sizes(one)}, "
-            f"{amount(self.steps_taken)} steps, {how}, tested at length {self.eval_length:,}",
+            title=f"{regime_words(one)}: {amount(self.tokens)} tokens, {_sizes(one)}, "
+            f"{amount(self.steps_taken)} steps{step}, {how}, tested at length {self.eval_length:,}",
         )
-        stated = planning.accuracy(self)
-        yield Note(
-            f"mean ± standard error over {self.sketches} sketches, ratios paired by sketch; shares were "
-            "chosen on other sketches" + (f"; {stated['reducible']}" if "reducible" in stated else "")
+        if self.step is not None:
+            yield Note(self.step_words(self.step))
+        yield Note(f"{_chance(self)} Shares were chosen on other sketches.")
+
+    def step_words(self, step: planning.Step) -> str:
+        """The peak step size of the ladder, and what half of it costs."""
+        pairs = zip(self.ladder.gammas, _pairs(self.ladder.lengths), strict=True)
+        sizes = ", then ".join(f"{gamma:.3g} at length {P:,}" for gamma, (P, _) in pairs)
+        below = "" if step.factor == 1 else f"{step.factor:.2g} times "
+        return (
+            f"The best peak step size is {sizes}: {below}the largest that the safeguard allows. Half of it "
+            f"would raise the risk by {100 * step.half:.2g} %. Every row has its best step size."
         )
 
     def tidy_rows(self) -> Sequence[Mapping[str, Any]]:
-        shared = parameters(replace(self.setting, P=self.candidates[0]))
-        return [
-            shared
-            | {"P": choice.lengths if isinstance(choice.lengths, int) else None}
-            | {"lengths": str(choice.lengths), "tokens": self.tokens, "eval_length": self.eval_length}
-            | choice_row(choice)
-            for choice in self._choices()
-        ]
+        return _tidy(self, self._choices())
 
     def draw(self, axes: Sequence[Axes]) -> None:
         """Each choice over the best single length."""
@@ -135,10 +161,6 @@ class Ladder(Answer, planning.Ladder):
 
         (place,) = axes
         choices = self._choices()
-        names = [
-            f"only {words(one.lengths)}" if one in self.singles else f"{one.name}: {words(one.lengths)}"
-            for one in choices
-        ]
         for k, one in enumerate(choices):
             colour = SERIES[0] if one in self.singles else SERIES[1] if one is self.ladder else SERIES[2]
             place.errorbar(one.against, -k, xerr=one.against_error, color=colour, marker="o", markersize=5)
@@ -147,6 +169,7 @@ class Ladder(Answer, planning.Ladder):
         place.xaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
         place.xaxis.set_major_formatter(ticker.FormatStrFormatter("%g"))
         place.xaxis.set_minor_formatter(ticker.NullFormatter())
+        names = [f"{self._name(one)}: {words(one.lengths)}" for one in choices]
         place.set_yticks([-k for k in range(len(choices))], names, fontsize="small")
         place.set_xlabel("reducible risk over the best single length")
         place.set_title(f"tested at length {self.eval_length:,}", fontsize="medium")
@@ -154,38 +177,131 @@ class Ladder(Answer, planning.Ladder):
             place.spines[side].set_visible(False)
 
 
-def sizes(setting: Setting) -> str:
-    """M and d, for a title."""
+@dataclass(frozen=True, kw_only=True)
+class LadderCurve(Answer, shares.LadderCurve):
+    """Short first, long first and mixed, at each share of the long length."""
+
+    command: ClassVar[str] = "ladder"
+    pictures: ClassVar[tuple[int, float, float]] = (1, 6.0, 3.8)
+
+    @property
+    def sentence(self) -> str:
+        """The answer in one sentence."""
+        best, (short, long) = self.best, self.candidates
+        gain, error, alone = 1 - best.against, best.against_error, f"{words(self.single.lengths)} alone"
+        if gain <= reach(self.sketches, 0.95) * error:
+            return f"At none of these shares is {short:,} first and {long:,} last better than {alone}."
+        return (
+            f"Of these shares {100 * best.share:.3g} % of {long:,} last, after {short:,}, is best: "
+            f"{percent_words(gain, error)} less reducible risk than {alone}."
+        )
+
+    def inputs(self) -> Mapping[str, Any]:
+        return {**_asked(self), "shares": self.shares, "tune": self.tune}
+
+    def fields(self) -> Mapping[str, Any]:
+        return {
+            "answer": self.sentence,
+            "regime": self.regime,
+            "single": _row(self.single),
+            "best": _row(self.best),
+            "rows": [_row(row) for row in self.rows],
+            "accuracy": _chance(self),
+        }
+
+    def blocks(self, side: Side) -> Iterable[Block]:
+        one, alone = self.setting, self.single
+        curves = [self.curve(way) for way in WAYS]
+        yield Sentence(self.sentence)
+        yield Sentence(describe_teacher(one.teacher))
+        yield Table(
+            rows=[
+                (f"{share:.3g}", *(_against(curve[k]) for curve in curves))
+                for k, share in enumerate(self.shares)
+            ],
+            header=(f"share of {self.candidates[1]:,}", *WAYS),
+            title=f"{regime_words(one)}: reducible risk over {words(alone.lengths)} alone "
+            f"({alone.reducible:.4g} ± {alone.error:.1g}); {amount(self.tokens)} tokens, "
+            f"{_sizes(one)}, tested at length {self.eval_length:,}",
+        )
+        only = (f"only {words(row.lengths)}: {_against(row)}" for row in self.curve("only"))
+        yield Sentence("; ".join(only))
+        yield Note(_chance(self))
+
+    def tidy_rows(self) -> Sequence[Mapping[str, Any]]:
+        return _tidy(self, self.rows)
+
+    def draw(self, axes: Sequence[Axes]) -> None:
+        """The three ways over the better length alone."""
+        (place,) = axes
+        for way, colour, style in zip(WAYS, SERIES, ("-", "--", ":"), strict=False):
+            rows = self.curve(way)
+            y, error = [row.against for row in rows], [row.against_error for row in rows]
+            place.errorbar(self.shares, y, yerr=error, color=colour, linestyle=style, marker="o", label=way)
+        for row in self.curve("only"):
+            place.axhline(row.against, color="0.6", linewidth=0.8, linestyle=":")
+        place.set_xlim(0, 1)
+        place.set_yscale("log")
+        place.set_xlabel(f"share of {self.candidates[1]:,}")
+        place.set_ylabel(f"risk over {words(self.single.lengths)} alone")
+        place.set_title(f"tested at length {self.eval_length:,}", fontsize="medium")
+        place.legend(frameon=False, fontsize="small")
+
+
+def check_export(path: str | Path) -> Path:
+    """A path that phases can be written to."""
+    path = Path(path)
+    if path.suffix not in (".toml", ".json"):
+        raise InputError("export", "must end in .toml or .json", str(path))
+    if not path.parent.is_dir():
+        raise InputError("export", "must lie in an existing folder", str(path))
+    return path
+
+
+def _asked(found: Ladder | LadderCurve) -> dict[str, Any]:
+    student = {name: getattr(found.setting, name) for name in ("teacher", "M", "d", "schedule", "batch")}
+    names = ("tokens", "eval_length", "candidates", "sketches", "seed")
+    return student | {name: getattr(found, name) for name in names}
+
+
+def _sizes(setting: Setting) -> str:
     return f"M={amount(setting.M)} d={amount(setting.d or 0)}"
+
+
+def _against(one: Choice) -> str:
+    return f"{one.against:.4g} ± {one.against_error:.1g}"
+
+
+def _chance(found: Ladder | LadderCurve) -> str:
+    """What ± means, and how far the numbers themselves are accurate."""
+    seen = f"± is the standard error over {found.sketches} sketches; ratios are paired by sketch."
+    if found.tokens_per_dimension is None:
+        return seen
+    error = frozen_error(found.tokens_per_dimension)
+    order = "to leading order in the data, with a relative error of"
+    return f"{seen} Bias + variance are {order} about {error:.1g}."
 
 
 def _pairs(lengths: Length) -> list[tuple[int, float]]:
     return list(lengths) if isinstance(lengths, Lengths) else [(lengths, 1.0)]
 
 
-def choice_row(one: Choice) -> dict[str, Any]:
+def _row(one: Choice) -> dict[str, Any]:
     """What was tried, as `--json` has it."""
-    names = ("name", "approx", "bias", "variance", "reducible", "error", "against", "against_error")
-    return {name: getattr(one, name) for name in names} | {"trained": str(one.lengths)}
+    share = {"share": one.share} if isinstance(one, At) else {}
+    return share | {name: getattr(one, name) for name in _ROW} | {"trained": str(one.lengths)}
 
 
-@checked
-def ladder(
-    setting: Setting,
-    tokens: float,
-    *,
-    candidates: Sequence[int] = CANDIDATES,
-    most_phases: int = 2,
-    sketches: int = 8,
-    seed: int = 0,
-) -> Ladder:
-    """The best length, the best mixture and the best ladder (lengths in phases) for so many tokens.
+def _tidy(found: Ladder | LadderCurve, choices: Sequence[Choice]) -> list[dict[str, Any]]:
+    common = parameters(replace(found.setting, P=found.candidates[0]))
+    return [
+        common
+        | {"P": one.lengths if isinstance(one.lengths, int) else None, "lengths": str(one.lengths)}
+        | {"tokens": found.tokens, "eval_length": found.eval_length}
+        | _row(one)
+        for one in choices
+    ]
 
-    `setting` gives the teacher, M, d, the schedule and the test length, which must be chosen; its N and P do
-    not matter. With a batch, which counts sequences of the longest candidate, it is one pass: all students
-    have those tokens a step, and the steps follow.
-    """
-    found = planning.ladder(
-        setting, tokens, candidates=candidates, most_phases=most_phases, sketches=sketches, seed=seed
-    )
-    return Ladder(**fields_of(found, setting=setting))
+
+ladder = shown(Ladder, planning.ladder)
+ladder_curve = shown(LadderCurve, shares.ladder_curve)

@@ -8,22 +8,25 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from seqlaw.answers.answer import Answer, fields_of
+from seqlaw.answers.answer import Answer, shown
 from seqlaw.answers.blocks import Block, Note, Sentence, Table
 from seqlaw.answers.law_words import (
+    allocation_notes,
     allocation_sentence,
     comparison_sentence,
     drift_sentence,
+    effect_sentence,
+    extrapolation_sentence,
     forms_sentence,
     law_sentences,
 )
 from seqlaw.answers.words import Side
-from seqlaw.files import read_table
 from seqlaw.model.amount import amount
-from seqlaw.model.checks import checked
 from seqlaw.runs import ask
 from seqlaw.runs.form import PAPER
-from seqlaw.runs.law import BOOTSTRAPS, LEVEL, Estimate
+from seqlaw.runs.law import Estimate
+from seqlaw.runs.logs import read_any
+from seqlaw.runs.predict import Prediction
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,9 +38,9 @@ _SHOWN = 20  # predictions on a page
 class Law(Answer, ask.Law):
     """A law of a table of runs, and what was asked about it."""
 
-    asked: Mapping[str, Any]
     command: ClassVar[str] = "law"
     pictures: ClassVar[tuple[int, float, float]] = (3, 13, 4)
+    unsaid = frozenset({"tested-at-own"})  # said in the first lines
 
     def inputs(self) -> Mapping[str, Any]:
         return self.asked
@@ -71,6 +74,9 @@ class Law(Answer, ask.Law):
                 "largest": found.largest,
                 "law_without": self.nested and {"E": self.nested.E, "terms": self.nested.terms},
             },
+            "length": None
+            if self.length is None
+            else {**vars(self.length), "sentence": effect_sentence(self.length)},
             "forms": None
             if self.forms is None
             else {**vars(self.forms), "sentence": forms_sentence(self.forms, "python")},
@@ -95,47 +101,32 @@ class Law(Answer, ask.Law):
     def blocks(self, side: Side) -> Iterable[Block]:
         yield from map(Sentence, law_sentences(self, side))
         if self.allocation is not None:
-            yield from self._allocation_blocks()
+            yield Sentence(allocation_sentence(self.allocation))
+            yield from map(Note, allocation_notes(self.allocation))
+        if self.predictions:
+            yield from self._shown(self.predictions).blocks(side)
         yield self._numbers()
         middle = ", ".join(f"{name} = {amount(value, 3)}" for name, value in self.fitted.middle.items())
         yield Sentence(
-            f"low to high: {self.level:.0%} interval, se: standard error, of {len(self.draws)} redrawn "
-            f"tables. In the middle: the size of a term at {middle}. Runs scatter by "
+            f"low to high is the {self.level:.0%} interval and se the standard error over {len(self.draws)} "
+            f"redrawn tables; in the middle is the size of a term at {middle}. Runs scatter by "
             f"{100 * self.scatter:.2g} % about the law."
         )
         if self.extrapolation is not None:
-            found = self.extrapolation
-            yield Sentence(
-                f"Fitted to the smaller four fifths, the law predicts the largest {len(found.rows)} runs to "
-                f"{100 * found.error:.2g} % (median), {100 * abs(found.lean):.2g} % too "
-                f"{'high' if found.lean > 0 else 'low'} in the middle."
-            )
+            yield Sentence(extrapolation_sentence(self.extrapolation))
         if self.forms is not None:
             yield Sentence(forms_sentence(self.forms, side))
         if self.drift is not None:
             yield Sentence(drift_sentence(self.drift))
+
+    def more(self, side: Side) -> Iterable[Block]:
         yield Table(
             rows=[
                 (one.number, ", ".join(map(str, one.rows[:5])), f"{one.shift:+.3f}", f"{one.expected:.3f}")
                 for one in self.influence
             ],
-            header=("exponent", "the rows that weigh most", "without them", "chance in the others"),
+            header=("exponent", "most influential rows", "change without them", "expected by chance"),
         )
-        if self.predictions:
-            yield from self._shown(self.predictions).blocks(side)
-
-    def _allocation_blocks(self) -> Iterable[Block]:
-        found = self.allocation
-        assert found is not None
-        yield Sentence(allocation_sentence(found))
-        times = ", ".join(f"{name} {value:.2g}" for name, value in found.largest.items())
-        yield Note(f"Times the table's largest: {times}.")
-        if found.cost.powers is not None:
-            powers = " ".join(f"{name}^{power:.3g}" for name, power in found.cost.powers.items())
-            yield Note(f"{found.cost.text} goes as {powers} in this table (r2 {found.cost.r2:.3f}).")
-        if found.cost.fixed:
-            kept = ", ".join(f"{name} = {amount(value)}" for name, value in found.cost.fixed.items())
-            yield Note(f"Kept at the middle of the table, since law and cost do not both have it: {kept}.")
 
     def _numbers(self) -> Table:
         paper = self.fitted.form.preset in PAPER
@@ -152,11 +143,11 @@ class Law(Answer, ask.Law):
 
     def predict(self, frame: Any) -> Predictions:
         """The loss of runs that have none, one a row of `frame`: a DataFrame, or a .csv or .parquet file."""
-        table = read_table(frame, field="predict")
+        table = read_any(frame, field="predict")
         return self._shown(ask.predict(self, table), table.to_dict("records"))
 
     def _shown(
-        self, predictions: tuple[ask.Prediction, ...], given: Sequence[Mapping[str, Any]] = ()
+        self, predictions: tuple[Prediction, ...], given: Sequence[Mapping[str, Any]] = ()
     ) -> Predictions:
         kept: dict[str, Any] = {"loss": self.loss, "level": self.level, "asked": self.asked}
         return Predictions(predictions=predictions, given=given, **kept)
@@ -189,7 +180,7 @@ class Law(Answer, ask.Law):
 class Predictions(Answer):
     """The predicted loss of runs, with the interval of one new run: a row each."""
 
-    predictions: tuple[ask.Prediction, ...]
+    predictions: tuple[Prediction, ...]
     given: Sequence[Mapping[str, Any]]
     """The rows that were predicted, with all their columns."""
     loss: str
@@ -213,8 +204,8 @@ class Predictions(Answer):
                 for one in shown
             ],
             header=(*self.predictions[0].columns, self.loss, "low", "high", "outside"),
-            title=f"Predicted {self.loss} of one run{more}; outside: times beyond the table in cost or a "
-            "column.",
+            title=f"Predicted {self.loss} of one new run{more}. Outside is the factor by which a run lies "
+            "beyond the table, in cost or in a column.",
         )
 
     def tidy_rows(self) -> Sequence[Mapping[str, Any]]:
@@ -235,73 +226,4 @@ def _cells(one: Estimate) -> tuple[Any, ...]:
     return tuple("-" if x is None else x for x in (one.value, one.low, one.high, one.se))
 
 
-@checked
-def fit_law(
-    frame: Any,
-    *,
-    loss: str,
-    terms: Sequence[str] | None = None,
-    preset: str | None = None,
-    without: str | None = None,
-    tested_at: str | None = None,
-    groups: str | None = None,
-    form: str = "sum",
-    floor: float | None = None,
-    cost: str | None = None,
-    budget: float | None = None,
-    predict: Any = None,
-    bootstraps: int = BOOTSTRAPS,
-    level: float = LEVEL,
-    seed: int = 0,
-) -> Law:
-    """The law loss = E + Σ_k A_k Π_c x_c^-e_kc of a table of training runs, one row a run.
-
-    With `form` "power-mean" it is E + (Σ_k t_k^q)^{1/q} of the same terms, q ≥ 1 fitted. `floor` is E where
-    you know it.
-
-    `frame` is a DataFrame, or a .csv or .parquet file; `terms` are its columns, or products of them
-    (["params", "tokens", "params*length"]), or a `preset` stands in their place: "chinchilla", or "seqlaw-1"
-    and "seqlaw-2", the paper's regimes in the columns M, N, P, R. `without` names a term or a column and asks
-    whether it matters; `tested_at` is the column of the length that a run was tested at; `groups` a column
-    whose values are redrawn together. `budget` asks for the sizes of least loss at a `cost`: a formula in the
-    columns (6*params*tokens), or a measured column. `predict` is a table of runs without a loss; the law that
-    is returned predicts further ones: `.predict(frame).to_frame()` has a row for each.
-    """
-    file = None if hasattr(frame, "columns") else str(frame)
-    table = read_table(frame)
-    rows = None if predict is None else read_table(predict, field="predict")
-    found = ask.fit_law(
-        table,
-        loss=loss,
-        terms=terms,
-        preset=preset,
-        without=without,
-        tested_at=tested_at,
-        groups=groups,
-        form=form,
-        floor=floor,
-        cost=cost,
-        budget=budget,
-        predict=rows,
-        bootstraps=bootstraps,
-        level=level,
-        seed=seed,
-    )
-    asked = {
-        "file": file,
-        "loss": loss,
-        "terms": list(terms or []),
-        "preset": preset,
-        "without": without,
-        "tested_at": tested_at,
-        "groups": groups,
-        "form": form,
-        "floor": floor,
-        "cost": cost,
-        "budget": budget,
-        "predict": None if hasattr(predict, "columns") or predict is None else str(predict),
-        "bootstraps": bootstraps,
-        "level": level,
-        "seed": seed,
-    }
-    return Law(**fields_of(found, asked=asked))
+fit_law = shown(Law, ask.fit_law)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 
-from seqlaw.answers.words import Side, option, say
+from seqlaw.answers.words import Side, option, say, words_alone
 from seqlaw.model.amount import amount
 from seqlaw.model.flags import Flag
 from seqlaw.runs.allocate import Allocation
-from seqlaw.runs.ask import Law, Nested
+from seqlaw.runs.ask import Extrapolation, Law, Nested
 from seqlaw.runs.compare import Comparison, FormChoice
 from seqlaw.runs.form import PAPER
 from seqlaw.runs.law import Estimate
+from seqlaw.runs.length import LengthEffect
 from seqlaw.runs.rollout import Drift
 
 _TERMS: dict[Side, str] = {"cli": "term", "python": "terms"}
@@ -33,6 +34,14 @@ def _percent(one: Estimate, least: float = 0.0) -> str:
 
 
 def law_sentences(law: Law, side: Side) -> list[str]:
+    """The law, then how its runs were tested, if that may be what its length does."""
+    if law.length is not None:
+        return [*_law_sentences(law, side), effect_sentence(law.length)]
+    own = [words_alone(one, side) for one in law.flags if one.code == "tested-at-own"]
+    return [*_law_sentences(law, side), *(f"{text[0].upper()}{text[1:]}." for text in own)]
+
+
+def _law_sentences(law: Law, side: Side) -> list[str]:
     """The law, first of all that which should be read: without a term that these runs do not speak for."""
     again = f"fit again with the other terms alone, {option(_TERMS[side], side)}"
     if law.nested is not None and law.comparison is not None:
@@ -97,16 +106,44 @@ def comparison_sentence(found: Comparison) -> str:
     return f"No evidence in these runs that {name} matters: leaving it out costs {costs}."
 
 
+def effect_sentence(found: LengthEffect) -> str:
+    """What of the effect of length is the test's, in one or two sentences."""
+    at = "one common length" if found.tested is None else amount(found.tested)
+    ends = f"From {found.column} {amount(found.low)} to {amount(found.high)} the loss changes by"
+    said = f"{ends} {_change(found.own)} with each run tested at its own length, and by "
+    said += f"{_change(found.training)} with all tested at {at}."
+    test = f"{_change(found.test)} is the test's"
+    if found.shown == ("training", "test"):
+        return f"{said} Both matter: {test}, the rest is the training's."
+    if found.shown == ("test",):
+        return f"{said} The test matters: {test}. There is no evidence of an effect of the training."
+    if found.shown == ("training",):
+        return f"{said} The training matters. There is no evidence of an effect of the test."
+    return f"{said} There is no evidence of either, training or test."
+
+
+def _change(one: Estimate) -> str:
+    """A change of the log loss in per cent: -3.1 % [-3.4, -2.8]."""
+    value, low, high = (
+        None if x is None else f"{100 * math.expm1(x):+.3g}" for x in (one.value, one.low, one.high)
+    )
+    return f"{value} % [{low}, {high}]"
+
+
 def forms_sentence(found: FormChoice, side: Side) -> str:
     """Which form predicts the largest runs better, in one sentence."""
     runs, gain = f"the largest {found.largest} runs", found.gain
     if found.better is None:
-        return f"Fitted to the others, sum and power mean (q = {found.q:.3g}) predict {runs} equally well."
+        return (
+            f"Fitted to the other runs, sum and power mean (q = {found.q:.3g}) predict {runs} equally well."
+        )
     if found.better == found.other:
         gain = Estimate(value=-gain.value, low=-(gain.high or 0), high=-(gain.low or 0))
     name = f"power mean (q = {found.q:.3g})" if found.better != "sum" else "sum"
     again = f"; fit again with {option('form', side)} {found.better}" if found.better == found.other else ""
-    return f"Fitted to the others, a {name} predicts {runs} better, by {_percent(gain)} of the loss{again}."
+    return (
+        f"Fitted to the other runs, a {name} predicts {runs} better, by {_percent(gain)} of the loss{again}."
+    )
 
 
 def drift_sentence(found: Drift) -> str:
@@ -119,26 +156,48 @@ def drift_sentence(found: Drift) -> str:
         return f"Intervals outside the table are not widened: {how}, show no error beyond chance."
     return (
         f"Intervals outside the table are widened by {100 * found.rate * math.log(10):.2g} % of the loss "
-        f"(one standard deviation) for each factor of ten in distance: the error beyond chance of {how}."
+        f"(one standard deviation) for each factor of ten. This is the error beyond chance in {how}."
+    )
+
+
+def extrapolation_sentence(found: Extrapolation) -> str:
+    """How well the largest runs are predicted from the others."""
+    return (
+        f"Fitted to the other runs, the law predicts the largest {len(found.rows)} to "
+        f"{100 * found.error:.2g} % (median error), with a median {100 * abs(found.lean):.2g} % too "
+        f"{'high' if found.lean > 0 else 'low'}."
     )
 
 
 def allocation_sentence(found: Allocation) -> str:
     """The best sizes at the budget, and how far beyond the table they lie."""
     sizes = [f"{name} = {interval(one)}" for name, one in found.sizes.items()]
-    far = "no more than" if found.beyond <= 1 else f"{amount(found.beyond, 2)} times"
+    far = "at most" if found.beyond <= 1 else f"{amount(found.beyond, 2)} times"
     return (
         f"At {found.cost.text} = {amount(found.budget)}: {_and(sizes)}, for a loss of "
-        f"{interval(found.loss, 4)}; that is {far} the dearest run."
+        f"{interval(found.loss, 4)}. This budget is {far} that of the costliest run."
     )
+
+
+def allocation_notes(found: Allocation) -> list[str]:
+    """How large these sizes are, and what was assumed of the cost."""
+    times = [f"{name} {value:.2g} times" for name, value in found.largest.items()]
+    notes = [f"Compared with the largest in the table: {_and(times)}."]
+    if found.cost.powers is not None:
+        powers = " ".join(f"{name}^{power:.3g}" for name, power in found.cost.powers.items())
+        notes.append(f"{found.cost.text} goes as {powers} in this table (r2 {found.cost.r2:.3f}).")
+    if found.cost.fixed:
+        kept = _and([f"{name} = {amount(value)}" for name, value in found.cost.fixed.items()])
+        notes.append(f"Held fixed at the middle of the table, for law or cost do not have it: {kept}.")
+    return notes
 
 
 def _influential(flag: Flag, side: Side) -> str:
     where = "filter with --where" if side == "cli" else "filter the frame"
     return (
-        f"{flag['count']} of {flag['n']} runs (rows {flag['rows']}, from 0) move the exponent of "
-        f"{flag['number']} by {-flag['shift']:+.3f} together, where {flag['expected']:.3f} is what chance in "
-        f"the others explains; look at them, and {where} if they are wrong"
+        f"{flag['count']} of {flag['n']} runs (rows {flag['rows']}, from 0) together move the exponent of "
+        f"{flag['number']} by {-flag['shift']:+.3f}; chance explains {flag['expected']:.3f}. Look at them, "
+        f"and {where} if they are wrong"
     )
 
 
@@ -146,8 +205,8 @@ say(
     {
         "influential": _influential,
         "few-runs": lambda f, s: (
-            f"{f['n']} {'groups of ' * f['grouped']}runs for {f['numbers']} numbers: too few to tell a run "
-            "that is wrong from chance; look at those that weigh most"
+            f"{f['n']} {'groups of ' * f['grouped']}runs for {f['numbers']} fitted numbers: too few to "
+            "check for wrong runs; look at the most influential ones"
         ),
         "collinear": lambda f, s: (
             f"{f['column']} moves with {f['other']} in this table (the other columns explain "
@@ -158,8 +217,8 @@ say(
             "more, and its exponent means nothing here"
         ),
         "no-floor": lambda f, s: (
-            f"a slow power of {f['term']} and the floor E look alike, and these runs do not tell them apart: "
-            f"here E may be anything from {amount(f['low'], 3)} to {amount(f['high'], 3)}"
+            f"these runs cannot distinguish a slow power of {f['term']} from the floor E: "
+            f"E may be anything from {amount(f['low'], 3)} to {amount(f['high'], 3)}"
             + f"; fit again with the other terms alone ({option(_TERMS[s], s)})"
             * f["refit"]
         ),
@@ -172,21 +231,22 @@ say(
             f"{f['column']} may be the test's"
         ),
         "tested-at-own": lambda f, s: (
-            f"every run was tested at its own {f['column']}"
+            f"each run was tested at its own {f['column']}"
             + f" ({f['tested_at']})" * (f["tested_at"] != f["column"])
-            + f": an effect of {f['column']} may be the test's"
+            + f": an effect of {f['column']} may be the test's. Test all at one length and give that table "
+            + f"({option('common', s)})"
         ),
         "tests-differ": lambda f, s: (
             f"runs were tested at {f['tests']} different lengths ({f['tested_at']}): compare runs of one "
             "test, or make it a term"
         ),
         "extrapolation": lambda f, s: (
-            f"the budget is {amount(f['beyond'], 2)} times the dearest run: the sizes' intervals know the "
-            "scatter of these runs, not whether the law goes on"
+            f"the budget is {amount(f['beyond'], 2)} times that of the costliest run: the intervals of the "
+            "sizes cover the scatter of these runs, not a law that changes beyond them"
         ),
         "no-rollout": lambda f, s: (
             f"{f['n']} runs are too few to fit the smaller ones and predict the larger: intervals outside "
-            "the table do not know how wrong the law may be there"
+            "the table do not cover how wrong the law may be there"
         ),
         "pattern": lambda f, s: (
             f"residuals have a pattern along {f['column']}: their median goes from {100 * f['low']:+.2g} % "

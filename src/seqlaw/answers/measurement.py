@@ -1,4 +1,4 @@
-"""What sequences say: exponents with intervals, the regime, checks and flags; and the teacher file of it."""
+"""What sequences say: exponents with intervals, the regime, checks and flags."""
 
 from __future__ import annotations
 
@@ -9,23 +9,22 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from seqlaw.answers.answer import Answer, fields_of
+from seqlaw.answers.answer import Answer, shown
 from seqlaw.answers.blocks import Block, Sentence, Table
-from seqlaw.answers.findings import CHECKS, LOOKS, data_words, regime_words, what_fails, why_void
+from seqlaw.answers.measurement_words import CHECKS, LOOKS, data_words, regime_words, what_fails
+from seqlaw.answers.saving import save_law, save_teacher
 from seqlaw.answers.style import MARKERS, SERIES, tidy
 from seqlaw.answers.symbols import signs
-from seqlaw.answers.words import Side, sentences
-from seqlaw.model.checks import InputError, checked
+from seqlaw.answers.words import Side
+from seqlaw.model.schedule import Schedule
 from seqlaw.model.teacher import NUMBERS
 from seqlaw.sequences import measure as records
 from seqlaw.sequences.exponents import LAWS, LEVEL
-from seqlaw.sequences.findings import void
-from seqlaw.sequences.opening import file_names
-from seqlaw.sequences.saving import FIELD, LAW, write_law, write_teacher
-from seqlaw.sequences.tables import Columns
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from seqlaw.answers.advice import Advice
 
 _EXPONENT = {name: pair[0] for pair in LAWS.values() for name in pair}
 _TITLES = {
@@ -35,25 +34,38 @@ _TITLES = {
 }
 
 
-class Check(records.Check):
-    """A check that can say what it is."""
-
-    @property
-    def words(self) -> str:
-        return CHECKS[self.name]
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Measurement(Answer, records.Measurement):
     """What the sequences say; `reliable` is False when a flag forbids to take the numbers at face value."""
 
-    checks: tuple[Check, ...]
-    file: str | list[str] | None = None
-    """Where the sequences came from, if that was a file or several."""
-    columns: Columns
-    """What the columns of a table were said to be."""
     command: ClassVar[str] = "measure"
     pictures: ClassVar[tuple[int, float, float]] = (3, 11, 3.6)
+
+    def advise(
+        self,
+        *,
+        tokens: float | None = None,
+        compute: float | None = None,
+        eval_length: int | None = None,
+        M: int | None = None,
+        schedule: Schedule | str = "wsd",
+    ) -> Advice:
+        """How to split `tokens` (within `compute` N·P·M²·L, if given), tested at length `eval_length`.
+
+        It uses the measured spectra (`.modes`), not the fitted law. Without compute the student has width M
+        (by default a quarter of the modes, at most 128) and the given schedule; with it the plan chooses.
+        """
+        from seqlaw.answers.advice import advise  # which needs this class
+
+        return advise(self, tokens=tokens, compute=compute, eval_length=eval_length, M=M, schedule=schedule)
+
+    def save(self, path: str | Path, *, law: bool = False, source: str = "sequences") -> None:
+        """Write a teacher file (.toml): the measured spectra, or with `law` the six numbers with intervals.
+
+        `load_teacher` reads both. `source` names the data in a comment. Where the sequences leave nothing to
+        predict from, `InputError` says why, and nothing is written.
+        """
+        (save_law if law else save_teacher)(self, path, source=source)
 
     def inputs(self) -> Mapping[str, Any]:
         return {"file": self.file, **self.columns.asked(), "centre": self.centre, "seed": self.seed}
@@ -70,10 +82,7 @@ class Measurement(Answer, records.Measurement):
             "fit": {"window": self.window, "r2": self.r2, "band": self.band, "line": lines},
             "features": self.seen,
             "reliable": self.reliable,
-            "checks": [
-                {"name": each.name, "value": each.value, "holds": each.holds, "words": each.words}
-                for each in self.checks
-            ],
+            "checks": [{**vars(each), "words": CHECKS[each.name]} for each in self.checks],
         }
 
     def blocks(self, side: Side) -> Iterable[Block]:
@@ -87,12 +96,18 @@ class Measurement(Answer, records.Measurement):
             rows.append((name, *cells, fitted))
         yield Table(rows=rows, header=("number", "value", "low", "high", "eigenvalues"))
         yield Sentence(
-            f"low to high: {LEVEL:.0%} interval; eigenvalues: those that were fitted, and how well."
+            f"low and high end the {LEVEL:.0%} interval; eigenvalues are those fitted, with r2 of the fit."
         )
+        judged = [c for c in self.checks if c.holds is not None]
+        failed = [f"{c.name} ({CHECKS[c.name]})" for c in judged if not c.holds]
+        told = f"{len(failed)} of {len(judged)} checks fail: {'; '.join(failed)}."
+        yield Sentence(told if failed else f"All {len(judged)} checks hold.")
+
+    def more(self, side: Side) -> Iterable[Block]:
         holds = {True: "yes", False: "NO", None: ""}
         yield Table(
             rows=[
-                (f"{c.name}: {c.words}", "-" if c.value is None else c.value, holds[c.holds])
+                (f"{c.name}: {CHECKS[c.name]}", "-" if c.value is None else c.value, holds[c.holds])
                 for c in self.checks
             ],
             header=("check", "value", "holds"),
@@ -159,75 +174,4 @@ class Measurement(Answer, records.Measurement):
         return f"\n{signs(exponent)} = {law.value:.2f}{interval}"
 
 
-@checked
-def measure(
-    X: Any,
-    *,
-    sequence: str | None = None,
-    time: str | None = None,
-    features: Sequence[str] = (),
-    leave_out: Sequence[str] = (),
-    centre: bool = True,
-    seed: int = 0,
-) -> Measurement:
-    """The exponents of sequences: an array N × P × D, ragged P_i × D, a table, a file, several or a folder.
-
-    Files are .npy, .npz, .zarr, .mat, .jsonl, .csv or .parquet; several are read as one after another, each a
-    recording if it is S × D. Of a table (or DataFrame) `sequence` is the column that tells sequences apart,
-    `time` that which orders states, `features` are the features or `leave_out` the columns that are none.
-
-    One pass, a few megabytes at a time; memory is a few D × D matrices for each of at most 32 groups of
-    sequences, which the bootstrap resamples. A table is read whole.
-    """
-    columns = Columns(sequence=sequence, time=time, features=features, leave_out=leave_out)
-    return answered(records.measure(X, columns, centre=centre, seed=seed), X, columns)
-
-
-def answered(found: records.Measurement, X: Any, columns: Columns | None = None) -> Measurement:
-    """A measurement of X that shows itself."""
-    checks = tuple(Check(name=each.name, value=each.value, holds=each.holds) for each in found.checks)
-    more = {"checks": checks, "file": file_names(X), "columns": columns or Columns()}
-    return Measurement(**fields_of(found, **more))
-
-
-@checked
-def save_teacher(found: Measurement, path: str | Path, *, source: str = "sequences") -> None:
-    """Write `found.modes` to a TOML file that `load_teacher` reads back to the last bit.
-
-    Where the sequences leave nothing to predict from, and `advise` gives no advice, nothing is written. A
-    file that is there already is replaced whole or left as it is.
-    """
-    _require_data(found, FIELD, source)
-    write_teacher(found, path, comments=_comments(found, source))
-
-
-@checked
-def save_law(found: Measurement, path: str | Path, *, source: str = "sequences") -> None:
-    """Write `found.law`, the six numbers with their intervals, to a TOML file.
-
-    `load_uncertain` reads it back to the last bit, `load_teacher` its middle. Where there is no such law, or
-    nothing to predict from, nothing is written.
-    """
-    _require_data(found, LAW, source)
-    if found.law is None:
-        missing = [name for name in NUMBERS if getattr(found, name).value is None]
-        why = f"these sequences give no {', '.join(missing)}"
-        if not missing:
-            why = f"rho = {found.rho.value:.4g} here, and only 0 < rho < 1 is stable"
-        raise InputError(LAW, f"needs a power law: {why}", source)
-    write_law(found.law, path, comments=_comments(found, source))
-
-
-def _require_data(found: Measurement, field: str, source: str) -> None:
-    stop = void(found.flags)
-    if stop:
-        raise InputError(field, f"needs sequences to predict from: {why_void(stop)}", source)
-
-
-def _comments(found: Measurement, source: str) -> list[str]:
-    """What the numbers of a file are worth."""
-    return [
-        f"Measured from {source!a}: {data_words(found)}",
-        f"{regime_words(found.regime)}; {LOOKS[found.seen]}",
-        *(f"! {text}" for text in sentences(found.flags, "python")),
-    ]
+measure = shown(Measurement, records.measure)

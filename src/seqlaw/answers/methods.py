@@ -46,6 +46,13 @@ _CAPTIONS = {
         dashes=(5, 1.5, 1, 1.5),
         dashed="dash-dotted",
     ),
+    "trained": Caption(
+        opening="Students were trained step by step, and approximation comes from sampled sketches.",
+        solid="Solid: trained students, averaged over the sketches.",
+        key="trained, mean over sketches",
+        dashes=(3, 1, 1, 1, 1, 1),
+        dashed="dashes and two dots",
+    ),
 }
 
 

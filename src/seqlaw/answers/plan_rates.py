@@ -63,12 +63,13 @@ def rate_tables(plan: Plan) -> Iterable[Block]:
     yield Table(
         rows=[(name, *(f"{getattr(e, s):.4f}" for s in (*SIZES, "risk"))) for name, e in lines],
         header=("powers of K", *SIZES, "risk"),
-        title=f"Rates in powers of K = gamma C = {amount(plan.K)}; T = K^{plan.tau:.3g}, {plan.phase}",
+        title=f"Rates in powers of K = gamma C = {amount(plan.K)}; T = K^{plan.tau:.3g}, "
+        f"{plan.corollary.phase}",
     )
     yield Table(
         rows=[(name, *(amount(x) for x in _sizes(plan, e).values())) for name, e in lines],
         header=("sizes", "M", "N", "P", "L"),
-        title="The same as sizes, with every constant one: rates do not know the constants.",
+        title="The same as sizes. Rates have no constants, so every constant is set to 1.",
     )
 
 
@@ -79,6 +80,8 @@ def rate_notes(plan: Plan) -> list[str]:
     law = plan.corollary
     if plan.budget.cost != PAPER_COST:
         return [f"The rates are about the paper's cost, {PAPER_COST}: neither corollary nor program applies."]
+    if plan.schedule.plain is not plan.schedule:
+        return ["The rates are about plain descent: neither corollary nor program applies."]
     if teacher_flags(plan.teacher):
         return ["Outside the theorem (see the flags), so neither corollary nor program applies."]
     if law is None:
@@ -110,16 +113,16 @@ def rate_notes(plan: Plan) -> list[str]:
         )
     if free is not None and proved is not None and free.exponents.risk < proved.exponents.risk - 1e-9:
         notes.append(
-            "The sample conditions NP >~ RM and N >~ RM serve the proof, not the risk: without them the "
+            "Only the proof needs the sample conditions NP >~ RM and N >~ RM: without them the risk "
             f"exponent is {free.exponents.risk:.4g} instead of {proved.exponents.risk:.4g} (M grows as "
             f"K^{free.exponents.M:.3g} instead of K^{proved.exponents.M:.3g})."
         )
     if free is not None and free.ranges["P"][1] - free.ranges["P"][0] > 1e-6:
         low, high = free.ranges["P"]
         notes.append(
-            f"In rate the length is free: P from K^{low:.3g} to K^{high:.3g} attains it. Which is best is up "
-            "to the constants, and these the allocation above has."
+            f"The rates do not determine the length: every P from K^{low:.3g} to K^{high:.3g} has the best "
+            "exponent. The constants decide, and the allocation above includes them."
         )
     if plan.eval_length is not None:
-        notes.append("The rates are about tests at the training length.")
+        notes.append("The rates assume a test at the training length.")
     return notes

@@ -1,15 +1,20 @@
-"""What a reader of a plan should know, in sentences: what limits it, what is left over, longer or more."""
+"""A plan in sentences: what to train, what is left over, how other choices compare."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
-from seqlaw.answers.words import Side, option
+from seqlaw.answers.risk import DEARER, two_digits
+from seqlaw.answers.words import Side, beaten_words, option
 from seqlaw.methods.terms import reach
 from seqlaw.model.amount import amount, rounded
-from seqlaw.planning import plan as planning
-from seqlaw.planning.budget import Budget
+from seqlaw.model.lengths import words
+from seqlaw.planning.budget import Allocation, Budget
+from seqlaw.planning.one_pass import OnePass
+from seqlaw.planning.plan import Plan
 from seqlaw.planning.search import FinitePlan
+from seqlaw.planning.uncertain import Choice, Over
 
 _LIMITS = {
     "one": "the least",
@@ -20,6 +25,73 @@ _LIMITS = {
     "d": "d",
     "longest": "the most computed",
 }
+_WIDE = 1.5  # a range of lengths that is worth its words
+
+
+def plan_sentence(plan: Plan) -> str:
+    """The answer: what to train, and the one thing to know beside it."""
+    if isinstance(plan.finite, OnePass):
+        once = plan.finite.setting
+        each = f"{amount(once.batch or 0)} a step" if once.batch != 1 else "one a step"
+        step = f"{each}, each used once, with a peak step size of {once.schedule.gamma:.3g}"
+        return f"{_train(plan.best, f'length {amount(plan.best.P)}', step)} {_critical(plan.finite)}"
+    step = f"with a peak step size of {plan.schedule.gamma:.3g}" if plan.tune else ""
+    if (p := plan.schedule.precondition) > 0:
+        step += f"{', ' * bool(step)}preconditioned with p = {p:g}"
+    if plan.over is not None:
+        return f"{_train(plan.best, f'length {amount(plan.best.P)}', step)} {_over_words(plan.over)}"
+    if plan.single is not None:
+        other = ", ".join(f"{size} = {amount(getattr(plan.single.best, size))}" for size in "MNPL")
+        single = beaten_words(plan.ratio, plan.ratio_error)
+        return f"{_train(plan.best, mixture_words(plan), step)} {single[0].upper()}{single[1:]} ({other})."
+    return " ".join(
+        [_train(plan.best, f"length {amount(plan.best.P)}", step), *_as_good(plan.finite), *unused(plan)]
+    )
+
+
+def mixture_words(plan: Plan) -> str:
+    """The mixture as trained on: of a file's lengths the rarest may have no sequence."""
+    return words(plan.setting.P)
+
+
+def _train(best: Allocation, lengths: str, how: str = "") -> str:
+    about = "" if amount(best.N) == rounded(best.N) else "about "
+    sequences = f"{about}{rounded(best.N)} sequence{'s' * (best.N > 1)} of {lengths}"
+    return f"Train M = {amount(best.M)} on {sequences} for {rounded(best.L)} steps{', ' * bool(how)}{how}."
+
+
+def _critical(once: OnePass) -> str:
+    if math.isinf(once.critical_tokens):
+        return "No batch that these tokens allow is too large."
+    tokens = two_digits(once.critical_tokens)
+    return f"Beyond about {tokens} tokens a step, bias + variance are {DEARER}."
+
+
+def _as_good(finite: FinitePlan) -> list[str]:
+    """Other lengths that do as well."""
+    low, high = finite.flat["P"]
+    if high < _WIDE * low:
+        return []
+    inside = [point for point in finite.by_length if low <= point.P <= high]
+    rough = any(point.reducible > 1.015 * finite.least.reducible for point in inside)
+    where = " at which whole sequences fill the tokens" * rough
+    return [f"Any P from {rounded(low)} to {rounded(high)}{where} is as good."]
+
+
+def _over_words(over: Over) -> str:
+    low, high = amount(over.spread["M"].low), amount(over.spread["M"].high)
+    runs = f"runs from {low} to {high}" if low != high else f"is {low}"
+    return f"This choice {loss_words(over.single)}; the best M {runs} for 8 in 10 teachers drawn."
+
+
+def loss_words(choice: Choice) -> str:
+    """What one choice for all teachers costs."""
+    return f"loses {_percent(choice.mean)} of the risk on average and {_percent(choice.worst)} at worst"
+
+
+def _percent(share: float) -> str:
+    """Two digits: a draw more or less moves the second."""
+    return "nothing" if share < 5e-5 else f"{100 * share:.2g} %"
 
 
 def range_words(ends: Iterable[float], limits: Iterable[str | None], side: Side) -> Iterable[str]:
@@ -29,68 +101,91 @@ def range_words(ends: Iterable[float], limits: Iterable[str | None], side: Side)
         yield amount(end) if named is None else f"{amount(end)} ({named})"
 
 
-def unused(plan: planning.Plan) -> list[str]:
+def unused(plan: Plan) -> list[str]:
     """What of the budgets is left over, and why."""
-    best, budget, spent, words = plan.finite.best, plan.budget, _spends(plan), []
-    reached = " and ".join(_reached(plan))
+    best, budget, spent, found = plan.finite.best, plan.budget, _spends(plan), []
+    reached = " and ".join(
+        # At its ceiling, or so near that whole numbers, which fill the budgets better, are why.
+        size
+        for size in "MNPL"
+        if getattr(best, size) >= 0.98 * getattr(budget, f"max_{size}")
+    )
     ceiling = f"the ceiling on {reached} is reached" if reached else ""
     left = budget.tokens - best.tokens
     if left > 0.01 * budget.tokens:
-        if _whole_sequences_fill(plan):  # tokens limit the plan, though not all are used
-            words.append(f"Whole sequences fill {amount(best.tokens)} of the {amount(budget.tokens)} tokens.")
-        elif plan.finite.least.tokens <= 0.99 * budget.tokens:
+        least = plan.finite.least if isinstance(plan.finite, FinitePlan) else best
+        # No more whole sequences fit: tokens limit the plan, though not all are used.
+        if (best.N + 1) * best.P > budget.tokens and best.N * (best.P + 1) > budget.tokens:
+            found.append(f"Whole sequences fill {amount(best.tokens)} of the {amount(budget.tokens)} tokens.")
+        elif least.tokens <= 0.99 * budget.tokens:
             why = ceiling or f"{'at this compute budget ' * spent}they would not lower the risk"
             also = "the compute is spent, and " * bool(spent and reached)
-            words.append(f"The remaining {rounded(left)} tokens are left unused: {also}{why}.")
+            found.append(f"The remaining {rounded(left)} tokens are left unused: {also}{why}.")
     if not spent:
         share = 1 - best.compute / budget.compute
         left_over = "Nearly all" if share > 0.995 else f"{100 * share:.0f} %"
-        why = ceiling or "more would not lower the risk"
-        words.append(f"{left_over} of the compute is left over: {why}.")
-    return words
+        found.append(
+            f"{left_over} of the compute is left over: {ceiling or 'more would not lower the risk'}."
+        )
+    return found
 
 
-def _reached(plan: planning.Plan) -> list[str]:
-    """The sizes at their ceilings, or so near that whole numbers, which fill the budgets better, are why."""
-    best, budget = plan.finite.best, plan.budget
-    return [size for size in "MNPL" if getattr(best, size) >= 0.98 * getattr(budget, f"max_{size}")]
-
-
-def _spends(plan: planning.Plan) -> bool:
+def _spends(plan: Plan) -> bool:
     """Whether the compute is used up, as far as a whole step goes."""
     best, budget = plan.finite.best, plan.budget
     more = budget.formula(M=best.M, N=best.N, P=best.P, L=best.L + 1)
     return best.compute >= 0.99 * budget.compute or bool(more > budget.compute)
 
 
-def _whole_sequences_fill(plan: planning.Plan) -> bool:
-    """Whether no more whole sequences fit into the tokens: these limit the plan, though not all are used."""
-    best, tokens = plan.finite.best, plan.budget.tokens
-    return (best.N + 1) * best.P > tokens and best.N * (best.P + 1) > tokens
+def finite_notes(plan: Plan) -> list[str]:
+    """What a reader of the optimum may act on, then what else is known of it."""
+    return [*act_on(plan), *_other_lengths(plan)]
 
 
-def finite_notes(plan: planning.Plan) -> list[str]:
-    """What a reader of the finite optimum should know."""
-    best, budget = plan.finite.best, plan.budget
+def act_on(plan: Plan) -> list[str]:
+    """What was assumed and can be asked for otherwise."""
+    if plan.single is not None:
+        if plan.eval_length is not None:
+            return [f"Both are tested at length {plan.eval_length:,}."]
+        return [
+            "Each is tested on what it was trained on, so the tests differ: the mixture on the mixture, a "
+            "single length at that length. Give a test length to compare them fairly."
+        ]
+    if isinstance(plan.finite, OnePass):
+        return []
     notes = []
     if plan.eval_length is None:
         notes.append(
             "Every allocation is tested at its own training length, as in the paper, so P is chosen partly "
             "for an easier test. Give a test length to compare lengths fairly."
         )
-    least = plan.finite.least
+    at = "" if plan.tune else f" at a peak step size of {plan.schedule.gamma:.3g}"
+    notes.append(
+        f"This plan uses full-batch training{at}: every step "
+        "sees all sequences. For a single pass over fresh data use `plan --one-pass`."
+    )
+    return notes
+
+
+def _other_lengths(plan: Plan) -> list[str]:
+    finite, budget = plan.finite, plan.budget
+    if isinstance(finite, OnePass):
+        return [
+            "If the width or the length changes, the other sizes and the step size are chosen again; if the "
+            "batch changes, the length is kept. The best and its ranges are accurate to about 0.3 % of the "
+            "risk, other lengths to 1 %."
+        ]
+    if plan.single is not None:
+        return []
+    notes, best, least = [], finite.best, finite.least
     if least.P != best.P:
         why = "shortest" if plan.eval_length is None else "closest to the test length"
         notes.append(
             f"Several lengths are within 0.1 % of the least risk (at P = {amount(least.P)}); the planner "
             f"takes the {why}."
         )
-    if len(plan.finite.by_length) > 1:  # else there was nothing to choose
-        notes += _length_notes(plan.finite, budget)
-    notes.append(
-        f"This plan uses full-batch training at a peak step size of {plan.schedule.gamma:.3g}: every step "
-        "sees all sequences. For a single pass over fresh data use `plan --one-pass`."
-    )
+    if len(finite.by_length) > 1:  # else there was nothing to choose
+        notes += _length_notes(finite, budget)
     return notes
 
 
@@ -115,12 +210,12 @@ def _length_notes(finite: FinitePlan, budget: Budget) -> list[str]:
     return []
 
 
-def confirmed(plan: planning.Plan) -> list[str]:
+def confirmed(plan: Plan) -> list[str]:
     """What a sample says of the optimum."""
-    if plan.unconfirmed:
-        return ["Not checked by sampling: the optimum is too large to simulate."]
-    if plan.confirmation is None:
+    if not plan.confirm:
         return []
+    if plan.confirmation is None:
+        return ["Not checked by sampling: the optimum is too large to simulate."]
     seen, told, d = plan.confirmation.risk, plan.confirmation.told, plan.confirmation.d
     error = seen.standard_error["reducible"]
     near = (

@@ -12,8 +12,8 @@ from seqlaw.answers.risk import parameters
 from seqlaw.answers.words import Side, describe_teacher, regime_words
 from seqlaw.methods import rates as theorem
 from seqlaw.model.amount import amount
-from seqlaw.model.checks import checked
 from seqlaw.model.setting import Setting
+from seqlaw.model.signature import checked
 
 REMAINDER = {
     "d_eff": "learned dimensions, min(M, kappa)",
@@ -22,6 +22,10 @@ REMAINDER = {
     "covariance_event": "bound on the sample covariance's relative error",
 }
 """What the theorem's remainders are, in a few words each."""
+STATEMENT = (
+    "With probability at least 1 - exp(-Ω(M)) over the sketch: Approx = 𝒜, Bias = ℬ + O(ε_M), "
+    "Var = 𝒱 + O(ε_M), |Cross| = O(√(ℬ𝒱) + ε_M), each up to constants free of M, N, P, L."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,27 +39,23 @@ class Rates(Answer, theorem.Rates):
         return {"setting": self.setting}
 
     def fields(self) -> Mapping[str, Any]:
-        return {f.name: getattr(self, f.name) for f in fields(theorem.Rates) if f.name != "flags"}
+        shown = {f.name: getattr(self, f.name) for f in fields(theorem.Rates) if f.name != "flags"}
+        return shown | {"statement": STATEMENT}
 
     def blocks(self, side: Side) -> Iterable[Block]:
+        orders = {
+            name: " ".join(f"{size}^{e:.4g}" for size, e in powers.items() if e)
+            for name, powers in self.exponents.items()
+        }
+        said = ", ".join(f"{name} goes as {order}" for name, order in orders.items())
+        yield Sentence(f"{regime_words(self.setting)}: {said}.")
         yield Sentence(describe_teacher(self.setting.teacher))
-        yield Sentence(
-            f"{regime_words(self.setting)}: beta_alpha = {self.beta_alpha:g}, "
-            f"beta_theta = {self.beta_theta:g}"
-        )
         yield Table(
-            rows=[
-                (name, " ".join(f"{s}^{e:.4g}" for s, e in powers.items()), self.values[name])
-                for name, powers in self.exponents.items()
-            ],
-            header=("term", "order here", "value without constants"),
+            rows=[(name, order, self.values[name], self.guides[name]) for name, order in orders.items()],
+            header=("term", "order here", "value without constants", "the paper's guide"),
         )
-        yield Table(rows=list(self.crossovers.items()), header=("crossover", "value"))
-        yield Table(
-            rows=[(f"{name}: {REMAINDER[name]}", value) for name, value in self.remainder.items()],
-            header=("remainder, at constants of one", "value"),
-        )
-        yield Table(rows=list(self.guides.items()), header=("the paper's guide, with scales", "value"))
+        crossovers = ", ".join(f"{name} = {amount(value, 4)}" for name, value in self.crossovers.items())
+        yield Sentence(f"Crossovers, with every constant set to 1: {crossovers}.")
         yield Table(
             rows=[
                 (c.name, *map(_short, (c.value, c.needed, c.ratio_scaled)), _HOLDS[c.holds])
@@ -64,11 +64,19 @@ class Rates(Answer, theorem.Rates):
             header=("condition", "value", "needed", "scaled", "holds"),
         )
         yield Sentence(
-            "?: up to a constant that the theorem does not name; scaled: value over needed, with c_xi and "
-            "c_0. Orders and crossovers are at constants of one: c_xi and c_0 move where a branch begins."
+            "? means that the theorem does not give the constant. scaled is value over needed, with c_xi and "
+            "c_0 included; these two also shift the crossovers."
         )
         if all(condition.holds is not False for condition in self.conditions):
-            yield Sentence(self.statement)
+            yield Sentence(STATEMENT)
+
+    def more(self, side: Side) -> Iterable[Block]:
+        yield Sentence(f"beta_alpha = {self.beta_alpha:g}, beta_theta = {self.beta_theta:g}.")
+        yield Table(
+            rows=[(f"{name}: {REMAINDER[name]}", value) for name, value in self.remainder.items()],
+            header=("remainder, with every constant set to 1", "value"),
+        )
+        yield Sentence(f"The cutoff kappa of the paper's guide is {amount(self.guides['kappa'], 4)}.")
 
     def tidy_rows(self) -> Sequence[Mapping[str, Any]]:
         """One row a term: its order, its value without constants and the paper's guide."""
@@ -89,5 +97,24 @@ def _short(value: float | None) -> str:
 
 @checked
 def rates(setting: Setting) -> Rates:
-    """The theorem's statement at a setting; regimes outside it are computed as Regime II and flagged."""
+    """The theorem at a setting: the order of each term, where orders change, and which conditions hold.
+
+    Parameters
+    ----------
+    setting
+        A teacher with exponents, and the sizes. Regimes outside the theorem are computed as Regime II and
+        flagged.
+
+    Returns
+    -------
+    Rates
+        `.exponents`, `.crossovers` and `.conditions`, with values at constants of one.
+
+    Examples
+    --------
+    >>> from seqlaw import Setting, rates
+    >>> setting = Setting(teacher="regime1", M=64, N=4096, P=8, d=256, schedule="wsd")
+    >>> round(rates(setting).exponents["approx"]["M"], 2)
+    -0.9
+    """
     return Rates(**fields_of(theorem.rates(setting), setting=setting))

@@ -11,13 +11,13 @@ from seqlaw.model.flags import Flag
 READ: dict[str, Callable[[Flag, Side], str]] = {
     "blocks": lambda f, s: (
         f"one recording was cut into windows of {amount(f['states'])} states; {f['blocks']} blocks of "
-        f"{f['windows']} windows, with one left out between two, count as independent. If the recording "
-        "remembers more than a window, they are not"
+        f"{f['windows']} windows, with one left out between two, count as independent. This is wrong if the "
+        "recording has a memory longer than a window"
     ),
     "clock": lambda f, s: (
-        f"of {f['of']} features these rise as clocks and counters do, and every fit learns that: "
-        f"{', '.join(f['columns'])}. Name what orders states with {option('time', s)}, what tells "
-        f"sequences apart with {option('sequence', s)}, and leave out others with {option('leave_out', s)}"
+        f"of {f['of']} features these rise steadily, as clocks and counters do, and every fit learns that: "
+        f"{', '.join(f['columns'])}. Name the column of time with {option('time', s)}, that of the sequence "
+        f"with {option('sequence', s)}, and leave out others with {option('leave_out', s)}"
     ),
     "repeated-numbers": lambda f, s: (
         f"{amount(f['sequences'])} of {amount(f['of'])} sequences lie in several separate stretches of rows, "
@@ -29,9 +29,9 @@ READ: dict[str, Callable[[Flag, Side], str]] = {
         f"file is one subject or session, make each file a group ({option('groups', s)} file)"
     ),
     "gaps": lambda f, s: (
-        f"{amount(f['steps'])} of {amount(f['of'])} steps of time are longer than most, by up to "
-        f"{f['largest']:.3g} times, and count as one each: are states missing, or is time uneven? Cut "
-        "sequences there, or fill them"
+        f"{amount(f['steps'])} of {amount(f['of'])} steps of time are longer than the usual one (up to "
+        f"{f['largest']:.3g} times), but each counts as one step. If states are missing there, cut the "
+        "sequences or fill the gaps"
     ),
     "shorter": lambda f, s: (
         f"{amount(f['sequences'])} of {amount(f['of'])} sequences are shorter than {amount(f['P'])} and left "

@@ -5,20 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, overload
 
 from seqlaw.answers.answer import Answer, fields_of
 from seqlaw.answers.blocks import Block, Note, Sentence, Table
 from seqlaw.answers.words import Side, describe_teacher, regime_words, sizes_words, tested_words
 from seqlaw.methods import ask, terms
+from seqlaw.methods.best_step import Best, tuned
 from seqlaw.methods.method import Draws, Method, Progress
 from seqlaw.methods.one_pass.tuning import WASTED, critical_tokens
-from seqlaw.methods.rows import columns, with_sums
-from seqlaw.methods.terms import LEVEL, SUMS, TERMS, reach
+from seqlaw.methods.terms import LEVEL, SUMS, TERMS, columns, reach, with_sums
 from seqlaw.model.amount import amount
-from seqlaw.model.checks import checked
+from seqlaw.model.checks import InputError, is_list
 from seqlaw.model.schedule import Explicit
 from seqlaw.model.setting import Setting
+from seqlaw.model.signature import checked
 from seqlaw.model.teacher import NUMBERS
 
 
@@ -39,17 +40,15 @@ class Risk(Answer, terms.Risk):
         )
         names = ("method", "regime", *TERMS, *SUMS, "steps", "horizon", "eval_length")
         fields = {name: getattr(self, name) for name in (*names, "standard_error", "intervals")}
+        if self.setting.position is not None:
+            fields |= {"eval_length": None, "position": self.setting.position}
         return batch | fields | {"accuracy": self.stated, "diagnostics": self.diagnostics}
 
     def blocks(self, side: Side) -> Iterable[Block]:
-        yield Sentence(headline(self, self.uncertainty("reducible")))
+        yield Sentence(headline(self))
         yield Sentence(describe_teacher(self.setting.teacher))
-        yield Table(
-            rows=[(name, getattr(self, name), self.uncertainty(name)) for name in (*TERMS, *SUMS)],
-            header=("term", "value", "uncertainty"),
-            title=f"{regime_words(self.setting)}, method {self.method}: {sizes_words(self.setting)}, "
-            f"tested at {tested_words(self.eval_length)}",
-        )
+        title = f"{regime_words(self.setting)}, method {self.method}: {sizes_words(self.setting)}, "
+        yield terms_table(self, title + f"tested at {tested_words(self.eval_length)}")
         if self.standard_error:
             yield Note(chance_words(self))
         if (critical := self.diagnostics.get("critical_tokens", math.inf)) < math.inf:
@@ -58,12 +57,6 @@ class Risk(Answer, terms.Risk):
                 f"{amount(here)} tokens a step; with {amount(self.setting.tokens)} in all, beyond about "
                 f"{two_digits(critical)} a step bias + variance are {DEARER}"
             )
-
-    def uncertainty(self, name: str) -> str:
-        """A term's standard error, or its stated accuracy, in a few words."""
-        error, stated = self.standard_error.get(name), self.stated.get(name, "")
-        chance = "" if error is None else f"± {error:.2g}"
-        return "; ".join(text for text in (chance, stated) if text)
 
     def tidy_rows(self) -> Sequence[Mapping[str, Any]]:
         return [self.row()]
@@ -79,8 +72,22 @@ class Risk(Answer, terms.Risk):
         return columns(self.setting) | with_sums({name: getattr(self, name) for name in TERMS})
 
 
-def headline(risk: terms.Risk, error: str) -> str:
-    """The reducible risk with its error, what it consists of, and the total, in one line."""
+def uncertainty(risk: terms.Risk, name: str) -> str:
+    """A term's standard error, or its stated accuracy, in a few words."""
+    error, stated = risk.standard_error.get(name), risk.stated.get(name, "")
+    chance = "" if error is None else f"± {error:.2g}"
+    return "; ".join(text for text in (chance, stated) if text)
+
+
+def terms_table(risk: terms.Risk, title: str = "") -> Table:
+    """Every term and sum with what is known of its accuracy."""
+    rows = [(name, getattr(risk, name), uncertainty(risk, name)) for name in (*TERMS, *SUMS)]
+    return Table(rows=rows, header=("term", "value", "uncertainty"), title=title)
+
+
+def headline(risk: terms.Risk) -> str:
+    """The reducible risk with its error, and what it consists of, in one line."""
+    error = uncertainty(risk, "reducible")
     parts = {name: getattr(risk, name) / risk.reducible if risk.reducible else 0.0 for name in TERMS[1:]}
     shares = ", ".join(f"{name} {100 * x:.0f}\u00a0%" for name, x in parts.items() if abs(x) >= 0.005)
     known = f" ({error})" if error else ""
@@ -110,33 +117,19 @@ def parameters(setting: Setting) -> dict[str, Any]:
     return {name: getattr(setting.teacher, name, None) for name in NUMBERS} | columns(setting)
 
 
-@checked
-def risks(
-    settings: Sequence[Setting],
-    *,
-    method: str | Method = "equivalent",
-    sketches: int = 4,
-    repetitions: int = 2,
-    seed: int = 0,
-    workers: int = 1,
-    device: str | None = None,
-    progress: Progress | None = None,
-) -> list[Risk]:
-    """The risk of each setting on a method; settings that can share work do.
-
-    `sampled` draws sketches and trajectories, on `workers` threads, and tells `progress`; `exact` draws
-    sketches only; `equivalent` draws nothing and ignores the options of the others. `device="cuda"` takes a
-    GPU (docs/scale.md). A method of your own is a `seqlaw.methods.method.Method`, or its import path.
-    """
-    draws = Draws(sketches=sketches, repetitions=repetitions, seed=seed, workers=workers, device=device)
-    return drawn(settings, method, draws, progress)
-
-
 def drawn(
-    settings: Sequence[Setting], method: str | Method, draws: Draws, progress: Progress | None
+    settings: Sequence[Setting],
+    method: str | Method,
+    draws: Draws,
+    progress: Progress | None,
+    *,
+    tune: bool = False,
 ) -> list[Risk]:
-    """What `risks`, `risk` and `curve` have in common."""
-    return answered(settings, ask.risks(settings, method=method, draws=draws, progress=progress), draws)
+    """What `risk` and `curve` have in common; `tune` takes the best step of each."""
+    best = tuned(settings) if tune else [Best(one) for one in settings]
+    asked = [one.setting for one in best]
+    found = ask.risks(asked, method=method, draws=draws, progress=progress)
+    return answered(asked, [one.told(risk) for one, risk in zip(best, found, strict=True)], draws)
 
 
 def answered(settings: Sequence[Setting], found: Sequence[terms.Risk], draws: Draws) -> list[Risk]:
@@ -147,9 +140,35 @@ def answered(settings: Sequence[Setting], found: Sequence[terms.Risk], draws: Dr
     ]
 
 
-@checked
+@overload
 def risk(
     setting: Setting,
+    *,
+    method: str | Method = ...,
+    sketches: int = ...,
+    repetitions: int = ...,
+    seed: int = ...,
+    workers: int = ...,
+    device: str | None = ...,
+    progress: Progress | None = ...,
+    tune: bool = ...,
+) -> Risk: ...
+@overload
+def risk(
+    setting: Sequence[Setting],
+    *,
+    method: str | Method = ...,
+    sketches: int = ...,
+    repetitions: int = ...,
+    seed: int = ...,
+    workers: int = ...,
+    device: str | None = ...,
+    progress: Progress | None = ...,
+    tune: bool = ...,
+) -> list[Risk]: ...
+@checked
+def risk(
+    setting: Setting | Sequence[Setting],
     *,
     method: str | Method = "equivalent",
     sketches: int = 4,
@@ -158,12 +177,59 @@ def risk(
     workers: int = 1,
     device: str | None = None,
     progress: Progress | None = None,
-) -> Risk:
-    """The risk of one setting on a method, as `risks` has it."""
+    tune: bool = False,
+) -> Risk | list[Risk]:
+    """The risk of a setting, or of each in a list: its five terms, their sums, and how accurate they are.
+
+    Parameters
+    ----------
+    setting
+        The teacher, the sizes, the schedule and the test length. Settings in a list share the work that they
+        have in common.
+    method
+        "sampled" draws sketches and trajectories, "exact" draws sketches only, "equivalent" draws nothing. A
+        method of your own is a `seqlaw.methods.Method`, or its import path.
+    sketches, repetitions, seed
+        How many sketches, how many data sets for each, and the seed of both.
+    workers
+        Threads of the sampled method.
+    device
+        "cuda" takes a GPU.
+    progress
+        Called with what is done and what there is to do.
+    tune
+        Take the step size of least risk among those that the safeguard allows, in place of the schedule's.
+
+    Returns
+    -------
+    Risk, or a list of Risk
+        One for a setting, a list in the same order for a list. `.reducible`, `.total` and each term;
+        `.standard_error` where the method draws, else `.stated`. With a batch, one setting also has
+        `.diagnostics["critical_tokens"]`, which a list leaves out.
+
+    Examples
+    --------
+    >>> from seqlaw import Setting, risk
+    >>> sizes = {"teacher": "regime2", "N": 64, "P": 4, "d": 32, "schedule": "wsd"}
+    >>> round(risk(Setting(M=8, **sizes)).approx, 4)
+    0.0007
+    >>> [round(one.approx, 4) for one in risk([Setting(M=M, **sizes) for M in (4, 8)])]
+    [0.0013, 0.0007]
+    """
     draws = Draws(sketches=sketches, repetitions=repetitions, seed=seed, workers=workers, device=device)
-    found = drawn([setting], method, draws, progress)[0]
+    if isinstance(setting, Setting):
+        return _with_critical_tokens(drawn([setting], method, draws, progress, tune=tune)[0])
+    if not is_list(setting) or not all(isinstance(one, Setting) for one in setting):
+        raise InputError("setting", "must be a Setting or a list of settings", setting)
+    return drawn(setting, method, draws, progress, tune=tune)
+
+
+def _with_critical_tokens(found: Risk) -> Risk:
+    """In one pass: how many tokens a step may see before a larger batch is a waste."""
+    setting = found.setting
     fixed = isinstance(setting.schedule, Explicit)  # no other batch has such steps
-    if setting.batch is None or setting.epochs > 1 or setting.lengths is not None or fixed:
+    plain = setting.lengths is None and setting.optimizer is None
+    if setting.batch is None or setting.epochs > 1 or not plain or fixed:
         return found
     more = {"critical_tokens": critical_tokens(setting)}
     return replace(found, diagnostics={**found.diagnostics, **more})

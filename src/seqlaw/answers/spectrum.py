@@ -17,14 +17,13 @@ from seqlaw.answers.style import COLOURS, mark, tidy
 from seqlaw.answers.words import Side, describe_teacher
 from seqlaw.methods.equivalent import equivalent_risk
 from seqlaw.methods.rates import rates
+from seqlaw.methods.spectrum import FARTHEST, averaged_spectrum
+from seqlaw.methods.spectrum import AveragedSpectrum as Averaged
 from seqlaw.model.assumptions import setting_flags
-from seqlaw.model.checks import checked
 from seqlaw.model.flags import Flag
 from seqlaw.model.setting import Setting
+from seqlaw.model.signature import checked
 from seqlaw.model.teacher import Modes
-from seqlaw.spectrum import FARTHEST
-from seqlaw.spectrum import AveragedSpectrum as Averaged
-from seqlaw.spectrum import averaged_spectrum as averaged
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -75,36 +74,44 @@ class AveragedSpectrum(Answer, Averaged):
 
     def blocks(self, side: Side) -> Iterable[Block]:
         setting = self.setting
+        yield from map(Sentence, self._words())
         yield Sentence(describe_teacher(setting.teacher))
         yield Table(
             rows=[tuple(row.values()) for row in self.modes],
             header=("mode j", *_NAMES[1:3], "h_P"),
             title=f"Regime {setting.regime}: averaged covariance h_P at P={setting.P} (exact to rounding)",
         )
-        yield from map(Sentence, self._words())
 
     def _words(self) -> Iterable[str]:
         """Where the parts cross, how far training reaches, and the theorem's orders of both."""
         setting, orders = self.setting, self.orders
         if self.crossing is not None:
-            yield f"The parts cross at mode {self.crossing:.4g}{self._order('m_P')}."
+            yield (
+                f"The initial and the innovation part of h_P are equal at mode {self.crossing:.4g}"
+                f"{self._order('m_P')}."
+            )
         elif not isinstance(setting.teacher, Modes):
-            yield f"The parts do not cross up to mode {min(setting.d or 1, FARTHEST):g}."
+            yield (
+                "The initial and the innovation part of h_P do not cross up to mode "
+                f"{min(setting.d or 1, FARTHEST):g}."
+            )
         if self.kappa is not None:
             R = setting.schedule.horizon
-            words = f"Training reaches mode kappa = {self.kappa:.4g} (the paper's guide, R = {R:g})"
+            words = (
+                f"By the paper's guide at R = {R:g}, training learns the modes up to kappa = {self.kappa:.4g}"
+            )
             yield f"{words}{self._order('kappa')}."
         if self.learned is not None:
             yield f"It learns {self.learned:.4g} dimensions (relative error about 1/M)."
         if "P_M" in orders:
             yield (
-                f"By order, approx stops falling with P at P_M = {orders['P_M']:.4g}, and bias stops "
-                f"depending on P at P_R = {orders['P_R']:.4g}."
+                "By the theorem, without constants, approx stops falling with P at "
+                f"P_M = {orders['P_M']:.4g}, and bias stops depending on P at P_R = {orders['P_R']:.4g}."
             )
 
     def _order(self, name: str) -> str:
         value = self.orders.get(name)
-        return "" if value is None else f"; the theorem's order, constants dropped: {name} = {value:.4g}"
+        return "" if value is None else f" (the theorem, without constants: {name} = {value:.4g})"
 
     def tidy_rows(self) -> Sequence[Mapping[str, Any]]:
         return [parameters(self.setting) | row for row in self.modes]
@@ -129,9 +136,30 @@ class AveragedSpectrum(Answer, Averaged):
 
 
 @checked
-def averaged_spectrum(setting: Setting, *, points: int = 24, last: int | None = None) -> AveragedSpectrum:
-    """h_P at about `points` modes from 1 to `last`, evenly in the logarithm.
+def spectrum(setting: Setting, *, points: int = 24, last: int | None = None) -> AveragedSpectrum:
+    """The averaged covariance h_P that a student trains on, at modes evenly spaced in the logarithm.
 
-    `last` is by default 30 times as far as M, the crossing and κ lie, within d.
+    Parameters
+    ----------
+    setting
+        The teacher and P, and M and the schedule for the marks.
+    points
+        About how many modes.
+    last
+        The last mode; by default 30 times as far as M, the crossing and κ lie, within d.
+
+    Returns
+    -------
+    AveragedSpectrum
+        `.j`, `.initial`, `.innovation` and `.total` as arrays, with `.crossing` and `.kappa`.
+
+    Examples
+    --------
+    >>> from seqlaw import Setting, spectrum
+    >>> setting = Setting(teacher="regime2", M=16, N=64, P=8, d=256, schedule="wsd")
+    >>> spectrum(setting, points=3, last=100).j
+    array([  1.,  10., 100.])
     """
-    return AveragedSpectrum(**fields_of(averaged(setting, points=points, last=last), setting=setting))
+    return AveragedSpectrum(
+        **fields_of(averaged_spectrum(setting, points=points, last=last), setting=setting)
+    )

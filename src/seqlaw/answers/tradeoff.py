@@ -6,15 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from seqlaw.answers.answer import Answer, fields_of, with_other_presets
+from seqlaw.answers.answer import Answer, shown
 from seqlaw.answers.blocks import Block, Sentence, Table
 from seqlaw.answers.risk import parameters
 from seqlaw.answers.style import MARKERS, SERIES, share_range, tidy
 from seqlaw.answers.words import Side, beaten_words, describe_teacher, regime_words
 from seqlaw.model.amount import amount
-from seqlaw.model.checks import checked
 from seqlaw.model.flags import Flag, merge_flags
-from seqlaw.model.lengths import Lengths, as_lengths, words
+from seqlaw.model.lengths import words
 from seqlaw.model.setting import Setting
 from seqlaw.planning import tradeoff as splits
 from seqlaw.planning.budget import PAPER_COST
@@ -53,9 +52,6 @@ WINS = {
 class Tradeoff(Answer, splits.Tradeoff):
     """The curves, and for each test length the range of P around the best that lies within 1 % of it."""
 
-    setting: Setting
-    tune: bool = False
-    """Whether each row has its best step."""
     command: ClassVar[str] = "tradeoff"
     unsaid = frozenset({"cross-rest"})
 
@@ -156,9 +152,14 @@ class Tradeoff(Answer, splits.Tradeoff):
 
     def _training(self) -> str:
         """How the students were trained."""
+        p = self.setting.schedule.precondition
+        power = f", p = {p:g}" * (p > 0)
         if self.setting.batch is None:
-            return f"{amount(self.setting.schedule.L)} steps of size {self.setting.schedule.gamma:g}"
-        return f"one pass, {amount(self.setting.batch)} a step" + ", the best step at each" * self.tune
+            size = "the best size at each length" if self.tune else f"size {self.setting.schedule.gamma:g}"
+            return f"{amount(self.setting.schedule.L)} steps of {size}{power}"
+        passes = "one pass" if self.setting.epochs == 1 else f"{self.setting.epochs} epochs"
+        best = ", the best step at each" * self.tune
+        return f"{passes}, {amount(self.setting.batch)} a step{best}{power}"
 
     def student(self, row: splits.Split) -> Setting:
         """The setting of a row."""
@@ -179,14 +180,10 @@ class Tradeoff(Answer, splits.Tradeoff):
         return [*flags, *(one for code, one in own.items() if code not in {each.code for each in flags})]
 
     def draw(self, axes: Sequence[Axes]) -> None:
-        """One panel a test, relative to the shortest sequences."""
-        self.draw_beside(axes, ())
-
-    def draw_beside(self, axes: Sequence[Axes], others: Sequence[Tradeoff]) -> None:
-        """The same with other answers beside it, thin and dashed."""
+        """One panel a test, relative to the shortest sequences; other teachers thin and dashed."""
         for place, tested in zip(axes, self.best, strict=True):
-            for answer in (self, *others):
-                _draw_curve(place, answer, tested, asked=answer is self)
+            for k, found in enumerate((self, *self.beside)):
+                _draw_curve(place, found, tested, k)
             for held in (one for one in self.held if one.tested == tested):
                 level = held.risk.reducible / self.curve(tested)[0].reducible
                 place.axhline(level, color=SERIES[2], linewidth=1, linestyle="--", label="the mixture")
@@ -207,24 +204,6 @@ class Tradeoff(Answer, splits.Tradeoff):
             fontsize="medium",
         )
 
-    def draw_file(self, axes: Sequence[Axes]) -> None:
-        self.draw_beside(axes, self.other_presets())
-
-    def other_presets(self) -> list[Tradeoff]:
-        return [
-            tradeoff(
-                other,
-                self.tokens,
-                lengths=self.lengths,
-                eval_lengths=self.tests,
-                compute=self.compute,
-                cost=self.cost,
-                tune=self.tune,
-                mixture=self.mixture,
-            )
-            for other in with_other_presets(self.setting)
-        ]
-
 
 def _beside(held: splits.Held) -> dict[str, Any]:
     """The mixture at one test, as `--json` and rows have it."""
@@ -240,12 +219,11 @@ def _beside(held: splits.Held) -> dict[str, Any]:
 _PAPERS_VIEW = "tested at the training length\n(the paper's view)"
 
 
-def _draw_curve(axes: Axes, answer: Tradeoff, tested: str, *, asked: bool) -> None:
+def _draw_curve(axes: Axes, answer: splits.Tradeoff, tested: str, k: int) -> None:
     curve = answer.curve(tested)
     x, y = [row.P for row in curve], [row.reducible / curve[0].reducible for row in curve]
-    k = answer.regime == "II"
     style: dict[str, Any] = {"label": f"Regime {answer.regime}"}
-    if not asked:
+    if k:
         style = {"label": f"Regime {answer.regime}, for comparison", "linestyle": "--", "linewidth": 1}
     axes.plot(x, y, color=SERIES[k], marker=MARKERS[k], markersize=4, **style)
     verdict = "longer wins" if y[-1] < 0.95 else "more wins" if y[-1] > 1.05 else "no difference"
@@ -261,34 +239,4 @@ def _draw_curve(axes: Axes, answer: Tradeoff, tested: str, *, asked: bool) -> No
     )
 
 
-@checked
-def tradeoff(
-    setting: Setting,
-    tokens: float,
-    *,
-    lengths: Sequence[int] | None = None,
-    eval_lengths: Sequence[int] = (16, 4096),
-    compute: float | None = None,
-    cost: str = PAPER_COST,
-    tune: bool = False,
-    mixture: Lengths | str | None = None,
-) -> Tradeoff:
-    """The risk of the setting's student at N·P ≈ tokens for each length, N = ⌊tokens/P⌋.
-
-    `setting` gives the teacher, M, d and the schedule; its own N, P and test length do not matter. Each
-    student is tested at its own length, as in the paper, and at the common `eval_lengths`. With a ceiling on
-    the compute, counted by the formula `cost`, N is no more than that allows. With a batch it is one
-    pass, the steps follow from the tokens, and `tune` takes the best step for each. A `mixture` of lengths is
-    one more student with the same tokens, compared with the best single length at each test.
-    """
-    found = splits.tradeoff(
-        setting,
-        tokens,
-        lengths=lengths,
-        eval_lengths=eval_lengths,
-        compute=compute,
-        cost=cost,
-        tune=tune,
-        mixture=as_lengths("mixture", mixture),
-    )
-    return Tradeoff(**fields_of(found, setting=setting, tune=tune))
+tradeoff = shown(Tradeoff, splits.tradeoff)

@@ -14,7 +14,7 @@ from seqlaw.methods.terms import FEWEST_TOKENS
 from seqlaw.model.amount import amount
 from seqlaw.model.assumptions import setting_flags
 from seqlaw.model.flags import ASSUMPTIONS, Flag, Where
-from seqlaw.model.lengths import Length, Lengths, words
+from seqlaw.model.lengths import Lengths, Test, words
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import PRESETS, Modes, Teacher
 
@@ -102,6 +102,27 @@ def _safeguard(flag: Flag, side: Side) -> str:
     )
 
 
+def _best_step(flag: Flag, side: Side) -> str:
+    span = dict(flag.numbers).get("span", [flag["gamma"]])
+    ends = list(dict.fromkeys(f"{x:.3g}" for x in span))
+    if len(ends) > 1:
+        return f"each point has its best step size, {ends[0]} to {ends[-1]}"
+    limit = ", the largest that the safeguard allows" if flag["largest"] else ""
+    half = f"half of it would raise the risk by {100 * flag['half']:.2g} %"
+    twice = "" if flag["twice"] is None else f", twice of it by {100 * flag['twice']:.2g} %"
+    return f"the best step size is {ends[0]}{limit}; {half}{twice}"
+
+
+def _optimizer_step(flag: Flag, side: Side) -> str:
+    ends = [f"{x:.3g}" for x in dict(flag.numbers).get("span", [flag["gamma"]])]
+    said = f"{flag['optimizer']} took a peak step of {' to '.join(dict.fromkeys(ends))}"
+    if not flag["tuned"]:
+        return said
+    end = ", and the last of the grid: a better one may lie beyond" if flag["edge"] else ""
+    others = {1: "another sketch", 4: "four further sketches"}[flag["sketches"]]
+    return f"{said}, the best of a grid of factors of 2 on {others}{end}"
+
+
 def _method(name: str, side: Side) -> str:
     """How to ask a method."""
     return f"--method {name}" if side == "cli" else f'method="{name}"'
@@ -112,17 +133,17 @@ def _saturated(flag: Flag, side: Side) -> str:
     check, d = "", flag["check_d"]
     if d is not None and flag["same_d"]:
         check = "`seqlaw risk --method exact`" if side == "cli" else '`risk(…, method="exact")`'
-        check = f" (check: {check} at these sizes)"
+        check = f". To check, use {check} at these sizes"
     elif d is not None and side == "cli":
         sizes = f"at these sizes but -d {d}"
-        check = f" (check: `seqlaw risk` {sizes}, with --method exact and with --method equivalent)"
+        check = f". To check, compare --method exact and --method equivalent of `seqlaw risk` {sizes}"
     elif d is not None:
-        check = f' (check: `risk` at these sizes but d={d}, with method="exact" and with "equivalent")'
+        check = f'. To check, compare method="exact" and "equivalent" of `risk` at these sizes but d={d}'
     digits = 3 if flag["saturation"] >= 1.005 else 7  # not "1 > 1"
     trained = f"{flag['saturation']:.{digits}g}"
     return (
-        f"training is saturated, sum(gamma) * kappa(0) = {trained} > 1: the smallest eigenvalues rule "
-        f"the bias, and single sketches scatter about this value{check}"
+        f"training is saturated, sum(gamma) * kappa(0) = {trained} > 1: the bias depends on the smallest "
+        f"eigenvalues, so single sketches scatter around this value{check}"
     )
 
 
@@ -137,24 +158,38 @@ def _repeated(flag: Flag, side: Side) -> str:
 _WORDS: dict[str, Callable[[Flag, Side], str]] = {
     **dict.fromkeys(ASSUMPTIONS, _broken),
     "one-pass-safeguard": lambda f, s: (
-        f"active, gamma scaled down to {f['gamma']:.3g} = min(1/(2||G||), gamma_max/2); "
-        f"beyond gamma_max = {f['gamma_max']:.3g} the mean square error grows without end"
+        f"the step size is reduced to {f['gamma']:.3g} = min(1/(2||G||), gamma_max/2), because training "
+        f"diverges beyond gamma_max = {f['gamma_max']:.3g}"
     ),
     "diverges": lambda f, s: (
-        f"gamma = {f['gamma']:.3g} is above gamma_max = {f['gamma_max']:.3g}: the mean square error grows "
-        "without end, and so does the variance"
+        f"training diverges: gamma = {f['gamma']:.3g} is above gamma_max = {f['gamma_max']:.3g}, where the "
+        "variance grows without end. Take a smaller step size"
     ),
     "mean-not-median": lambda f, s: (
-        f"gamma = {f['gamma']:.3g} is above half of gamma_max = {f['gamma_max']:.3g}: rare runs carry the "
-        "mean, a typical one does better"
+        f"gamma = {f['gamma']:.3g} is above half of gamma_max = {f['gamma_max']:.3g}: a few bad runs "
+        "dominate this mean, and a typical run does better"
     ),
-    "epochs": lambda f, s: (
-        f"each sequence is used {f['epochs']} times, in mini-batches shuffled anew in each epoch: no law is "
-        "known, these numbers are measured"
+    "best-step": _best_step,
+    "optimizer-step": _optimizer_step,
+    "trained-rest": lambda f, s: (
+        "approx is the best linear student's; what the trained one has beyond it, data and training and "
+        "network together, is given as cross, and bias and variance as 0"
+    ),
+    "optimizer-diverged": lambda f, s: (
+        f"{f['diverged']:.0f} of {f['rows']} runs ended worse than an untrained student: take a smaller step "
+        f"than {f['gamma']:.3g}"
+    ),
+    "epochs-heavy-tails": lambda f, s: (
+        f"{f['N']} sequences and a step of {f['gamma']:.3g}, above 0.35 of gamma_max = {f['gamma_max']:.3g}: "
+        f"a few runs that explode rule the mean (check with {_method('sampled', s)})"
+    ),
+    "epochs-frozen": lambda f, s: (
+        "the full batch's law, which epochs build on, has no finite-sample correction here: the risk may be "
+        f"20 % to many times larger (check with {_method('sampled', s)})"
     ),
     "device-stream": lambda f, s: (
-        "drawn on a GPU, whose random numbers are not the CPU's: a seed gives the same bits on cards of one "
-        "kind, and elsewhere other draws of the same law"
+        "drawn on a GPU, whose random numbers are not the CPU's: a seed gives the same numbers on GPUs of "
+        "one kind only"
     ),
     "regime-unknown": lambda f, s: "modes given as arrays have no exponents, so the theorem does not apply",
     "length": lambda f, s: "the paper takes P >= 2, got P = 1",
@@ -163,7 +198,9 @@ _WORDS: dict[str, Callable[[Flag, Side], str]] = {
     ),
     "cross": lambda f, s: "cross is not computed for this way of training, and shown as 0",
     "safeguard": _safeguard,
-    "untrained": lambda f, s: f"sum(gamma) * ||G|| = {f['trained']:.2g}, the variance is not resolved",
+    "untrained": lambda f, s: (
+        f"training is too short to compute the variance accurately (sum(gamma) * ||G|| = {f['trained']:.2g})"
+    ),
     "saturated": _saturated,
     "bias": lambda f, s: (
         f"the bias is too small to compute (below {f['floor']:g} of its start) and shown as 0"
@@ -196,13 +233,13 @@ _WORDS: dict[str, Callable[[Flag, Side], str]] = {
     "repeated": _repeated,
     "software": lambda f, s: (
         f"{f['tasks']} task{'' if f['tasks'] == 1 else 's'} recorded by other code ({f['name']}) "
-        f"{'is' if f['tasks'] == 1 else 'are'} kept beside these, and not taken for them"
+        f"{'is' if f['tasks'] == 1 else 'are'} kept in the folder and not used here"
     ),
     "failed": lambda f, s: f"{f['reason']} ({f['tasks']} tasks)",
 }
 """Each code in words; those of a measurement are in `answers.findings`, added by `say`."""
 
-REMARKS = {"cross", "cross-rest", "coincide"}
+REMARKS = {"cross", "cross-rest", "trained-rest", "coincide", "optimizer-step", "best-step"}
 """Codes of what is as it should be, such as what is true of a method everywhere: a note, not a warning."""
 
 
@@ -229,19 +266,20 @@ def regime_words(setting: Setting) -> str:
 
 def sizes_words(setting: Setting, without: Sequence[str] = ()) -> str:
     """The sizes that are not varied."""
-    names = "MNPd" if setting.batch is None else ("M", "P", "d", "batch")
+    names: tuple[str, ...] = ("M", "N", "P", "d") if setting.batch is None else ("M", "P", "d", "batch")
+    names += ("N",) * ("epochs" in without)
     sizes = {name: getattr(setting, name) for name in names if name not in without}
     text = " ".join(
         f"{name}={value.words if isinstance(value, Lengths) else amount(value)}"
         for name, value in sizes.items()
     )
-    if setting.epochs > 1:
-        text += f", {setting.epochs} epochs"
+    if setting.epochs > 1 and "epochs" not in without:
+        text += f", {setting.epochs} epochs of N={amount(setting.N)}"
     L, R = amount(setting.schedule.L), amount(setting.schedule.horizon, 5)
-    return text if {"R", "L"} & set(without) else f"{text}, {L} steps (R={R})"
+    return text if {"R", "L", "epochs"} & set(without) else f"{text}, {L} steps (R={R})"
 
 
-def tested_words(eval_length: Length | None) -> str:
+def tested_words(eval_length: Test | None) -> str:
     """Where students are tested."""
     if eval_length is None:
         return "its own length"

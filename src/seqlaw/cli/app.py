@@ -1,38 +1,92 @@
-"""The application: what `seqlaw.cli.main` runs once everything is loaded."""
+"""The application: what `seqlaw.cli.main` runs. A command is loaded when it is asked for."""
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 import seqlaw
-from seqlaw.answers.glossary import WORDS
-from seqlaw.cli import register
-from seqlaw.cli.options import option_of
-from seqlaw.lab.errors import LabError
-from seqlaw.model.checks import InputError, MissingLibrary, shown
-from seqlaw.model.sketch import SingularProblem
+from seqlaw.renamed import OPTIONS
 
-# Words that the commands print.
-_MET = ("method", "reducible", "cross", "cross-rest", "frozen filter", "horizon", "safeguard", "saturated")
+_ANSWER = "command:answer"
+COMMANDS = {
+    "plan": ("planning:Plan", _ANSWER, "The best allocation of a budget."),
+    "tradeoff": (
+        "planning:Tradeoff",
+        _ANSWER,
+        "Longer or more: the risk along P at a fixed number of tokens.",
+    ),
+    "ladder": (
+        "planning:Ladder",
+        "ladder:ladder",
+        "Lengths that change: the best length, mixture and ladder.",
+    ),
+    "risk": ("risk:Risk", _ANSWER, "The five terms of the student's risk at one point."),
+    "curve": ("risk:Curve", _ANSWER, "The terms along one size, with the log–log slope of each."),
+    "spectrum": ("risk:Spectrum", _ANSWER, "The averaged spectrum h_P and its two parts, mode by mode."),
+    "rates": ("risk:Rates", _ANSWER, "The theorem at one point: exponents, crossovers, conditions."),
+    "measure": ("data:Measure", "measure:measure", "Exponents, regime and advice from real sequences."),
+    "forecast": ("data:Forecast", _ANSWER, "Longer or more of your own sequences: the held-out loss."),
+    "law": ("data:Law", "law:law", "A law fitted to a table of training runs."),
+    "fit": ("data:Fit", "lab:fit", "The log–log slope between two columns, with its interval."),
+    "sweep": ("lab:Sweep", "lab:sweep", "Run a grid of questions, resumably."),
+    "export": ("lab:Export", "lab:export", "Write the rows of a sweep as one tidy table."),
+    "reproduce": ("lab:Reproduce", "lab:reproduce", "The paper's six panels and ten slopes, with a report."),
+    "explore": ("explore", "explore:explore", "Explore the law in a browser."),
+}
+"""Name → question, what runs it, and its first line; all but the line is loaded when it is wanted."""
+
+
+def _load(room: str, path: str) -> Any:
+    module, _, name = path.partition(":")
+    return getattr(importlib.import_module(f"seqlaw.{room}.{module}"), name)
+
+
+def question_of(command: str) -> Any:
+    """The question that a command reads."""
+    return (
+        _load("cli", "explore:Explore") if command == "explore" else _load("questions", COMMANDS[command][0])
+    )
+
+
+def command_of(name: str) -> Any:
+    """A command, ready to be run."""
+    from seqlaw.cli.command import build
+
+    return build(question_of(name), _load("cli", COMMANDS[name][1]))
+
+
+class Commands(TyperGroup):
+    """The commands, each loaded alone: `seqlaw --help` imports nothing that computes."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        return command_of(cmd_name) if cmd_name in COMMANDS else None
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (*_, line) in COMMANDS.items()])
+
+
 app = typer.Typer(
     name="seqlaw",
+    cls=Commands,
     help="Linear RNN scaling laws: at your budget, longer sequences or more of them?\n\n"
     "Example: seqlaw tradeoff --tokens 1e7\n\n"
     "Each command has an example in its own help: seqlaw COMMAND --help",
-    epilog="\n\n".join(f"{word}: {WORDS[word]}." for word in _MET),
+    epilog="What the words mean: docs/notation.md",
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-RENAMED = {"--rung": "--method"}
-"""Options of 0.2 that have another name now."""
-# The parser's own error class, whichever click typer carries.
-_UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 
 def _print_version(wanted: bool) -> None:
@@ -56,27 +110,58 @@ def run(arguments: list[str] | None = None) -> None:
     if "" not in sys.path:
         sys.path.append("")  # so that `--schedule mymodule:Name` finds a module that lies here
     try:
-        register.register(app)
         code = app(args=given or ["--help"], standalone_mode=False)
-    except InputError as error:
-        _fail(f"{option_of(error.field)} {error.rule}{_got(error.value)}")
-    except (SingularProblem, LabError, MissingLibrary) as error:
-        _fail(str(error))
-    except _UsageError as error:
-        text = _elsewhere(error) or getattr(error, "format_message", error.__str__)()
-        _fail(" ".join(text.split()).rstrip(".") + _typed(error, given))
-    except MemoryError:
-        _fail("these sizes do not fit in memory (the equivalent method takes any size)")
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
-    except OSError as error:  # a path that cannot be: a name too long, a folder that may not be read
-        _fail(f"{error.strerror or 'cannot be read or written'}: {shown(error.filename or '', str)}")
+    except Exception as error:
+        message = _told(error, given)
+        if message is None:
+            raise
+        print(f"seqlaw: {message}", file=sys.stderr)
+        sys.exit(2)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _told(error: Exception, given: list[str]) -> str | None:
+    """An error of the user's in one line; None for one of ours."""
+    from seqlaw.model.checks import InputError, SeqlawError, shown
+
+    if isinstance(error, InputError):
+        return f"{option_of(error.field, given[0])} {error.rule}{_got(error.value)}"
+    if isinstance(error, SeqlawError):
+        return str(error)
+    if isinstance(error, MemoryError):
+        return "these sizes do not fit in memory (the equivalent method takes any size)"
+    if isinstance(error, OSError):  # a path that cannot be: a name too long, a folder that may not be read
+        return f"{error.strerror or 'cannot be read or written'}: {shown(error.filename or '', str)}"
+    if isinstance(error, typer.BadParameter.__mro__[1]):  # the parser's, whichever click typer carries
+        text = _elsewhere(error) or getattr(error, "format_message", error.__str__)()
+        return " ".join(text.split()).rstrip(".") + _typed(error, given)
+    return None
+
+
+_INSIDE = {"kind": "schedule", "beta": "momentum", "X": "file", "source": "file"}
+"""Fields of the records that a question builds, where its own field has another name."""
+
+
+def option_of(field: str, command: str) -> str:
+    """The option that sets a field: Teacher.c_xi → --c-xi; what is in a file keeps its name."""
+    owner, _, name = field.rpartition(".")
+    if not name.isidentifier() or owner == "Modes" or ".toml" in field or ".npz" in field:
+        return field
+    name = _INSIDE.get(name, name)
+    if command in COMMANDS:
+        one = question_of(command).options().get(name)
+        if one is not None:
+            return str(one.named)
+    return "--" + name.replace("_", "-")
 
 
 def _got(value: object) -> str:
     """The value of a refusal, if there is one: 10 as it was typed, although it was read as 10.0."""
+    from seqlaw.model.checks import shown
+
     if value is None:
         return ""
     if value == "":
@@ -86,6 +171,8 @@ def _got(value: object) -> str:
 
 def _typed(error: Exception, given: list[str]) -> str:
     """What stood after an option whose value is refused."""
+    from seqlaw.model.checks import shown
+
     words = [part for word in given for part in (word.split("=", 1) if word.startswith("--") else [word])]
     names = getattr(getattr(error, "param", None), "opts", ())
     refused = "Invalid value" in str(getattr(error, "format_message", str)())
@@ -94,17 +181,15 @@ def _typed(error: Exception, given: list[str]) -> str:
 
 
 def _elsewhere(error: Exception) -> str:
-    """For an option that only other commands have: which."""
+    """For an option that had another name, or that only other commands have: which."""
     if type(error).__name__ != "NoSuchOption":
         return ""
     option = getattr(error, "option_name", "")
-    if option in RENAMED:
-        return f"No such option: {option}; since 0.3 it is {RENAMED[option]}"
-    commands = getattr(typer.main.get_command(app), "commands", {}).items()
-    owners = [name for name, one in commands if any(option in p.opts + p.secondary_opts for p in one.params)]
+    if option in OPTIONS:
+        return f"No such option: {option}; since 0.3 it is {OPTIONS[option]}"
+    owners = [
+        name
+        for name in COMMANDS
+        if any(option in one.names.split("/") for one in question_of(name).options().values())
+    ]
     return f"No such option: {option} here; it belongs to {', '.join(owners)}" if owners else ""
-
-
-def _fail(message: str) -> None:
-    print(f"seqlaw: {message}", file=sys.stderr)
-    sys.exit(2)

@@ -7,60 +7,71 @@ import os
 import socket
 import threading
 import webbrowser
-from typing import Annotated
+from dataclasses import dataclass
 
-import typer
-
+from seqlaw.cli.command import Output
 from seqlaw.methods.ask import method_name, method_of
 from seqlaw.model.checks import InputError, MissingLibrary, needs, whole
+from seqlaw.questions.options import COUNT, FLAG, METHOD, OUTPUT, TEXT, option
+from seqlaw.questions.question import Call, Question
 
 
-def explore(
-    host: Annotated[str, typer.Option(help="Address to listen on.", metavar="ADDRESS")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.")] = 8765,
-    no_open: Annotated[bool, typer.Option("--no-open", help="Do not open a browser.")] = False,
-    allow_remote: Annotated[
-        bool, typer.Option("--allow-remote", help="Let other machines in: there is no password.")
-    ] = False,
-    method: Annotated[
-        str,
-        typer.Option(help="Method of the curves, or your own by import path.", metavar="NAME|MODULE:NAME"),
-    ] = "equivalent",
-    results: Annotated[
-        str | None, typer.Option(help="A folder of `seqlaw reproduce` for the six panels.", metavar="DIR")
-    ] = None,
-) -> None:
-    """See the law move in a browser.
+@dataclass(frozen=True, kw_only=True)
+class Explore(Question):
+    """Explore the law in a browser.
 
     Sliders for the teacher and the sizes, and the curves that follow them.
-
-    Example: seqlaw explore --port 0
     """
-    if not _is_loopback(host) and not allow_remote:
-        raise InputError("host", "must be a loopback address without --allow-remote", host)
+
+    command = "explore"
+    example = "seqlaw explore --port 0"
+    prints = False
+
+    host: str = option("127.0.0.1", "--host", "Address to listen on.", TEXT, OUTPUT, metavar="ADDRESS")
+    port: int = option(8765, "--port", "Port to listen on; 0 takes a free one.", COUNT, OUTPUT)
+    no_open: bool = option(False, "--no-open", "Do not open a browser.", FLAG, OUTPUT)
+    allow_remote: bool = option(
+        False, "--allow-remote", "Let other machines in: there is no password.", FLAG, OUTPUT
+    )
+    method: str = option(
+        "equivalent", "--method", "Method of the curves, or your own by import path.", TEXT, METHOD,
+        metavar="NAME|MODULE:NAME",
+    )  # fmt: skip
+    results: str | None = option(
+        None, "--results", "A folder of `seqlaw reproduce` for the six panels.", TEXT, OUTPUT, metavar="DIR"
+    )
+
+    def call(self) -> Call:
+        raise NotImplementedError  # it serves others' questions
+
+
+def explore(asked: Explore, output: Output | None = None) -> None:
+    """Serve until Ctrl-C."""
+    if not _is_loopback(asked.host) and not asked.allow_remote:
+        raise InputError("host", "must be a loopback address without --allow-remote", asked.host)
     try:
         import uvicorn
 
         from seqlaw.web.app import LOOPBACK, create_app
 
-        hosts = None if allow_remote else {*LOOPBACK, host.lower()}
-        named = method_name(method_of(method))
-        app = create_app(hosts=hosts, results=results, method=named)
+        hosts = None if asked.allow_remote else {*LOOPBACK, asked.host.lower()}
+        named = method_name(method_of(asked.method))
+        app = create_app(hosts=hosts, results=asked.results, method=named)
     except ImportError as error:
         raise MissingLibrary(f"seqlaw explore {needs(error.name or 'fastapi', 'web')}") from None
-    if results is not None:
+    if asked.results is not None:
         from seqlaw.web.panels import check_results
 
-        check_results(results, named)
-    listener = _listen(host, whole("port", port, least=0, most=65535))
-    name = f"[{host}]" if ":" in host else host
+        check_results(asked.results, named)
+    listener = _listen(asked.host, whole("port", asked.port, least=0, most=65535))
+    name = f"[{asked.host}]" if ":" in asked.host else asked.host
     url = f"http://{name}:{listener.getsockname()[1]}/"
     # Idle connections outlast the five seconds of common clients: closing first would race with a reuse.
     config = uvicorn.Config(
         app, log_level="warning", server_header=False, access_log=False, timeout_keep_alive=30
     )
     print(f"seqlaw explorer: {url} (Ctrl-C stops it)", flush=True)
-    if not no_open:
+    if not asked.no_open:
         threading.Timer(1.0, webbrowser.open, (url,)).start()
     uvicorn.Server(config).run(sockets=[listener])
 

@@ -4,71 +4,48 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import shlex
 import sys
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
-from seqlaw.cli.options import Device, Jobs, Json, jobs_or_all
-from seqlaw.cli.output import print_flags, print_json, print_table, print_text
-from seqlaw.cli.progress import Progress, work_bar
-from seqlaw.cli.rows import OPTION, Where, column_names, say_what_is_left, selected, table_of
+from seqlaw.cli.command import Output, warn
+from seqlaw.cli.output import print_flags, print_json, print_table, print_text, show
+from seqlaw.cli.progress import work_bar
+from seqlaw.cli.rows import OPTION, column_names, say_what_is_left, selected, table_of
 from seqlaw.fit import fit_power_law
 from seqlaw.lab.run import Summary
 from seqlaw.lab.table import export as export_table
 from seqlaw.model.checks import InputError, real
-from seqlaw.model.device import cards
 from seqlaw.model.flags import Flag, flag
+from seqlaw.questions.data import Fit
+from seqlaw.questions.lab import Export, Reproduce, Sweep
 from seqlaw.sweeping.cost import Estimate
 from seqlaw.sweeping.file import load_sweep
 from seqlaw.sweeping.run import rows_of
 from seqlaw.sweeping.run import sweep as run_sweep
 
-Software = Annotated[
-    str | None,
-    typer.Option(help="Rows of other software than this, as the folder names it, or `all`.", metavar="NAME"),
-]
+
+def reproduce(question: Reproduce, output: Output) -> None:
+    """Run the panels that are missing, and print the slopes."""
+    call = question.call()
+    with work_bar(output.progress) as bar:
+        answer = call.function(**call.arguments, progress=bar.progress, step=bar.step, notice=warn)
+    show(answer, question, as_json=output.json)
 
 
-def sweep(
-    file: Annotated[str, typer.Argument(metavar="FILE.toml", help="What to run: see docs/sweeps.md.")],
-    out: Annotated[
-        str, typer.Option(help="Folder of the results; what it holds is not run again.", metavar="DIR")
-    ],
-    engine: Annotated[
-        str, typer.Option(help="local, or dask for a cluster that you run.", metavar="NAME")
-    ] = "local",
-    scheduler: Annotated[
-        str | None, typer.Option(help="Address or scheduler file of the cluster.", metavar="ADDRESS|FILE")
-    ] = None,
-    jobs: Jobs = None,
-    device: Device = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check and count only.")] = False,
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try failed tasks again.")] = False,
-    timeout: Annotated[
-        float | None,
-        typer.Option(help="End a task that takes longer, and record it as failed.", metavar="SECONDS"),
-    ] = None,
-    progress: Progress = "auto",
-    json: Json = False,
-) -> None:
-    """Run a grid of questions, resumably.
-
-    The same command again does only what is missing.
-
-    Example: seqlaw sweep grid.toml --out results --jobs 4
-    """
-    asked = load_sweep(file)
-    asked = asked if device is None else dataclasses.replace(asked, device=device)
+def sweep(question: Sweep, output: Output) -> None:
+    """Run what is missing, and say what was done."""
+    asked = load_sweep(question.file)
+    asked = asked if question.device is None else dataclasses.replace(asked, device=question.device)
     gpu = asked.device == "cuda"
-    workers = cards() if gpu and jobs is None and scheduler is None else jobs_or_all(jobs)
+    workers = question.workers(asked.device if question.scheduler is None else None)
     ahead: list[Estimate] = []
-    with work_bar(progress) as bar:
+    with work_bar(output.progress) as bar:
 
         def announce(found: Estimate) -> None:
             ahead.append(found)
-            if not json:
+            if not output.json:
                 print_text(_ahead(found, workers, "GPU" if gpu else "core"))
                 if found.merged:
                     print_text(_merged(found))
@@ -76,26 +53,30 @@ def sweep(
 
         summary = run_sweep(
             asked,
-            out,
+            question.out,
             jobs=workers,
-            engine=engine,
-            scheduler=scheduler,
-            dry_run=dry_run,
-            timeout=timeout,
-            retry_failed=retry_failed,
-            resume=_command(file, out, engine, scheduler, device, timeout),
+            engine=question.engine,
+            scheduler=question.scheduler,
+            dry_run=question.dry_run,
+            timeout=question.timeout,
+            retry_failed=question.retry_failed,
+            resume=_resuming(question),
             announce=announce,
             progress=bar.progress,
             watch=bar.watch,
-            notice=lambda line: print(f"seqlaw: {line}", file=sys.stderr),
+            notice=warn,
         )
-    if json:
-        inputs = {"file": file, "out": out, "engine": engine, "jobs": workers, "seed": asked.seed}
-        result = dataclasses.asdict(summary) | {"estimate": dataclasses.asdict(ahead[0]), "dry_run": dry_run}
-        print_json("sweep", inputs, result)
-    elif not dry_run:
-        _report(summary, out)
-    if summary.failed and not dry_run:
+    if output.json:
+        names = {"file": question.file, "out": question.out, "engine": question.engine}
+        inputs = names | {"jobs": workers, "seed": asked.seed}
+        result = {each.name: getattr(summary, each.name) for each in dataclasses.fields(Summary)} | {
+            "estimate": dataclasses.asdict(ahead[0]),
+            "dry_run": question.dry_run,
+        }
+        print_json(question, inputs, result)
+    elif not question.dry_run:
+        _report(summary, question.out)
+    if summary.failed and not question.dry_run:
         raise typer.Exit(1)
 
 
@@ -118,14 +99,17 @@ def _merged(found: Estimate) -> str:
     )
 
 
-def _command(
-    file: str, out: str, engine: str, scheduler: str | None, device: str | None, timeout: float | None
-) -> str:
+def _resuming(question: Sweep) -> str:
     """What to type to go on, from any folder."""
-    more = [] if scheduler is None else ["--engine", engine, "--scheduler", scheduler]
-    more += [] if device is None else ["--device", device]
-    more += [] if timeout is None else ["--timeout", f"{timeout:g}"]
-    return shlex.join(["seqlaw", "sweep", os.path.abspath(file), "--out", os.path.abspath(out), *more])
+    kept = dataclasses.replace(
+        question,
+        file=os.path.abspath(question.file),
+        out=os.path.abspath(question.out),
+        jobs=None,
+        dry_run=False,
+        retry_failed=False,
+    )
+    return kept.line()
 
 
 def _report(summary: Summary, out: str) -> None:
@@ -145,70 +129,39 @@ def others(found: dict[str, int]) -> list[Flag]:
     return [flag("software", name=name, tasks=count) for name, count in found.items()]
 
 
-def export(
-    folder: Annotated[str, typer.Argument(metavar="DIR", help="The folder of a sweep.")],
-    to: Annotated[str, typer.Option(help="Where to: .parquet or .csv.", metavar="FILE")],
-    software: Software = None,
-    json: Json = False,
-) -> None:
-    """Write the rows of a sweep as one tidy table.
-
-    A sweep that is not finished is exported as far as it is, and said to be unfinished.
-
-    Example: seqlaw export results --to rows.parquet
-    """
-    rows = rows_of(folder, software)
+def export(question: Export, output: Output) -> None:
+    """Write the table, and say what it lacks."""
+    rows = rows_of(question.folder, question.software)
     rows.require_rows(OPTION)
-    count = export_table(rows, to)
+    count = export_table(rows, question.to)
     say_what_is_left(rows)
-    if json:
+    if output.json:
         known = rows.standing
         standing = {name: getattr(known, name, None) for name in ("tasks", "finished", "failed")}
         resume = known.resume if known is not None and known.finished < known.tasks else None
-        inputs = {"folder": folder, "software": software}
-        found = {"path": to, "count": count, **standing, "resume": resume, "others": rows.others}
-        print_json("export", inputs, found)
+        inputs = {"folder": question.folder, "software": question.software}
+        found = {"path": question.to, "count": count, **standing, "resume": resume, "others": rows.others}
+        print_json(question, inputs, found)
     else:
-        print(f"{count} rows: {to}")
+        print(f"{count} rows: {question.to}")
 
 
-def fit(
-    file: Annotated[
-        str, typer.Argument(metavar="FILE", help="A .parquet or .csv file, or a sweep's folder.")
-    ],
-    x: Annotated[str, typer.Option(help="Column of the abscissa.", metavar="COLUMN")],
-    y: Annotated[str, typer.Option(help="Column of the ordinate.", metavar="COLUMN")],
-    where: Where = None,
-    window: Annotated[str | None, typer.Option(help="Only x from A to B.", metavar="A:B")] = None,
-    offset: Annotated[bool, typer.Option("--offset", help="Fit y = e + a x^-c instead of a x^-c.")] = False,
-    level: Annotated[float, typer.Option(help="Confidence of the interval.")] = 0.95,
-    software: Software = None,
-    json: Json = False,
-) -> None:
-    """The log–log slope between two columns, with its interval.
-
-    Example: seqlaw fit rows.parquet --x M --y approx --where regime=I
-    """
-    rows = selected(table_of(file, software), where or [])
+def fit(question: Fit, output: Output) -> None:
+    """Select the rows, fit, print."""
+    x, y, level, offset = question.x, question.y, question.level, question.offset
+    rows = selected(table_of(question.file, question.software), question.where)
     for name, column in (("x", x), ("y", y)):
         if column not in rows:
             raise InputError(name, f"must be a column ({column_names(rows)})", column)
         if rows[column].dtype.kind not in "iuf":
             raise InputError(name, "must be a column of numbers", column)
-    found = fit_power_law(rows[x], rows[y], window=_window(window), level=level, offset=offset)
+    found = fit_power_law(rows[x], rows[y], window=_window(question.window), level=level, offset=offset)
     flags = _repeated(rows[x], found.window)
-    if json:
-        inputs = {
-            "file": file,
-            "x": x,
-            "y": y,
-            "where": where or [],
-            "offset": offset,
-            "level": level,
-            "software": software,
-        }
+    if output.json:
+        names = ("file", "x", "y", "where", "offset", "level", "software")
+        inputs = {name: getattr(question, name) for name in names}
         se_is = "curvature" if _certain(rows) else "standard error"
-        print_json("fit", inputs, dataclasses.asdict(found) | {"se_is": se_is}, flags)
+        print_json(question, inputs, dataclasses.asdict(found) | {"se_is": se_is}, flags)
         return
     certain = _certain(rows)
     lines: list[tuple[Any, ...]] = [

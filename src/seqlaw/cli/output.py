@@ -13,27 +13,31 @@ from seqlaw.answers.render import as_text
 from seqlaw.answers.words import sentences
 from seqlaw.files import plain
 from seqlaw.model.flags import Flag
+from seqlaw.questions.question import Question
 
 
-def show(answer: Answer, *, as_json: bool, plot: str | None = None) -> None:
+def show(
+    answer: Answer, question: Question, *, as_json: bool, plot: str | None = None, verbose: bool = False
+) -> None:
     """Print an answer, one JSON document or the page for people, and draw it into a file."""
     if plot is not None:
         answer.save_plot(plot)
     if as_json:
-        print(json.dumps(answer.to_dict("cli"), indent=2, allow_nan=False))
+        asked = question.echo(answer.inputs())
+        print(json.dumps(answer.to_dict("cli", asked), indent=2, allow_nan=False))
     else:
-        print(answer.page("cli"), end="")
+        print(answer.page("cli", verbose=verbose), end="")
 
 
 def print_json(
-    command: str, inputs: Mapping[str, Any], result: Mapping[str, Any], flags: Iterable[Flag] = ()
+    question: Question, inputs: Mapping[str, Any], result: Mapping[str, Any], flags: Iterable[Flag] = ()
 ) -> None:
     """The document of a command that has no answer of its own; infinity is null with a flag."""
     lost = list(flags)
     body = {
-        "command": command,
+        "command": question.command,
         "version": seqlaw.__version__,
-        "inputs": plain(inputs, "inputs", lost),
+        "inputs": plain({**inputs, **question.echo(inputs)}, "inputs", lost),
         **plain(result, "", lost),
         "flags": sentences(lost, "cli"),
         "flag_records": [record(flag) for flag in lost],

@@ -5,16 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Annotated
 
 import typer
 
 from seqlaw.lab.progress import WorkBar, drawn_bar, plain_lines
 from seqlaw.model.checks import InputError
-
-Progress = Annotated[
-    str, typer.Option(help="auto: a bar, on a terminal; plain: lines on standard error.", metavar="NAME")
-]
 
 
 def _is_plain(progress: str) -> bool:

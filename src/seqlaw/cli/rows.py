@@ -5,11 +5,9 @@ from __future__ import annotations
 import operator
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from seqlaw.files import read_table
 from seqlaw.lab.errors import LabError
@@ -19,12 +17,6 @@ from seqlaw.sweeping.file import OWN
 from seqlaw.sweeping.run import rows_of
 
 OPTION = "--software {}"
-Where = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="Only rows with this value, or with < <= > >= in place of =; repeatable.", metavar="COLUMN=VALUE"
-    ),
-]
 _ORDERS: dict[str, Callable[[Any, float], Any]] = {
     "<=": operator.le,
     ">=": operator.ge,
@@ -51,7 +43,7 @@ def table_of(file: str, software: str | None) -> Any:
     return read_table(file)
 
 
-def selected(rows: Any, conditions: list[str]) -> Any:
+def selected(rows: Any, conditions: Sequence[str]) -> Any:
     """The rows that meet every condition, COLUMN=VALUE or an order such as COLUMN<=VALUE."""
     for condition in conditions:
         column, sign, value = _split(condition)

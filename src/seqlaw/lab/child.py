@@ -14,7 +14,7 @@ import time
 from seqlaw.lab.errors import EngineError
 from seqlaw.lab.software import function_path, software
 from seqlaw.lab.store import Outcome
-from seqlaw.lab.work import Function, Job, attempt, facts
+from seqlaw.lab.work import Function, Job, attempt, facts, failure
 from seqlaw.model.checks import library
 from seqlaw.model.process import command, pack, served, unpack
 from seqlaw.model.threads import one_thread
@@ -64,16 +64,7 @@ class Child:
         reason = "WorkerDied: the process of this task ended (killed, crashed or out of memory)"
         if late.is_set():
             reason = f"Timeout: it took longer than {self._timeout:g} s"
-        key, task, code = job
-        return Outcome(
-            key=key,
-            software=code,
-            function=self._path,
-            task=task,
-            seconds=seconds,
-            machine=facts(),
-            error=reason,
-        )
+        return failure(job, self._path, reason, seconds)
 
     def _started(self) -> subprocess.Popen[bytes]:
         pipe = subprocess.PIPE

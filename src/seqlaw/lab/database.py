@@ -18,16 +18,13 @@ from pathlib import Path
 from seqlaw.lab.errors import StoreError
 
 FILE = "results.sqlite"
-SCHEMA = 4
+SCHEMA = 5
 APPLICATION = int.from_bytes(b"seql", "big")  # the header field by which a file of ours is known
 
 _TABLES = (
     "CREATE TABLE store (mark TEXT NOT NULL)",  # the first table: it lies on page 2, where `inspect` looks
     "CREATE TABLE machines (id INTEGER PRIMARY KEY, facts TEXT NOT NULL, sum INTEGER NOT NULL)",
-    "CREATE TABLE runs (id INTEGER PRIMARY KEY, kind TEXT NOT NULL, started TEXT NOT NULL,"
-    " version TEXT NOT NULL, function TEXT NOT NULL, seed INTEGER NOT NULL, note TEXT NOT NULL,"
-    " resume TEXT NOT NULL, driver TEXT NOT NULL, depends TEXT NOT NULL, plan TEXT NOT NULL,"
-    " sum INTEGER NOT NULL)",
+    "CREATE TABLE runs (id INTEGER PRIMARY KEY, facts TEXT NOT NULL, sum INTEGER NOT NULL)",
     "CREATE TABLE results (id INTEGER PRIMARY KEY, key TEXT NOT NULL, version TEXT NOT NULL,"
     " seed INTEGER NOT NULL, task TEXT NOT NULL, rows TEXT, error TEXT, seconds REAL NOT NULL,"
     " finished TEXT NOT NULL, machine INTEGER NOT NULL, function TEXT NOT NULL, sum INTEGER NOT NULL)",

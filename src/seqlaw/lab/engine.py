@@ -24,11 +24,10 @@ from typing import Any, TypeAlias
 
 from seqlaw.lab.child import Child
 from seqlaw.lab.errors import EngineError
-from seqlaw.lab.grid import Task
 from seqlaw.lab.group import AtWork, run_group
 from seqlaw.lab.software import function_path
 from seqlaw.lab.store import Outcome
-from seqlaw.lab.work import Function, Job, attempt, facts
+from seqlaw.lab.work import Function, Job, attempt, facts, failure
 from seqlaw.model.checks import InputError, library
 from seqlaw.model.threads import one_thread
 
@@ -41,12 +40,12 @@ LARGEST_GROUP = 1000
 GROUPS_A_THREAD = 2  # one at work and one at hand
 DEATHS = 2
 """Workers that a group, and then a task alone, may cost (on your own cluster: dask's default, 4)."""
+_DIED = "WorkerDied: every worker that ran this task alone died (killed, crashed or out of memory)"
 
 _ADDRESS = re.compile(
     r"(?:(?:tcp|tls|ws|wss|ucx)://)?(?:[\w.-]+|\[[0-9a-fA-F:.%\w]+\]):"
     r"(?:[1-9]\d{0,3}|[1-5]\d{4}|6[0-4]\d{3}|65[0-4]\d\d|655[0-2]\d|6553[0-5])"
 )
-Cost = Callable[[Task], float]
 Notice = Callable[[str], None]
 
 
@@ -182,7 +181,6 @@ def on_cluster(
     *,
     at_work: AtWork,
     timeout: float | None = None,
-    cost: Cost | None = None,
     notice: Notice = lambda line: None,
 ) -> Iterator[list[Outcome]]:
     """Groups of tasks on a cluster's workers.
@@ -193,7 +191,7 @@ def on_cluster(
     topic = f"seqlaw-{uuid.uuid4().hex}"
     client.subscribe_topic(topic, lambda event: at_work.began(event[1]["key"], event[1]["ago"]))
     flight = _Flight(client, (function, seed, timeout, topic))
-    groups = _Groups(jobs, cost)
+    groups = _Groups(jobs)
     suspects: deque[Job] = deque()
     try:
         while groups or flight or suspects:
@@ -211,7 +209,7 @@ def on_cluster(
                 groups.learn(outcomes)
                 yield outcomes
             elif alone:
-                yield [_at_fault(function, job) for job in group]
+                yield [failure(job, function_path(function), _DIED) for job in group]
             else:
                 suspects.extend(group)
     except KeyboardInterrupt:
@@ -219,48 +217,25 @@ def on_cluster(
         raise
 
 
-def _at_fault(function: Function, job: Job) -> Outcome:
-    key, task, code = job
-    reason = "WorkerDied: every worker that ran this task alone died (killed, crashed or out of memory)"
-    return Outcome(
-        key=key,
-        software=code,
-        function=function_path(function),
-        task=task,
-        seconds=0.0,
-        machine=facts(),
-        error=reason,
-    )
-
-
 class _Groups:
     """The tasks still to be sent, and how many of them make half a second."""
 
-    def __init__(self, jobs: Sequence[Job], cost: Cost | None) -> None:
+    def __init__(self, jobs: Sequence[Job]) -> None:
         self._left = deque(jobs)
-        self._cost = cost or (lambda task: 1.0)
-        self._seconds = self._spent = 0.0
+        self._seconds = GROUP_SECONDS
 
     def __len__(self) -> int:
         return len(self._left)
 
     def learn(self, outcomes: Sequence[Outcome]) -> None:
-        """Take note of what tasks have cost."""
-        self._seconds += sum(outcome.seconds for outcome in outcomes)
-        self._spent += sum(self._cost(outcome.task) for outcome in outcomes)
+        """Expect of the next tasks what those of the last group took: the largest go first."""
+        self._seconds = sum(outcome.seconds for outcome in outcomes) / len(outcomes)
 
     def take(self, room: int) -> list[Job]:
         """The next group; one task until one is timed, and smaller groups near the end: no worker waits."""
         fair = min(LARGEST_GROUP, -(-len(self._left) // room))
-        rate = self._seconds / self._spent if self._spent else GROUP_SECONDS / self._cost(self._left[0][1])
-        group = [self._left.popleft()]
-        seconds = rate * self._cost(group[0][1])
-        while self._left and len(group) < fair:
-            seconds += rate * self._cost(self._left[0][1])
-            if seconds > GROUP_SECONDS:
-                break
-            group.append(self._left.popleft())
-        return group
+        many = int(GROUP_SECONDS / max(self._seconds, GROUP_SECONDS / LARGEST_GROUP))
+        return [self._left.popleft() for _ in range(max(1, min(many, fair)))]
 
 
 class _Flight:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from seqlaw.model.checks import SeqlawError
 
-class LabError(Exception):
+
+class LabError(SeqlawError):
     """Base of the lab's errors: nothing that was acknowledged is lost when one is raised."""
 
 

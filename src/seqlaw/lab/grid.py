@@ -16,7 +16,7 @@ Task = dict[str, Any]
 MOST = 200_000
 """Points of a grid: half a gigabyte, and seconds to list. More are several sweeps into one folder."""
 _FAR = 1e100  # the ends of a range: differences and powers of them stay inside floating point
-_SPACINGS = ("log", "lin", "linear")  # the last is 0.1's name of lin
+_SPACINGS = ("log", "lin")
 
 _sorted = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
 _compact = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode

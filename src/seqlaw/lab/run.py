@@ -11,15 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
 
-from seqlaw.lab.engine import (
-    Cost,
-    Notice,
-    in_process,
-    joined_cluster,
-    local_cluster,
-    on_cluster,
-    scheduler_address,
-)
+from seqlaw.lab.engine import Notice, in_process, joined_cluster, local_cluster, on_cluster, scheduler_address
 from seqlaw.lab.grid import Task, key
 from seqlaw.lab.group import AtWork
 from seqlaw.lab.software import depends_print, function_path, require_unchanged, software, with_named
@@ -48,7 +40,7 @@ Progress = Callable[[Summary, float], None]
 
 
 Announce = Callable[[int, list[Task]], None]
-"""Called once before the work with the number of tasks and those that are left."""
+"""Called once before the work with the number of tasks and those that are left, the largest first."""
 
 
 Watch = Callable[[Callable[[], str]], None]
@@ -63,7 +55,7 @@ def run(
     seed: int = 0,
     jobs: int = 1,
     scheduler: str | None = None,
-    cost: Cost | None = None,
+    cost: Callable[[Task], float] = lambda task: 1.0,
     timeout: float | None = None,
     depends: Sequence[str] = (),
     dry_run: bool = False,
@@ -79,7 +71,7 @@ def run(
     """Run `function(task, seed)` for every task that `folder` has no record of, and record the rows.
 
     `jobs` local processes (1: this one), or the dask cluster of `scheduler` (an address or a scheduler file).
-    The rows depend on neither. With a `cost`, the dearest tasks go first, so that no worker ends late.
+    The rows depend on neither. Tasks of the highest `cost` go first, so that no worker ends late.
     `resume` is the command that does the same again, for people who find the folder unfinished. A folder
     takes one `kind` of run, if it has a name (`sweep`, `reproduce`).
     A task that takes longer than `timeout` seconds is ended, which takes a process of its own, and recorded
@@ -96,7 +88,9 @@ def run(
     if dry_run:
         good, bad = recorded(Path(folder), planned, kind=kind)
         bad = set() if retry_failed else bad
-        announce(len(named), [task for _, task, _ in _left(named, planned, good, bad)])
+        known = good | bad
+        left = [task for name, task in named.items() if name not in known]
+        announce(len(named), sorted(left, key=cost, reverse=True))
         return _known(start, named, good, bad, {})
     require_unchanged()
     opened = Store(
@@ -115,10 +109,11 @@ def run(
             notice(store.saved)
         good, bad = store.known()
         bad = set() if retry_failed else bad
-        todo = _left(named, planned, good, bad)
+        known = good | bad
+        todo: list[Job] = [(name, named[name], planned[name]) for name in named if name not in known]
+        work = {name: cost(task) for name, task, _ in todo}
+        todo.sort(key=lambda job: work[job[0]], reverse=True)
         announce(len(named), [task for _, task, _ in todo])
-        work = {name: 1.0 if cost is None else cost(task) for name, task, _ in todo}
-        todo.sort(key=lambda job: -work[job[0]])
         tally = _Tally(start, _known(start, named, good, bad, store.others()), work)
         progress(tally.summary, tally.share())
 
@@ -132,7 +127,7 @@ def run(
 
         at_work = AtWork({name: task for name, task, _ in todo})
         watch(at_work.longest)
-        batches = _batches(function, todo, seed, jobs, scheduler, cost, timeout, at_work, notice)
+        batches = _batches(function, todo, seed, jobs, scheduler, timeout, at_work, notice)
         with contextlib.closing(batches):
             try:
                 for batch in batches:
@@ -143,11 +138,6 @@ def run(
                     record(batches.throw(KeyboardInterrupt()))
                 raise
         return replace(tally.summary, seconds=time.monotonic() - start)
-
-
-def _left(named: dict[str, Task], planned: dict[str, str], good: set[str], bad: set[str]) -> list[Job]:
-    known = good | bad
-    return [(name, task, planned[name]) for name, task in named.items() if name not in known]
 
 
 def _known(
@@ -196,7 +186,6 @@ def _batches(
     seed: int,
     jobs: int,
     scheduler: str | None,
-    cost: Cost | None,
     timeout: float | None,
     at_work: AtWork,
     notice: Notice,
@@ -208,9 +197,7 @@ def _batches(
         return
     cluster = local_cluster(min(jobs, len(todo))) if scheduler is None else joined_cluster(scheduler)
     with cluster as client:
-        yield from on_cluster(
-            client, function, todo, seed, at_work=at_work, timeout=timeout, cost=cost, notice=notice
-        )
+        yield from on_cluster(client, function, todo, seed, at_work=at_work, timeout=timeout, notice=notice)
 
 
 @contextlib.contextmanager

@@ -1,28 +1,30 @@
-"""Which code made a number: a package's version, and a fingerprint of the source that a task runs.
+"""Which code made a number: a package's version, and a fingerprint of the source behind a task.
 
-A changed formula must never return an old number, so the fingerprint is of the source itself: the module of a
-task's function, and all that it imports of its own package, of seqlaw and of the user's other files (not of
-the libraries), without comments and docstrings. A wheel, a checkout and an editable installation of the same
-files have the same fingerprint. Nothing is imported to read it. Files that the code reads, and modules that
-it imports by a computed name, are not seen; a run can name them (`depends_print`).
+A row of other code must never be taken for a row of this code, so the fingerprint is a hash of source files:
+of seqlaw's numeric packages for its own tasks, and for code of the user's of the file or package that a task
+names with all that these import (not libraries). Nothing is imported to read them. Files that the code reads,
+and modules that it imports by a computed name, are not seen; a run can name them (`depends_print`).
 """
 
 from __future__ import annotations
 
 import ast
+import dis
 import functools
 import hashlib
 import importlib.util
-import io
+import itertools
 import marshal
 import os
 import re
 import site
 import sys
 import sysconfig
-import tokenize
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.machinery import SourceFileLoader
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
@@ -34,17 +36,20 @@ from seqlaw.model.extension import IMPORT_PATH
 
 CODE = ("schedule", "method")
 """The parameters of a task that may name code of the user's, `mymodule:Linear`."""
+NUMERIC = ("methods", "model", "paper/experiments/task.py", "sweeping/codec.py", "sweeping/task.py")
+"""Where the numbers of seqlaw's own tasks come from. A test checks that their imports stay inside."""
 LARGEST = 2**32
 """Bytes of a file that a run may depend on."""
 _HOME = seqlaw.__name__
 _PLACES = ("stdlib", "platstdlib", "purelib", "platlib")
 _LIBRARIES = {
-    Path(path).resolve() for path in (*map(sysconfig.get_path, _PLACES), site.getusersitepackages())
+    Path(path).resolve()
+    for path in (*map(sysconfig.get_path, _PLACES), *site.getsitepackages(), site.getusersitepackages())
 }
 _PLAIN = (int, float, complex, bool, str, bytes, type(None))
-_prints: dict[str, str] = {}  # fingerprints, computed once a process
-_read: dict[Path, tuple[str, bytes]] = {}  # the files behind this process's fingerprints: module, source
-_checked: set[Path] = set()  # those of which it is known that the module was loaded from this source
+_prints: dict[str, str] = {}  # fingerprints, computed once per process
+_read: dict[Path, bytes] = {}  # the sources behind them, as first read
+_checked: set[Path] = set()  # those of which the loaded module was found to be made
 
 
 def function_path(function: Callable[..., Any]) -> str:
@@ -54,9 +59,9 @@ def function_path(function: Callable[..., Any]) -> str:
 
 
 def software(function: Callable[..., Any], task: Task | None = None, depends: str = "") -> str:
-    """`0.2.0+1f0c2a7b9d3e`: the version and the fingerprint of what a function runs, then `with_named`.
+    """`0.3.0+1f0c2a7b9d3e`: the version and the fingerprint of what a function runs, then `with_named`.
 
-    `depends` is what `depends_print` says of the files that it depends on.
+    `depends` is the result of `depends_print`.
     """
     own = software_of(function_path(function))
     if not own or function is not _unwrapped(function):
@@ -64,16 +69,15 @@ def software(function: Callable[..., Any], task: Task | None = None, depends: st
     return with_named(own + depends, task)
 
 
-def software_of(path: str, task: Task | None = None, depends: str = "") -> str:
-    """The same for the function of this path; empty where its module has no source (a notebook's)."""
+def software_of(path: str) -> str:
+    """Version and fingerprint for the function of this path; empty if it has no file (a notebook's)."""
     module, _, name = path.partition(":")
     found = fingerprint(module)
-    own = _joined(module, _digest([found.encode(), name.encode()])) + depends
-    return with_named(own, task) if found else ""
+    return _joined(module, _digest([found.encode(), name.encode()])) if found else ""
 
 
 def with_named(own: str, task: Task | None) -> str:
-    """`own+mymodule.5d4e…` where the task names code of the user's (`mymodule:Linear`), else `own`."""
+    """`own+mymodule.5d4e…` if the task names code of the user's (`mymodule:Linear`), else `own`."""
     named = named_modules(task)
     return "+".join([own, *(f"{name}.{fingerprint(name)}" for name in sorted(named))]) if named else own
 
@@ -94,14 +98,87 @@ def _joined(module: str, source: str) -> str:
 
 
 def fingerprint(module: str) -> str:
-    """The first 48 bits of the SHA-256 of a module's source and of what it imports; empty without a file."""
-    if module not in _prints:
-        sources = _sources(module)
-        if module not in sources:
+    """48 bits of the SHA-256 of the sources behind a module; empty if it has no file."""
+    top = module.partition(".")[0]
+    return _hashed("numeric" if top == _HOME else top, _numeric() if top == _HOME else _reached(top))
+
+
+def _hashed(name: str, sources: Iterator[tuple[str, bytes]]) -> str:
+    if name not in _prints:
+        found = sorted(dict(sources).items())
+        if not found:
             return ""  # and asked again: it may be found later
-        parts = (f"{name}\0{len(text)}\0".encode() + text for name, text in sorted(sources.items()))
-        _prints[module] = _digest(parts)
-    return _prints[module]
+        _prints[name] = _digest(f"{path}\0{len(text)}\0".encode() + text for path, text in found)
+    return _prints[name]
+
+
+def _numeric() -> Iterator[tuple[str, bytes]]:
+    """The sources of seqlaw's numeric packages, by name."""
+    for part in NUMERIC:
+        yield from _sources(files(_HOME) / part, part)
+
+
+def _reached(top: str) -> Iterator[tuple[str, bytes]]:
+    """The sources of a top-level module or package, and in turn of all that these import, by name."""
+    left, seen = [top], {top}
+    while left:
+        name = left.pop()
+        for place in _places(name):
+            for path, text in _sources(place, name):
+                yield path, text
+                new = set(_imported(text)) - seen if path.endswith(".py") else set()
+                left, seen = [*left, *new], seen | new
+
+
+def _places(top: str) -> list[Traversable]:
+    """The file or folders of a top-level module; none of a library, nor of what is built in.
+
+    `__main__` is the script if there is one; in a notebook its file would be the kernel's.
+    """
+    if top == _HOME:
+        return [files(_HOME)]
+    if top == "__main__":
+        main = sys.modules["__main__"]
+        file = getattr(main, "__file__", None) if getattr(main, "__spec__", None) is None else None
+        return [Path(file)] if file else []
+    try:
+        spec = importlib.util.find_spec(top)
+    except (ImportError, ValueError):
+        return []
+    folders = None if spec is None else spec.submodule_search_locations
+    if spec is None or (folders is None and not spec.has_location):
+        return []
+    return [Path(place) for place in folders or [str(spec.origin)] if not _is_library(Path(place))]
+
+
+def _is_library(path: Path) -> bool:
+    return not _LIBRARIES.isdisjoint(path.resolve().parents)
+
+
+def _sources(place: Traversable, name: str) -> Iterator[tuple[str, bytes]]:
+    """The source files at or below a place, by name; line ends as on Unix."""
+    if place.is_dir():
+        for one in place.iterdir():
+            if one.name != "__pycache__" and (one.is_dir() or one.name.endswith((".py", ".so", ".pyd"))):
+                yield from _sources(one, f"{name}/{one.name}")
+    elif place.is_file():
+        text = place.read_bytes().replace(b"\r\n", b"\n")
+        if isinstance(place, Path):  # not inside a zip
+            _read.setdefault(place, text)
+        yield name if "." in name else f"{name}{place.name[place.name.find('.') :]}", text
+
+
+def _imported(source: bytes) -> Iterator[str]:
+    """The top-level modules that a source may import, at once or later; none if it is not valid Python."""
+    try:
+        nodes = list(ast.walk(ast.parse(source)))
+    except (SyntaxError, ValueError):
+        return
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            yield node.module.partition(".")[0]
 
 
 def depends_print(files: Iterable[str]) -> str:
@@ -131,14 +208,15 @@ def without_depends(name: str) -> str:
 def require_unchanged() -> None:
     """Refuse to record numbers of code that was edited after this process had loaded it.
 
-    What was loaded is compared with what is on disk by content: clocks may be wrong.
+    The loaded code is compared with the file by content: clocks may be wrong.
     """
-    for path, (module, text) in _read.items():
-        loaded = sys.modules.get(module)
-        if loaded is None:
+    loaded = {getattr(module, "__file__", None): module for module in list(sys.modules.values())}
+    for path, text in _read.items():
+        module = loaded.get(str(path))
+        if module is None:
             continue
         same = path.exists() and path.read_bytes().replace(b"\r\n", b"\n") == text
-        if same and path not in _checked and _is_loaded_from(loaded, text, path):
+        if same and path not in _checked and _is_loaded_from(module, text, path):
             _checked.add(path)
         if not same or path not in _checked:
             raise StoreError(
@@ -148,27 +226,30 @@ def require_unchanged() -> None:
 
 
 def _is_loaded_from(module: ModuleType, source: bytes, path: Path) -> bool:
-    """Whether a loaded module's functions and plain numbers, and the file that its import compiled, are
-    those of this source."""
+    """Whether a loaded module has the functions and constants of this source, and its import compiled it."""
     if type(getattr(module, "__loader__", None)) is not SourceFileLoader:
         return True  # not plain source: another loader may change it (pytest's does)
     try:
         compiled = compile(source, str(path), "exec", dont_inherit=True)
     except (SyntaxError, ValueError):
         return False
-    known, left = {compiled}, [compiled]
-    while left:
-        inner = [one for one in left.pop().co_consts if isinstance(one, CodeType)]
-        known.update(inner)
-        left += inner
+    known = set(_codes(compiled))
     if not all(code in known for code in _own_codes(module)):
         return False
-    for name, value in _numbers(ast.parse(source)).items():
+    for name, value in _constants(compiled).items():
         now = vars(module).get(name, value)
         if type(now) in _PLAIN and now != value:
             return False
     cached = _compiled_by_import(module)
     return cached is None or cached == compiled
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    """A code object and all that lie inside."""
+    yield code
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from _codes(inner)
 
 
 def _own_codes(module: ModuleType) -> Iterator[CodeType]:
@@ -184,33 +265,22 @@ def _own_codes(module: ModuleType) -> Iterator[CodeType]:
             yield value.__code__
 
 
-def _numbers(tree: ast.Module) -> dict[str, Any]:
-    """The constants that a source binds once, at its top: K = 1.0."""
-    found: dict[str, Any] = {}
-    bound = [name for node in ast.walk(tree) for name in _bound(node)]
-    for node in tree.body:
-        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-        value = getattr(node, "value", None)
-        for target in targets:
-            if isinstance(target, ast.Name) and isinstance(value, ast.Constant) and target.id[:2] != "__":
-                found[target.id] = value.value
-    return {name: value for name, value in found.items() if bound.count(name) == 1 and "*" not in bound}
-
-
-def _bound(node: ast.AST) -> Iterable[str]:
-    """The names that a node binds, in whatever scope; `*` for all of another module's."""
-    if isinstance(node, ast.Name):
-        return [node.id] if isinstance(node.ctx, ast.Store) else []
-    if isinstance(node, ast.alias):
-        return [node.asname or node.name.partition(".")[0]]
-    # Functions, classes and handlers of errors have a name, and what a `match` captures a name or a rest.
-    return filter(None, (getattr(node, "name", None), getattr(node, "rest", None)))
+def _constants(code: CodeType) -> dict[str, Any]:
+    """What a module's code binds to a constant, K = 1.0, and binds once, in whatever scope."""
+    if any(("*",) in one.co_consts for one in _codes(code)):  # from … import * may bind anything
+        return {}
+    stores = ("STORE_NAME", "STORE_GLOBAL")
+    steps = [step for one in _codes(code) for step in dis.get_instructions(one)]
+    bound = Counter(step.argval for step in steps if step.opname in stores)
+    pairs = itertools.pairwise(dis.get_instructions(code))
+    found = {to.argval: of.argval for of, to in pairs if of.opname[:6] == "LOAD_C" and to.opname in stores}
+    return {name: value for name, value in found.items() if bound[name] == 1 and name[:2] != "__"}
 
 
 def _compiled_by_import(module: ModuleType) -> CodeType | None:
-    """What the import of a module compiled; None where nobody knows.
+    """What the import of a module compiled; None if unknown.
 
-    That is where compiled files are not written: an old one may lie there.
+    It is unknown if compiled files are not written: an old one may lie there.
     """
     cached = getattr(module, "__cached__", None)
     if cached is None or sys.dont_write_bytecode or not os.access(cached, os.W_OK):
@@ -222,176 +292,34 @@ def _compiled_by_import(module: ModuleType) -> CodeType | None:
     return code if isinstance(code, CodeType) else None
 
 
-def _sources(module: str) -> dict[str, bytes]:
-    """The source of a module, of its packages and, in turn, of what it imports, by name.
-
-    Of the package `seqlaw` only the names that are asked for count: all of it would bring every page along.
-    """
-    own = module.partition(".")[0]
-    found: dict[str, bytes] = {}
-    left = [module]
-    while left:
-        name = left.pop()
-        if name in found or name == _HOME or not _is_followed(name, own):
-            continue
-        spec = _spec(name)
-        if spec is None:
-            continue
-        left += [name.rpartition(".")[0]] if "." in name else []
-        if spec.origin is None or not hasattr(spec.loader, "get_data"):
-            continue  # a folder without __init__.py, or no source
-        found[name] = _text(spec)
-        if spec.origin.endswith(".py"):
-            try:
-                tree = ast.parse(found[name], spec.origin)
-            except (SyntaxError, ValueError) as error:
-                why = f"{spec.origin}, which the results depend on, is not valid Python"
-                raise StoreError(f"{why} ({str(error).splitlines()[0]})") from None
-            left += _imported(spec, tree)
-            found[name] = _without_words(found[name], tree)
-    return found
-
-
-def _is_followed(name: str, own: str) -> bool:
-    """A module of the function's own package, of seqlaw, or in a file that is no library.
-
-    The outermost package with a file decides: one folder without `__init__.py` may hold both kinds.
-    """
-    if name.partition(".")[0] in (own, _HOME):
-        return True
-    outer = (name[: dot.start()] for dot in re.finditer(r"\.|$", name))
-    spec = next((spec for spec in map(_spec, outer) if spec is None or spec.origin is not None), None)
-    if spec is None or spec.origin is None or not spec.has_location:
-        return False
-    return not any(library in Path(spec.origin).resolve().parents for library in _LIBRARIES)
-
-
-def _spec(name: str) -> ModuleSpec | None:
-    """Where a module is, without importing it; None for what is no module, or has no file.
-
-    `__main__` is the script where there is one; in a notebook its file would be the kernel's.
-    """
-    if name == "__main__":
-        file = getattr(sys.modules[name], "__file__", None)
-        script = file is not None and getattr(sys.modules[name], "__spec__", None) is None
-        return importlib.util.spec_from_file_location(name, file) if script and file else None
-    loaded = getattr(sys.modules.get(name), "__spec__", None)
-    if loaded is not None:
-        found: ModuleSpec = loaded
-        return found
-    parent = name.rpartition(".")[0]
-    inside = _spec(parent) if parent else None
-    if parent and (inside is None or inside.submodule_search_locations is None):
-        return None
-    path = inside.submodule_search_locations if inside is not None else None
-    try:
-        spec = next(filter(None, (finder.find_spec(name, path) for finder in sys.meta_path)), None)
-        if spec is not None and spec.submodule_search_locations is not None:
-            spec.submodule_search_locations = list(spec.submodule_search_locations)
-    except KeyError:  # a folder without __init__.py asks for its parent, which is not imported
-        spec = ModuleSpec(name, None, is_package=True)
-        folders = [os.path.join(place, name.rpartition(".")[2]) for place in path or ()]
-        spec.submodule_search_locations = [folder for folder in folders if os.path.isdir(folder)]
-    return spec
-
-
-def _text(spec: ModuleSpec) -> bytes:
-    path = Path(str(spec.origin))
-    text: bytes = spec.loader.get_data(str(path))  # type: ignore[union-attr]  # checked by the caller
-    text = text.replace(b"\r\n", b"\n")
-    if path.exists():  # not inside a zip
-        if _read.get(path, ("", text))[1] != text:
-            _checked.discard(path)  # what was loaded is older than this text
-        _read[path] = (spec.name, text)
-    return text
-
-
-def _without_words(source: bytes, tree: ast.Module) -> bytes:
-    """A source without comments and docstrings, cut out of the text: trees differ between Pythons."""
-    lines = source.split(b"\n")
-    texts = (node for node in ast.walk(tree) if isinstance(node, ast.Expr))
-    cuts = [
-        (one.lineno, one.col_offset, one.end_lineno or 0, one.end_col_offset or 0)
-        for one in texts
-        if isinstance(one.value, ast.Constant) and isinstance(one.value.value, str)
-    ]
-    for token in tokenize.tokenize(io.BytesIO(source).readline):
-        if token.type == tokenize.COMMENT:
-            row, before = token.start[0], len(lines[token.start[0] - 1].decode()[: token.start[1]].encode())
-            cuts.append((row, before, row, len(lines[row - 1])))
-    for row, start, last, end in sorted(cuts, reverse=True):
-        left = lines[row - 1][:start].rstrip() + lines[last - 1][end:]
-        lines[row - 1 : last] = [left] if left else []
-    return b"\n".join(lines)
-
-
-def _imported(spec: ModuleSpec, tree: ast.Module) -> Iterator[str]:
-    """Every module that a source may import, lazily or not; names of objects are among them."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield from _public().values() if alias.name == _HOME else [alias.name]
-        elif isinstance(node, ast.ImportFrom):
-            base = node.module or ""
-            if node.level:
-                base = importlib.util.resolve_name("." * node.level + base, spec.parent)
-            names = [alias.name for alias in node.names]
-            if base == _HOME:
-                yield from (_public().get(name, f"{_HOME}.{name}") for name in names)
-                continue
-            yield base
-            yield from (f"{base}.{name}" for name in names)
-
-
-@functools.cache
-def _public() -> dict[str, str]:
-    """The public names of seqlaw, each with the module that it comes from."""
-    spec = _spec(f"{_HOME}.public")
-    assert spec is not None
-    nodes = ast.walk(ast.parse(_text(spec)))
-    froms = [node for node in nodes if isinstance(node, ast.ImportFrom)]
-    return {alias.name: node.module or "" for node in froms for alias in node.names}
-
-
 def _unwrapped(function: Callable[..., Any]) -> Any:
     return _unwrapped(function.func) if isinstance(function, functools.partial) else function
 
 
 def _print(value: Any, seen: set[int]) -> bytes:
-    """What a value is, as far as it decides what a function without a file computes (a notebook's)."""
+    """What decides what a function without a file (a notebook's) computes: its code and what that reaches."""
     if id(value) in seen:
         return b""
     seen.add(id(value))
     if isinstance(value, functools.partial):
-        inside = (value.func, value.args, *sorted(value.keywords.items()))
-        return b"".join(_print(one, seen) for one in inside)
-    if isinstance(value, ModuleType):
-        return _module_print(value.__name__)
-    module = getattr(value, "__module__", None)
-    if isinstance(value, (FunctionType, type)) and module not in (None, "__main__"):
-        return f"{module}.{value.__qualname__}.".encode() + _module_print(str(module))
-    if isinstance(value, FunctionType):
-        cells = [cell.cell_contents for cell in value.__closure__ or ()]
-        reached = [value.__globals__.get(name) for name in sorted(_names(value.__code__))]
-        parts = [value.__defaults__, value.__kwdefaults__, *cells, *reached]
-        return _code_print(value.__code__) + b"".join(_print(one, seen) for one in parts)
-    if isinstance(value, type):
-        return b"".join(_print(one, seen) for _, one in sorted(vars(value).items()) if callable(one))
+        return _print([value.func, value.args, *sorted(value.keywords.items())], seen)
+    if isinstance(value, (list, tuple)):
+        return b"".join(_print(one, seen) for one in value)
     if isinstance(value, (set, frozenset)):
         return repr(sorted(map(repr, value))).encode()
+    module = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
+    if isinstance(value, (ModuleType, FunctionType, type)) and module not in (None, "__main__"):
+        top = str(module).partition(".")[0]
+        return f"{module}.{value.__name__}.{_hashed(top, _reached(top))}".encode()
+    if isinstance(value, FunctionType):
+        cells = [cell.cell_contents for cell in value.__closure__ or ()]
+        names = {name for code in _codes(value.__code__) for name in code.co_names}
+        reached = [value.__globals__.get(name) for name in sorted(names)]
+        parts = [value.__defaults__, value.__kwdefaults__, *cells, *reached]
+        return _code_print(value.__code__) + _print(parts, seen)
+    if isinstance(value, type):
+        return _print([one for _, one in sorted(vars(value).items()) if callable(one)], seen)
     return repr(value).encode()
-
-
-def _module_print(name: str) -> bytes:
-    """A module by name, with the source of what is no library."""
-    if name == _HOME:
-        return repr(sorted(map(fingerprint, set(_public().values())))).encode()
-    return f"{name}.{fingerprint(name) if _is_followed(name, _HOME) else ''}".encode()
-
-
-def _names(code: CodeType) -> set[str]:
-    inner = [_names(one) for one in code.co_consts if isinstance(one, CodeType)]
-    return set(code.co_names).union(*inner)
 
 
 def _code_print(code: CodeType) -> bytes:

@@ -18,7 +18,7 @@ import time
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
@@ -43,7 +43,8 @@ from seqlaw.lab.grid import Task, compact
 LOCK = "driver.lock"
 _DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_ERROR", "SQLITE_TOOBIG", "SQLITE_IOERR_SHORT")
 _INSERT = "INSERT INTO results VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_INSERT_RUN = "INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_INSERT_RUN = "INSERT OR REPLACE INTO runs VALUES (?, ?, ?)"
+_INSERT_MACHINE = "INSERT INTO machines VALUES (?, ?, ?)"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -113,12 +114,9 @@ class Run:
     plan: dict[str, list[str]]
     """The keys that were asked for, by the software that is to answer them; of the last driver only."""
 
-    def stored(self, number: int) -> tuple[Any, ...]:
-        """The columns of the table."""
-        texts = (self.kind, self.started, self.version, self.function)
-        more = (self.note, self.resume, self.driver, compact(self.depends), compact(self.plan))
-        values = (number, *texts, self.seed, *more)
-        return (*values, _checksum(values))
+    def __post_init__(self) -> None:
+        if not isinstance(self.depends, list) or not isinstance(self.plan, dict):
+            raise ValueError("a run that is none")
 
 
 @dataclass(kw_only=True)
@@ -211,8 +209,8 @@ class Store:
                 plan=plan,
             )
             with self._transaction() as database:
-                old = [replace(one, plan={}).stored(number) for number, one in runs.items() if one.plan]
-                database.executemany(_INSERT_RUN, [*old, run.stored(max(runs, default=0) + 1)])
+                old = {number: replace(one, plan={}) for number, one in runs.items() if one.plan}
+                database.executemany(_INSERT_RUN, _facts_of_runs(old | {max(runs, default=0) + 1: run}))
             undo.pop_all()
 
     def _read(self, kind: str) -> dict[int, Run]:
@@ -275,8 +273,7 @@ class Store:
                 self._machines[known] = number
         if facts not in self._machines:
             number = self._machines[facts] = max(self._machines.values(), default=0) + 1
-            values = (number, facts)
-            self._connection.execute("INSERT INTO machines VALUES (?, ?, ?)", (*values, _checksum(values)))
+            self._connection.execute(_INSERT_MACHINE, (number, facts, _checksum(number, facts.encode())))
         return self._machines[facts]
 
     @contextlib.contextmanager
@@ -328,8 +325,8 @@ class _Look:
         self.machines: dict[int, bytes] = dict(self._sound("machines"))
         self.runs: dict[int, Run] = {}
         with self._reading():
-            for number, *texts in self._sound("runs"):
-                self.runs[number] = _run(texts)
+            for number, facts in self._sound("runs"):
+                self.runs[number] = Run(**json.loads(facts.decode()))
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[None]:
@@ -343,14 +340,14 @@ class _Look:
             part = f"a part of the file ({error})"
             self.damage.parts += [part] if part not in self.damage.parts else []
 
-    def _sound(self, table: str) -> Iterator[tuple[Any, ...]]:
+    def _sound(self, table: str) -> Iterator[tuple[int, bytes]]:
         """The rows of a small table with a right checksum, without it."""
         with self._reading():
-            for *values, checksum in self.database.execute(f"SELECT * FROM {table} ORDER BY id"):
-                if _checksum(values) == checksum:
-                    yield tuple(values)
+            for number, facts, checksum in self.database.execute(f"SELECT * FROM {table} ORDER BY id"):
+                if isinstance(facts, bytes) and _checksum(number, facts) == checksum:
+                    yield number, facts
                 else:
-                    self.damage.parts.append(f"number {values[0]} of its {table}")
+                    self.damage.parts.append(f"number {number} of its {table}")
 
     def records(self) -> Iterator[tuple[Any, ...]]:
         """The sound rows of the table `results` in their order, each (version, key) once."""
@@ -405,30 +402,16 @@ def _looked(path: Path) -> Iterator[_Look]:
             yield _Look(database, Damage(path=path, parts=notes))
 
 
-def _checksum(values: Iterable[Any]) -> int:
-    """CRC-32 of all values of a row, text as it is and numbers as Python writes them."""
-    texts = (one.encode() if isinstance(one, str) else one for one in values)
-    return zlib.crc32(b"\n".join(one if isinstance(one, bytes) else b"%a" % (one,) for one in texts))
+def _checksum(number: int, facts: bytes) -> int:
+    """CRC-32 of all values of a row of a small table."""
+    return zlib.crc32(b"%a\n%b" % (number, facts))
 
 
-def _run(values: Iterable[Any]) -> Run:
-    texts: list[Any] = [one.decode() if isinstance(one, bytes) else one for one in values]
-    kind, started, version, function, seed, note, resume, driver, depends, plan = texts
-    files, keys = json.loads(depends), json.loads(plan)
-    if not isinstance(files, list) or not isinstance(keys, dict):
-        raise ValueError("a plan that is none")
-    return Run(
-        kind=kind,
-        started=started,
-        version=version,
-        function=function,
-        seed=seed,
-        note=note,
-        resume=resume,
-        driver=driver,
-        depends=[str(one) for one in files],
-        plan={version: list(map(str, one)) for version, one in keys.items()},
-    )
+def _facts_of_runs(runs: Mapping[int, Run]) -> list[tuple[int, str, int]]:
+    """Rows of the table of runs."""
+    names = [one.name for one in fields(Run)]
+    facts = [(number, compact({name: getattr(run, name) for name in names})) for number, run in runs.items()]
+    return [(number, text, _checksum(number, text.encode())) for number, text in facts]
 
 
 def _draft(look: _Look) -> Path:
@@ -438,9 +421,11 @@ def _draft(look: _Look) -> Path:
     make(draft)
     with contextlib.closing(sqlite3.connect(draft, isolation_level=None)) as database:
         database.execute("BEGIN")
-        machines = [(number, facts.decode()) for number, facts in look.machines.items()]
-        database.executemany("INSERT INTO machines VALUES (?, ?, ?)", [(*m, _checksum(m)) for m in machines])
-        database.executemany(_INSERT_RUN, [run.stored(number) for number, run in look.runs.items()])
+        machines = [
+            (number, facts.decode(), _checksum(number, facts)) for number, facts in look.machines.items()
+        ]
+        database.executemany(_INSERT_MACHINE, machines)
+        database.executemany(_INSERT_RUN, _facts_of_runs(look.runs))
         count = 0
         for row in _Look(look.database, Damage(path=path)).records():
             count += 1
@@ -603,9 +588,13 @@ def _locked(folder: Path) -> FileLock:
 
 def _holder(folder: Path) -> str:
     """Who holds the lock: the last driver that wrote itself down."""
-    with contextlib.suppress(sqlite3.Error), contextlib.closing(reader(folder / FILE)) as database:
-        for driver, started in database.execute("SELECT driver, started FROM runs ORDER BY id DESC LIMIT 1"):
-            return f"{driver.decode()} since {started.decode()}"
+    with (
+        contextlib.suppress(sqlite3.Error, TypeError, ValueError),
+        contextlib.closing(reader(folder / FILE)) as database,
+    ):
+        for (facts,) in database.execute("SELECT facts FROM runs ORDER BY id DESC LIMIT 1"):
+            run = Run(**json.loads(facts.decode()))
+            return f"{run.driver} since {run.started}"
     return "another process"  # one that has just begun
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -15,6 +14,7 @@ from seqlaw.lab.grid import Task
 from seqlaw.lab.software import depends_print, fingerprint, named_modules, software_of, with_named
 from seqlaw.lab.store import Contents, Standing, contents
 from seqlaw.model.checks import library
+from seqlaw.model.stored import replaced
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -90,6 +90,10 @@ class Table:
         """
         return to_dataset(self.frame, self.parameters)
 
+    def export(self, to: Path | str) -> int:
+        """Write the rows to a .parquet or .csv file, whole or not at all; returns their number."""
+        return export(self, to)
+
 
 def load(folder: Path | str, *, software: str | None = None, derived: Sequence[str] = ()) -> Table:
     """The rows recorded in a folder: those of the code that asks, of another `software`, or of `"all"`.
@@ -143,14 +147,7 @@ def load(folder: Path | str, *, software: str | None = None, derived: Sequence[s
 def _lost(held: Contents) -> tuple[str, ...]:
     named = {module for record in held.records for module in named_modules(record.task)}
     files = [] if held.last is None else [name for name in held.last.depends if not os.path.isfile(name)]
-    return (*sorted(module for module in named if not _is_found(module)), *files)
-
-
-def _is_found(module: str) -> bool:
-    try:
-        return bool(fingerprint(module))
-    except StoreError:  # broken now, which takes nothing from rows that are asked for by name
-        return False
+    return (*sorted(module for module in named if not fingerprint(module)), *files)
 
 
 def _software_now(held: Contents) -> Callable[[str, Task], str]:
@@ -167,8 +164,10 @@ def _software_now(held: Contents) -> Callable[[str, Task], str]:
 
     def software(function: str, task: Task) -> str:
         if function not in own:
-            own[function] = software_of(function, None, depends.get(function, ""))
-        return with_named(own[function], task) if own[function] else last.get(function, "")
+            own[function] = software_of(function)
+        if not own[function]:
+            return last.get(function, "")
+        return with_named(own[function] + depends.get(function, ""), task)
 
     return software
 
@@ -254,12 +253,8 @@ def check_format(to: Path | str) -> None:
 def write_frame(frame: pd.DataFrame, to: Path | str) -> None:
     """A table as a .parquet or .csv file, whole or not at all."""
     to = Path(to)
-    draft = to.with_name(f".{to.name}.{os.getpid()}{to.suffix}")
     try:
-        _WRITERS[to.suffix](frame, draft)
-        os.replace(draft, to)
+        with replaced(to) as draft:
+            _WRITERS[to.suffix](frame, draft)
     except OSError as error:
         raise StoreError(f"{to}: {str(error.strerror or error).lower()}") from error
-    finally:
-        with contextlib.suppress(OSError):  # gone where all went well, impossible where it could not be made
-            draft.unlink()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.metadata
 import os
@@ -49,15 +50,17 @@ def attempt(function: Function, job: Job, seed: int, machine: str) -> Outcome:
     )
 
 
+def failure(job: Job, path: str, reason: str, seconds: float = 0.0) -> Outcome:
+    """A task of the function at a path that ended with its process."""
+    key, task, code = job
+    return Outcome(
+        key=key, software=code, function=path, task=task, seconds=seconds, machine=facts(), error=reason
+    )
+
+
 @functools.cache
 def facts() -> str:
     """What this machine is, as far as the last bits of a number may depend on it."""
-    packages = {}
-    for name in ("numpy", "scipy", "numba", "torch"):
-        try:
-            packages[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
     return canonical(
         {
             "host": platform.node(),
@@ -65,9 +68,18 @@ def facts() -> str:
             "processor": _processor(),
             "cores": os.cpu_count(),
             "python": platform.python_version(),
-            "packages": packages,
+            "packages": versions("numpy", "scipy", "numba", "torch"),
         }
     )
+
+
+def versions(*packages: str) -> dict[str, str]:
+    """The versions of those that are installed."""
+    found = {}
+    for name in packages:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[name] = importlib.metadata.version(name)
+    return found
 
 
 def _processor() -> str:

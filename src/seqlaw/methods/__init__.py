@@ -3,7 +3,7 @@
 from seqlaw.methods.ask import METHODS, along, method_of, risks
 from seqlaw.methods.equivalent import equivalent_risk, equivalent_risks
 from seqlaw.methods.frozen_sketch import finite_filter_variance, population_bias
-from seqlaw.methods.method import Cost, Draws, Method
+from seqlaw.methods.method import Draws, Method
 from seqlaw.methods.moments import moments_of, nested_moments, sample_moments
 from seqlaw.methods.sampled import covariance_event, sampled_terms
 from seqlaw.methods.score import score
@@ -12,7 +12,6 @@ from seqlaw.methods.trajectories import trajectories, trajectory_chunks
 
 __all__ = [
     "METHODS",
-    "Cost",
     "Draws",
     "Method",
     "Risk",

@@ -21,22 +21,24 @@ class Sum(NamedTuple):
 
 
 class Ray(NamedTuple):
-    """A trapezoid rule in log z, which errs by exp(-π²/2 step), with e-folds beyond the last ψ asked for."""
+    """A trapezoid rule in log z: its step (it errs by exp(-π²/2 step)), and how far it extends in e-folds."""
 
     step: float
     outside: float
 
 
 class Correction(NamedTuple):
-    """The finite-sample correction: nodes on half a hyperbola, e-folds of an ellipse's error, positions."""
+    """The finite-sample correction: nodes on half a hyperbola, the logarithm of an ellipse's error, the
+    tolerance of positions, and the step on a loop."""
 
     half: int
     decay: float
     tol: float
+    step: float = 0.35
 
 
 class Crowd(NamedTuple):
-    """Directions that keep a node of their own, and nodes in an e-fold of their number beyond."""
+    """How directions share nodes: `alone` have one each, the others `a_fold` an e-fold of their index."""
 
     alone: int
     a_fold: float
@@ -44,14 +46,14 @@ class Crowd(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Accuracy:
-    """What a level of accuracy asks of each part."""
+    """The settings of all numerical parts for one level of accuracy."""
 
     sums: Sum
     double: Sum
     """For double sums, and for many schedules of one spectrum."""
     ray: Ray
     newton: float
-    """Newton's last relative step for κ; it leaves the square of that."""
+    """Newton's method for κ stops at a relative step of this size; the error left is its square."""
     correction: Correction
     cut: float
     """In one pass: ratio of the levels at which a smooth schedule is cut, before the Richardson step."""
@@ -84,7 +86,7 @@ quick = Accuracy(
     double=_SUMS[2],
     ray=fine.ray,
     newton=fine.newton,
-    correction=Correction(half=5, decay=6.0, tol=1e-3),
+    correction=Correction(half=5, decay=6.0, tol=1e-3, step=0.5),
     cut=2.0,
     crowd=fine.crowd,
 )

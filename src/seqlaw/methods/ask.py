@@ -15,11 +15,12 @@ from seqlaw.methods.method import AXES, SHORT, Draws, Method, Progress, letters
 from seqlaw.methods.one_pass.tuning import with_tokens
 from seqlaw.methods.sampled import Sampled
 from seqlaw.methods.terms import Risk
+from seqlaw.methods.trained import Trained
 from seqlaw.model.checks import InputError, whole
 from seqlaw.model.extension import IMPORT_PATH, import_object, path_of
 from seqlaw.model.setting import Setting, as_setting
 
-METHODS: dict[str, Method] = {one.name: one for one in (Sampled(), Exact(), Equivalent())}
+METHODS: dict[str, Method] = {one.name: one for one in (Sampled(), Exact(), Equivalent(), Trained())}
 
 
 def method_of(given: str | Method, *, field: str = "method") -> Method:
@@ -73,8 +74,13 @@ def require_answerable(method: Method, settings: Sequence[Setting]) -> None:
 
 
 def spaced(axis: str, low: float, high: float, points: int) -> list[float]:
-    """Values from low to high, evenly spaced in the logarithm; whole and distinct for M, N and P."""
+    """Values from low to high, evenly spaced in the logarithm; whole and distinct but for R.
+
+    Positions begin at 0: they are spaced in the logarithm of p + 1.
+    """
     whole("points", points, least=2, most=10_000)
+    if axis == "position" and 0 <= low < high:
+        return [p - 1 for p in spaced("P", low + 1, high + 1, points)]
     if not 0 < low < high < math.inf:
         raise InputError("from", "must be positive and below the end of the range", f"{low:g}, {high:g}")
     values = np.geomspace(float(low), float(high), points)
@@ -86,10 +92,11 @@ def spaced(axis: str, low: float, high: float, points: int) -> list[float]:
 def along(
     setting: Setting, axis: str, values: Sequence[float], *, tokens: float | None = None
 ) -> list[Setting]:
-    """The setting with one size varied: M, N, P, the schedule's horizon R or, in one pass, the batch b.
+    """The setting with one size varied: M, N, P, the schedule's horizon R or, with a batch, b or the epochs.
 
+    Along `position` the test moves and the training stays.
     A test length that was chosen stays; one that was not follows P. In one pass the steps may follow from
-    `tokens`, so that batch·P·L stays.
+    `tokens`, so that batch·P·L stays. Along the epochs the sequences stay, and the steps follow.
     """
     as_setting("setting", setting)
     axis = SHORT.get(axis, axis)
@@ -104,7 +111,20 @@ def along(
     if axis == "N" and setting.batch is not None:
         raise InputError("along", "must not be N in one pass, where it is batch · L (take R or b)", axis)
     if axis == "batch" and setting.batch is None:
-        raise InputError("along", "can be b in one pass only (give a batch)", "b")
+        raise InputError("along", "can be b only in one pass (give a batch)", "b")
+    if axis == "epochs":
+        if setting.batch is None:
+            raise InputError("along", "can be epochs only with a batch", "epochs")
+        if tokens is not None:
+            raise InputError("tokens", "cannot be given along epochs, which set the steps", tokens)
+        N = -(-setting.N // setting.batch) * setting.batch
+        return [setting.but(N=N, epochs=whole("epochs", one)) for one in values]
+    if axis == "position":
+        if tokens is not None:
+            raise InputError("tokens", "cannot be given along position, which changes no training", tokens)
+        if setting.eval_length is not None:
+            raise InputError("eval_length", "must be left out along position", setting.eval_length)
+        return [replace(setting, position=whole(axis, value, least=0)) for value in values]
     if axis == "R":
         if tokens is not None:
             raise InputError("tokens", "cannot be given along R, which sets the steps", tokens)

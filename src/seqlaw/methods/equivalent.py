@@ -1,37 +1,24 @@
 """The equivalent method: the expectation over trajectories and over the sketch, with no random number drawn.
 
-The filter frozen at G (`frozen`), plus what a finite number of data changes (`finite_sample`); O(1) in d,
-N, P and L. Exact to leading order as M and the data grow together.
+The filter frozen at G (`frozen`), plus the finite-sample correction (`finite_sample`); O(1) in d, N, P and L.
+Exact to leading order as M and the data grow together.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Any, ClassVar, NamedTuple
-
-import numpy as np
+from typing import Any, ClassVar
 
 from seqlaw.methods import accuracy
-from seqlaw.methods.expected import population
 from seqlaw.methods.finite_sample.error import data_error, data_flags
-from seqlaw.methods.finite_sample.law import (
-    Question,
-    boundary_error,
-    changed,
-    correction_over_sketches,
-    level_of,
-    refuses,
-)
-from seqlaw.methods.finite_sample.norm import Rise, averaged_rows, rises
-from seqlaw.methods.finite_sample.two_point import Terms
 from seqlaw.methods.frozen import Frozen, frozen_rows
-from seqlaw.methods.method import BLOCK, Cost, Draws, Method, Progress
+from seqlaw.methods.full_batch import DataCorrection, answered, corrected_terms, is_split
+from seqlaw.methods.method import Draws, Method, Progress
 from seqlaw.methods.one_pass.equivalent import one_pass_equivalent
 from seqlaw.methods.one_pass.step import no_law
 from seqlaw.methods.paths import reaches
-from seqlaw.methods.spectral_sum import Rule, sum_rule
+from seqlaw.methods.spectral_sum import sum_rule
 from seqlaw.methods.terms import (
     Promise,
     Risk,
@@ -43,8 +30,8 @@ from seqlaw.methods.terms import (
 from seqlaw.model.assumptions import setting_flags
 from seqlaw.model.checks import InputError
 from seqlaw.model.flags import flag
-from seqlaw.model.lengths import Length
-from seqlaw.model.pieces import is_cut
+from seqlaw.model.optimizer import plain_only
+from seqlaw.model.preconditioned import refused
 from seqlaw.model.setting import Setting
 from seqlaw.model.threads import one_thread
 
@@ -82,13 +69,13 @@ def equivalent_risks(
         level = accuracy.quick if quick else accuracy.fine
         widest = max(one.M for one in members)
         fine, coarse = (sum_rule(members[0], sums, widest=widest) for sums in (level.sums, level.double))
-        answered = (
-            [(one, None) for one in frozen_rows(members, fine, coarse, endless=True)]
+        found = (
+            [(one, None) for one in frozen_rows(members, fine, coarse, infinite_data=True)]
             if frozen
-            else _answered(members, fine, coarse, quick=quick, ample=ample)
+            else answered(members, fine, coarse, quick=quick, ample=ample)
         )
-        for index, setting, (one, shift) in zip(indices, members, answered, strict=True):
-            answers[index] = _risk(setting, one, shift)
+        for index, setting, (one, correction) in zip(indices, members, found, strict=True):
+            answers[index] = _risk(setting, one, correction)
     return [risk for risk in answers if risk is not None]
 
 
@@ -112,11 +99,6 @@ class Equivalent(Method):
             lambda passes: one_pass_equivalent(passes, ratio=accuracy.quick.cut),
         )
 
-    def cost(self, settings: Sequence[Setting], draws: Draws) -> Cost:
-        first, more = (0.05, 0.03) if settings[0].d == math.inf else (0.02, 0.01)
-        passes = sum(0.3 if is_cut(one.schedule) else 0.02 for one in settings if one.batch is not None)
-        return Cost(seconds=first + more * (len(settings) - 1) + passes, memory=BLOCK)
-
     def refuses(self, setting: Setting) -> InputError | None:
         own = _refusal if setting.batch is None else no_law
         return super().refuses(setting) or own(setting)
@@ -127,7 +109,7 @@ def _each_its_way(
     full_batch: Callable[[list[Setting]], list[Risk]],
     one_pass: Callable[[list[Setting]], list[Risk]],
 ) -> list[Risk]:
-    """Settings without a batch go one way, those with one the other."""
+    """The full-batch answer for settings without a batch, the one-pass answer for the others."""
     found: dict[int, Risk] = {}
     for way, passes in ((full_batch, False), (one_pass, True)):
         part = [k for k, one in enumerate(settings) if (one.batch is not None) == passes]
@@ -137,155 +119,44 @@ def _each_its_way(
 
 
 def _refusal(setting: Setting) -> InputError | None:
-    """Momentum too near 1 for these steps: no contour of not too many nodes is known."""
-    if reaches(setting.schedule):
+    """Momentum too near 1 for these steps, or with a preconditioner: no path of few nodes is known."""
+    if (refusal := plain_only(setting.optimizer)) is not None:
+        return refusal
+    schedule = setting.schedule
+    if reaches(schedule):
         return None
+    if not schedule.entire:
+        rule = "must be left out with momentum on the equivalent method (the exact method takes both)"
+        return refused(schedule, rule)
     beta, L = getattr(setting.schedule, "beta", None), setting.schedule.L
     rule = f"must be at most 1 - 100/L, L = {L}, on the equivalent method (the exact method takes any)"
     return InputError("beta", rule, beta)
 
 
-class Shift(NamedTuple):
-    """What a finite number of data changes at a setting."""
-
-    question: Question
-    terms: Terms
-    variance: float
-    """The frozen one there."""
-
-
-def expected_shifts(settings: Sequence[Setting]) -> list[Shift | None]:
-    """What the data change over sketches in settings of one teacher; None where the law does not reach."""
-    near = [one for one in settings if reaches(one.schedule)]
-    if not near:
-        return [None] * len(settings)
-    found = iter(_answered(near, sum_rule(near[0]), sum_rule(near[0], accuracy.fine.double)))
-    return [next(found)[1] if reaches(one.schedule) else None for one in settings]
-
-
-def _answered(
-    settings: Sequence[Setting], fine: Rule, coarse: Rule, *, quick: bool = False, ample: float = math.inf
-) -> list[tuple[Frozen, Shift | None]]:
-    """The frozen filter and what the data change in settings of one teacher.
-
-    At the step of the mean norm; and where the norm's chance shows, the mean over the steps that the
-    safeguard leaves, unless the law refuses one of them.
-    """
-    level = accuracy.quick if quick else accuracy.fine
-    rule = sum_rule(settings[0], level.double, widest=max(one.M for one in settings))
-    rise = rises(rule, [setting.P for setting in settings])
-    found = frozen_rows(settings, fine, coarse)
-    answers = list(zip(found, _shifts(settings, found, rule, rise, quick=quick, ample=ample), strict=True))
-    parts: dict[int, list[tuple[float, Setting]]] = {}
-    for k, (setting, (one, shift)) in enumerate(zip(settings, answers, strict=True)):
-        one.row["chance"] = rise[setting.P].chance(setting.tokens)
-        if shift is None:
-            continue
-        steps = rise[setting.P].steps(setting.schedule, one.row["norm"], setting.tokens, one.row["edge"])
-        taken = (refuses(rule.modes, replace(shift.question, schedule=step)) is None for _, step in steps)
-        if len(steps) > 1 and all(taken):
-            parts[k] = [(weight, replace(setting, schedule=step)) for weight, step in steps]
-    if not parts:
-        return answers
-    varied = [one for part in parts.values() for _, one in part]
-    rows = frozen_rows(varied, fine, coarse, as_given=True)
-    both = iter(zip(rows, _shifts(varied, rows, rule, rise, quick=quick), strict=True))
-    for k, part in parts.items():
-        seen = [(weight, *next(both)) for weight, _ in part]
-        terms = [(weight, vars(shift.terms)) for weight, _, shift in seen if shift is not None]
-        one, shift = answers[k]
-        if shift is not None and len(terms) == len(seen):
-            row = averaged_rows([(weight, each.row) for weight, each, _ in seen])
-            clipped = sum(weight for weight, each, _ in seen if each.schedule is not settings[k].schedule)
-            mean = Terms(**averaged_rows(terms))
-            answers[k] = replace(one, row=row, clipped=clipped), Shift(shift.question, mean, row["variance"])
-    return answers
-
-
-def _shifts(
-    settings: Sequence[Setting],
-    found: Sequence[Frozen],
-    rule: Rule,
-    rise: dict[Length, Rise],
-    *,
-    quick: bool = False,
-    ample: float = math.inf,
-) -> list[Shift | None]:
-    """What the data change in each setting of one teacher; None where the law does not reach."""
-    questions = [
-        Question(
-            M=float(setting.M),
-            N=float(setting.N),
-            P=setting.P,
-            eval_length=setting.test_length,
-            schedule=one.schedule,
-            share=one.row["effective_share"],
-            learned=one.row["learned_dimensions"],
-            edge=rise[setting.P].edge(one.row["edge"], setting.tokens),
-            chance=rise[setting.P].chance(setting.tokens),
-            boundary=boundary_error(rule.modes, setting.P),
-        )
-        for setting, one in zip(settings, found, strict=True)
-    ]
-    shifts: list[Shift | None] = [None] * len(settings)
-    for level in (accuracy.fine, accuracy.quick):
-        part = [
-            k
-            for k, asked in enumerate(questions)
-            if asked.tokens_per_dimension <= ample
-            and level_of(asked, quick=quick) is level
-            and refuses(rule.modes, asked) is None
-        ]
-        if part:
-            asked = [questions[k] for k in part]
-            own = population(rule, [one.P for one in asked], np.array([one.M for one in asked]))
-            for k, terms in zip(part, correction_over_sketches(asked, own, rule.modes, level), strict=True):
-                shifts[k] = Shift(questions[k], terms, found[k].row["variance"])
-    return shifts
-
-
-def _terms(setting: Setting, row: dict[str, float], shift: Shift | None) -> dict[str, float]:
-    """bias, variance and cross: the frozen filter's with what the data change, at any amount of them.
-
-    At another test length the law has the loss alone: bias and variance stay frozen, cross is the rest.
-    """
-    bias, variance = row["bias"], row["variance"]
-    if shift is None:
-        return {"bias": bias, "variance": variance, "cross": 0.0}
-    if not _split(setting, row):
-        return {"bias": bias, "variance": variance, "cross": shift.terms.loss - variance}
-    return changed(shift.terms, shift.question, bias, variance, variance)
-
-
-def _split(setting: Setting, row: dict[str, float]) -> bool:
-    """Whether the law over sketches tells bias, variance and cross apart."""
-    return setting.test_length == setting.P and row["kappa"] > 0
-
-
-def _risk(setting: Setting, frozen: Frozen, shift: Shift | None) -> Risk:
+def _risk(setting: Setting, frozen: Frozen, correction: DataCorrection | None) -> Risk:
     schedule, row = frozen.schedule, frozen.row
     flags = list(setting_flags(setting))
     flags += safeguard_flags(frozen.clipped, gamma=schedule.gamma)
     learned = max(row["learned_dimensions"], math.ulp(0.0))
     tokens = row["effective_share"] * setting.tokens / learned
-    terms = _terms(setting, row, shift)
-    trained = schedule.total * row["edge"]
+    terms = corrected_terms(setting, row, correction)
+    trained = schedule.progress(row["edge"])
     if trained < _LEAST_TRAINING:
         flags.append(flag("untrained", trained=trained))
         terms["variance"] = max(terms["variance"], 0.0)
-    saturation = schedule.total * row["kappa"]
+    saturation = schedule.progress(row["kappa"])
     flags += saturation_flags(setting, saturation)
     if terms["bias"] < frozen.floor * row["source_energy"]:
         flags.append(flag("bias", floor=frozen.floor))
         terms["bias"] = 0.0
-    if shift is None:
+    if correction is None:
         few = frozen_filter_flags(tokens)
         flags += [flag("cross"), *few]
-        error = math.inf if few else frozen_error(tokens, row.get("chance", 0.0))
+        error = math.inf if few else frozen_error(tokens, row.get("norm_variance", 0.0))
     else:
-        error = data_error(shift.question, saturation, frozen.clipped)
+        error = data_error(correction.question, saturation, frozen.clipped)
         flags += data_flags(setting.M, setting.tokens, saturation, error)
-        if not _split(setting, row):
+        if not is_split(setting, row):
             flags.append(flag("cross-rest"))
     stated, reducible_error = _accuracy(setting, row, terms, error, saturation)
     names = ("finite_filter_variance", "effective_dimension", "learned_dimensions", "source_energy", "kappa")
@@ -331,7 +202,7 @@ def _accuracy(
     share = excess / max(approx + excess, math.ulp(0.0))
     reducible = math.hypot(_OF_SKETCH * ((1 - share) / M + share * wide), share * error)
     sum_of_terms = Promise("about", reducible)
-    if not _split(setting, row) and terms["cross"]:
+    if not is_split(setting, row) and terms["cross"]:
         frozen = dict.fromkeys(("bias", "variance"), Promise("frozen"))
         return frozen | {"approx": of_sketch, "cross": Promise("rest"), "reducible": sum_of_terms}, reducible
     return {

@@ -1,43 +1,54 @@
 """The exact method: the expectation over the data in closed form, for given sketches.
 
 Full batch: the filter frozen at G, the paper's leading order, carried through the stages of training
-(`stage`), plus what a finite number of data changes (`finite_sample`). Mini-batches: the law of one pass.
+(`stage`), plus the finite-sample correction (`finite_sample`). Mini-batches: the law of one pass.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from seqlaw.methods import accuracy
-from seqlaw.methods.drawn import Drawn, sketches_cost
-from seqlaw.methods.equivalent import Shift, expected_shifts
+from seqlaw.methods.drawn import by_setting, families, indices, on_device, stream_flags, summarise
 from seqlaw.methods.expected import population
 from seqlaw.methods.finite_sample.error import data_error, data_flags
 from seqlaw.methods.finite_sample.law import (
     SWITCH,
     Question,
     boundary_error,
-    changed,
+    corrected,
     correction_given_sketch,
-    refuses,
+    no_correction,
+    without_safeguard,
 )
 from seqlaw.methods.finite_sample.norm import averaged_rows
 from seqlaw.methods.finite_sample.two_point import Terms
 from seqlaw.methods.frozen_sketch import finite_filter_variance, learned_dimensions
-from seqlaw.methods.method import BLOCK, Cost, Draws, Method, Progress, device_for
+from seqlaw.methods.full_batch import DataCorrection, expected_corrections
+from seqlaw.methods.method import Draws, Method, Progress
+from seqlaw.methods.one_pass.epochs import FullBatchRisk, epochs_flags
 from seqlaw.methods.one_pass.exact import one_pass_row
 from seqlaw.methods.one_pass.law import diagonal_error
 from seqlaw.methods.one_pass.step import DIAGNOSTICS as ONE_PASS
 from seqlaw.methods.one_pass.step import no_law, step_flags
-from seqlaw.methods.rows import Row, columns, families, indices, summarise, with_sums
 from seqlaw.methods.spectral_sum import Rule
 from seqlaw.methods.stage import at_rest, full_batch, moved, parts_of
-from seqlaw.methods.terms import TERMS, Promise, Risk, frozen_error, frozen_filter_flags, safeguard_flags
+from seqlaw.methods.terms import (
+    TERMS,
+    Promise,
+    Risk,
+    Row,
+    columns,
+    frozen_error,
+    frozen_filter_flags,
+    safeguard_flags,
+    with_sums,
+)
 from seqlaw.methods.workbench import Workbench
 from seqlaw.model.assumptions import setting_flags
 from seqlaw.model.checks import InputError
@@ -56,12 +67,16 @@ M = 80, 0.2 to 0.8 % at 96, 0.03 to 0.75 % at 192 (measured, the last two root m
 CARRIED_ERROR = 0.01
 """What carrying over adds to the stated error: between the root mean squares and the worst above."""
 _STILL = 1e-15
-"""Of the largest Σγ of the stages: one with less changes nothing, and has no law of its own."""
+"""A stage whose Σγ is below this share of the largest is left out of the correction: it changes nothing."""
 _MEASURED = ("clipped", "tokens_per_dimension", "error")
 DIAGNOSTICS = ("finite_filter_variance", "score_low", "score_high", *_MEASURED)
 
 
-class Exact(Drawn):
+OnSketch = Callable[[Workbench], list[Row]]
+"""The rows of a family of settings on one sketch."""
+
+
+class Exact(Method):
     """The expectation over the data in closed form, given sketches: O(d² M + M³) for any N, P and L."""
 
     name: ClassVar[str] = "exact"
@@ -72,57 +87,42 @@ class Exact(Drawn):
     population: ClassVar[bool] = True
     expectation: ClassVar[str] = "exact"
 
-    @one_thread()
-    def drawn_rows(
-        self, settings: Sequence[Setting], draws: Draws, progress: Progress | None = None
-    ) -> list[Row]:
+    def risks(
+        self, settings: Sequence[Setting], draws: Draws, *, progress: Progress | None = None
+    ) -> list[Risk]:
+        return [
+            _kind(setting)(setting, rows, draws)
+            for setting, rows in by_setting(settings, self.rows(settings, draws))
+        ]
+
+    def rows(self, settings: Sequence[Setting], draws: Draws) -> list[Row]:
         """One row for each setting and sketch: parameters, five terms, diagnostics.
 
         Settings of one teacher and width share their sketches (a count, or the numbers of those wanted), and
         all settings of one length the closed score covariance, whatever their N, schedules and test lengths.
         """
-        rows: list[Row] = []
-        where = device_for(settings, draws.device)
-        for family in families(settings):
-            all_at_once = [k for k in family if settings[k].batch is None]
-            full = [settings[k] for k in all_at_once]
+
+        def prepared(members: list[Setting]) -> OnSketch:
+            full = [one for one in members if one.batch is None]
             carried = _carried(full)
-            modes, M = settings[family[0]].modes, settings[family[0]].M
-            for sketch in indices("sketches", draws.sketches):
-                bench = Workbench(modes, M, sketch=sketch, seed=draws.seed, device=where)
-                found = dict(zip(all_at_once, _full_batch(full, bench, carried), strict=True)) if full else {}
-                for k in family:
-                    row = found[k] if k in found else one_pass_row(settings[k], bench)
-                    rows.append(
-                        {"method": "exact", "point": k, "sketch": sketch, **columns(settings[k])} | row
-                    )
-        return sorted(rows, key=lambda row: (row["point"], row["sketch"]))
 
-    def summary(self, setting: Setting, rows: Sequence[Row]) -> Risk:
-        return (_of_full_batch if setting.batch is None else _of_one_pass)(setting, rows)
+            def on_sketch(bench: Workbench) -> list[Row]:
+                found = iter(_full_batch(full, bench, carried) if full else ())
+                return [
+                    next(found) if one.batch is None else one_pass_row(one, bench, _without_safeguard)
+                    for one in members
+                ]
 
-    def cost(self, settings: Sequence[Setting], draws: Draws) -> Cost:
-        passes = sum(one.batch is not None for one in settings)
+            return on_sketch
 
-        def core(M: int, d: float, lengths: set[int]) -> float:
-            noise = 1e-7 if passes else 3e-8
-            each = 0.004 + (0.01 + 1.5e-8 * d * M**2) * bool(passes)
-            return sum(each + d**2 * (noise * math.log2(2 * P) + 2e-10 * M) for P in lengths)
-
-        cost = sketches_cost(settings, draws, core, (5e-4, 5e-3))
-        each = sum(
-            (0.004 + 1.5e-3 * math.log2(2 * mean_length(one.P)) + 2.2e-7 * one.M**3) * len(one.stages)
-            for one in settings
-            if one.M <= (WIDEST_TOGETHER if _together(one) else WIDEST_GIVEN)  # solved on every sketch
-        )
-        return replace(cost, seconds=cost.seconds + draws.count("sketches") * (each + 0.1 * passes))
+        return _rows(self.name, settings, draws, prepared)
 
     def refuses(self, setting: Setting) -> InputError | None:
         return super().refuses(setting) or no_law(setting)
 
 
 class SketchesOnly(Method):
-    """Approximation and bias given sketches, without data: rows of the experiments, not one to ask for."""
+    """Approximation and bias given sketches, without data: for the paper's experiments, not for users."""
 
     name: ClassVar[str] = "population"
     draws: ClassVar[tuple[str, ...]] = ("sketches",)
@@ -132,31 +132,41 @@ class SketchesOnly(Method):
     ) -> list[Risk]:
         raise InputError("method", "has no risk without data", self.name)
 
-    @one_thread()
     def rows(self, settings: Sequence[Setting], draws: Draws) -> list[Row]:
-        """What needs no data, and none of the cost of noise; the sketches are those of `Exact`."""
-        rows: list[Row] = []
-        where = device_for(settings, draws.device)
-        for family in families(settings):
-            modes, M = settings[family[0]].modes, settings[family[0]].M
-            for sketch in indices("sketches", draws.sketches):
-                bench = Workbench(modes, M, sketch=sketch, seed=draws.seed, device=where)
-                for k in family:
-                    setting = settings[k]
-                    problem, test = bench.problem(setting.P), bench.problem(setting.test_length)
-                    schedule = setting.schedule.safeguarded(float(problem.eigenvalues[-1]))
-                    terms = moved(at_rest(problem), problem, schedule).terms(test)
-                    rows.append(
-                        {"method": self.name, "point": k, "sketch": sketch, **columns(setting)}
-                        | {name: terms[name] for name in ("irreducible", "approx", "bias")}
-                        | {"clipped": float(schedule is not setting.schedule)}
-                    )
-        return sorted(rows, key=lambda row: (row["point"], row["sketch"]))
+        """The terms that need no data, without the cost of the noise; the sketches are those of `Exact`."""
 
-    def cost(self, settings: Sequence[Setting], draws: Draws) -> Cost:
-        problems = {(one.M, one.P): float(one.d or 0) for one in settings}
-        each = (0.001 + 2e-10 * M**2 * (d + M) for (M, _), d in problems.items())
-        return Cost(seconds=draws.count("sketches") * sum(each), memory=BLOCK)
+        def without_data(setting: Setting, bench: Workbench) -> Row:
+            problem, test = bench.problem(setting.P), bench.problem(setting.test_length)
+            schedule = setting.schedule.safeguarded(float(problem.eigenvalues[-1]))
+            terms = moved(at_rest(problem), problem, schedule).terms(test)
+            kept = {name: terms[name] for name in ("irreducible", "approx", "bias")}
+            return kept | {"clipped": float(schedule is not setting.schedule)}
+
+        def prepared(members: list[Setting]) -> OnSketch:
+            return lambda bench: [without_data(one, bench) for one in members]
+
+        return _rows(self.name, settings, draws, prepared)
+
+
+@one_thread()
+def _rows(
+    name: str, settings: Sequence[Setting], draws: Draws, prepared: Callable[[list[Setting]], OnSketch]
+) -> list[Row]:
+    """The rows of each family on each of its sketches; `prepared` is called once a family."""
+    rows: list[Row] = []
+    with on_device(settings, draws.device) as where:
+        for family in families(settings):
+            members = [settings[k] for k in family]
+            on_sketch = prepared(members)
+            for sketch in indices("sketches", draws.sketches):
+                bench = Workbench(
+                    members[0].modes, members[0].M, sketch=sketch, seed=draws.seed, device=where
+                )
+                rows += [
+                    {"method": name, "point": k, "sketch": sketch, **columns(settings[k])} | row
+                    for k, row in zip(family, on_sketch(bench), strict=True)
+                ]
+    return sorted(rows, key=lambda row: (row["point"], row["sketch"]))
 
 
 class _Frozen(NamedTuple):
@@ -171,30 +181,34 @@ class _Frozen(NamedTuple):
     """Relative error of the law, averaged over the stages with their noise as weights."""
 
 
-def _carried(settings: Sequence[Setting]) -> list[Shift | None]:
-    """What the data change over sketches, for students too wide for the law of each sketch."""
-    found: list[Shift | None] = [None] * len(settings)
+def _carried(settings: Sequence[Setting]) -> list[DataCorrection | None]:
+    """The correction over sketches, for students too wide to correct on each sketch."""
+    found: list[DataCorrection | None] = [None] * len(settings)
     wide = [k for k, one in enumerate(settings) if len(one.stages) == 1 and one.M > WIDEST_GIVEN]
     if wide:
-        for k, shift in zip(wide, expected_shifts([settings[k] for k in wide]), strict=True):
-            found[k] = shift
+        for k, correction in zip(wide, expected_corrections([settings[k] for k in wide]), strict=True):
+            found[k] = correction
     return found
 
 
-def _full_batch(settings: Sequence[Setting], bench: Workbench, carried: Sequence[Shift | None]) -> list[Row]:
-    """The settings of one family on one sketch: the frozen filter, and what the data change.
+def _full_batch(
+    settings: Sequence[Setting], bench: Workbench, carried: Sequence[DataCorrection | None]
+) -> list[Row]:
+    """The rows of one family on one sketch: the frozen filter with the finite-sample correction.
 
     With few data a row is the mean over the steps that the safeguard leaves.
     """
     asked = [
         (k, weight, one) for k, setting in enumerate(settings) for weight, one in _stepped(setting, bench)
     ]
-    shifts = _shifts([one for *_, one in asked], bench, [carried[k] for k, *_ in asked])
+    corrections = _corrections([one for *_, one in asked], bench, [carried[k] for k, *_ in asked])
     parts: list[list[tuple[float, Row]]] = [[] for _ in settings]
-    for (k, weight, one), shift in zip(asked, shifts, strict=True):
+    for (k, weight, one), correction in zip(asked, corrections, strict=True):
         row = one.row
-        if shift is not None:
-            row |= changed(shift, one.stages[0], row["bias"], row["variance"], one.leading) | {"frozen": 0.0}
+        if correction is not None:
+            row |= corrected(correction, one.stages[0], row["bias"], row["variance"], one.leading) | {
+                "frozen": 0.0
+            }
             row["error"] = one.error + (CARRIED_ERROR if one.stages[0].M > WIDEST_GIVEN else 0.0)
         parts[k].append((weight, row))
     means = [averaged_rows(part) for part in parts]
@@ -210,16 +224,16 @@ def _stepped(setting: Setting, bench: Workbench) -> list[tuple[float, _Frozen]]:
     def mean_norm(stage: int) -> float:
         P, N, _ = setting.stages[stage]
         norm = float(bench.problem(P).eigenvalues[-1])
-        return bench.rise(P).norm(norm, N * mean_length(P))
+        return bench.empirical_norm(P).norm(norm, N * mean_length(P))
 
     largest = max(range(len(setting.stages)), key=mean_norm)
     P, N, _ = setting.stages[largest]
-    norm, rise = float(bench.problem(P).eigenvalues[-1]), bench.rise(P)
-    steps = rise.steps(setting.schedule, norm, N * mean_length(P), norm)
+    norm = float(bench.problem(P).eigenvalues[-1])
+    steps = bench.empirical_norm(P).steps(setting.schedule, norm, N * mean_length(P), norm)
     found = [(weight, _frozen(setting, one, bench)) for weight, one in steps]
-    if len(found) > 1 and any(refuses(setting.modes, one) for _, each in found for one in each.stages):
+    if len(found) > 1 and any(no_correction(setting.modes, one) for _, each in found for one in each.stages):
         mean = _frozen(setting, setting.schedule.safeguarded(mean_norm(largest)), bench)
-        return found if any(refuses(setting.modes, one) for one in mean.stages) else [(1.0, mean)]
+        return found if any(no_correction(setting.modes, one) for one in mean.stages) else [(1.0, mean)]
     return found
 
 
@@ -241,7 +255,7 @@ def _frozen(setting: Setting, schedule: Schedule, bench: Workbench) -> _Frozen:
             leading[j] = full_batch(leading[j], problem, noise, part)
         if part.total <= _STILL * longest:
             continue
-        saturations.append(part.total * float(problem.eigenvalues[0]))
+        saturations.append(part.progress(float(problem.eigenvalues[0])))
         own.append(k)
         questions.append(
             Question(
@@ -252,8 +266,10 @@ def _frozen(setting: Setting, schedule: Schedule, bench: Workbench) -> _Frozen:
                 schedule=part,
                 share=score.effective_share,
                 learned=learned_dimensions(problem, part),
-                edge=bench.rise(P).edge(1.1 * norm, tokens),  # a tenth more: each stage has its own norm
-                chance=bench.rise(P).chance(tokens),
+                edge=bench.empirical_norm(P).edge(
+                    1.1 * norm, tokens
+                ),  # a tenth more: each stage has its own norm
+                norm_variance=bench.empirical_norm(P).relative_variance(tokens),
                 boundary=boundary_error(problem.modes, P),
                 switch=SWITCH if alone else math.inf,
             )
@@ -264,7 +280,7 @@ def _frozen(setting: Setting, schedule: Schedule, bench: Workbench) -> _Frozen:
         "tokens_per_dimension": dimension,
         "saturation": max(saturations),
         "frozen": 1.0,
-        "error": frozen_error(dimension, sum(one.chance for one in questions)),
+        "error": frozen_error(dimension, sum(one.norm_variance for one in questions)),
     }
     if alone:
         row["finite_filter_variance"] = finite_filter_variance(problems[0], setting.N, schedule, test)
@@ -279,26 +295,43 @@ def _frozen(setting: Setting, schedule: Schedule, bench: Workbench) -> _Frozen:
     return _Frozen(row, sum(each), questions, _together(setting), error / max(sum(each), math.ulp(0.0)))
 
 
+def _without_safeguard(setting: Setting, schedule: Schedule, bench: Workbench) -> FullBatchRisk:
+    """The full batch on the sequences of a setting with mini-batches."""
+    full = setting.but(batch=None, N=setting.N, schedule=schedule)
+    one = _frozen(full, schedule, bench)
+    one = one._replace(stages=[without_safeguard(one.stages[0])])
+    carried = [expected_corrections([full], as_given=True)[0] if full.M > WIDEST_GIVEN else None]
+    [correction] = _corrections([one], bench, carried)
+    row, few = one.row, frozen_filter_flags(one.row["tokens_per_dimension"])
+    error = math.inf if few else float(row["error"])
+    if correction is not None:
+        row |= corrected(correction, one.stages[0], row["bias"], row["variance"], one.leading)
+        error = one.error + (CARRIED_ERROR if full.M > WIDEST_GIVEN else 0.0)
+    return FullBatchRisk(float(row["bias"] + row["variance"] + row["cross"]), error)
+
+
 def _together(setting: Setting) -> bool:
-    """Whether the law over sketches has the terms of this setting only together."""
+    """Whether the law over sketches gives only the sum of the terms at this setting."""
     return len(setting.stages) > 1 or setting.test_length != setting.P or setting.M == setting.d
 
 
-def _shifts(
-    asked: Sequence[_Frozen], bench: Workbench, carried: Sequence[Shift | None]
+def _corrections(
+    asked: Sequence[_Frozen], bench: Workbench, carried: Sequence[DataCorrection | None]
 ) -> list[Terms | None]:
-    """What the data change, where the law reaches: solved on the sketch, or carried over from their mean."""
+    """The correction where the law applies: solved on the sketch, or scaled from that over sketches."""
     modes = bench.modes
     rule = Rule(modes=modes, weights=np.ones(modes.d))
     found: list[Terms | None] = [None] * len(asked)
     own_way = []
-    for k, (one, shift) in enumerate(zip(asked, carried, strict=True)):
+    for k, (one, correction) in enumerate(zip(asked, carried, strict=True)):
         first, together = one.stages[0], one.together
         if first.M <= (WIDEST_TOGETHER if together else WIDEST_GIVEN):
-            if not any(refuses(modes, stage) for stage in one.stages):
+            if not any(no_correction(modes, stage) for stage in one.stages):
                 own_way.append(k)
-        elif shift is not None and min(shift.variance, one.leading) > 0:
-            terms = shift.terms.over(shift.variance / one.leading)  # as the sketch's own frozen variance is
+        elif correction is not None and min(correction.variance, one.leading) > 0:
+            terms = correction.terms.over(
+                correction.variance / one.leading
+            )  # as the sketch's own frozen variance is
             found[k] = replace(terms, cross=terms.loss - one.leading) if together else terms
     if own_way:
         stages = [asked[k].stages for k in own_way]
@@ -312,7 +345,7 @@ def _shifts(
     return found
 
 
-def _of_full_batch(setting: Setting, rows: Sequence[Row]) -> Risk:
+def _of_full_batch(setting: Setting, rows: Sequence[Row], draws: Draws) -> Risk:
     flags, assumed = list(setting_flags(setting)), tuple[str, ...]()
     flags += safeguard_flags(float(np.mean([row["clipped"] for row in rows])))
     tokens, error = min(row["tokens_per_dimension"] for row in rows), max(row["error"] for row in rows)
@@ -333,13 +366,13 @@ def _of_full_batch(setting: Setting, rows: Sequence[Row]) -> Risk:
         setting,
         rows,
         diagnostics=DIAGNOSTICS if len(setting.stages) == 1 else ("gamma", *_MEASURED),
-        flags=flags,
+        flags=[*flags, *stream_flags(setting, draws, data=False)],
         assumed=assumed,
         accuracy={"reducible": of_data},
     )
 
 
-def _of_one_pass(setting: Setting, rows: Sequence[Row]) -> Risk:
+def _of_one_pass(setting: Setting, rows: Sequence[Row], draws: Draws) -> Risk:
     alone = len(setting.stages) == 1
     exact = alone and setting.P == 1 and setting.eval_length in (None, 1)
     error = diagonal_error(*(float(np.mean([row[name] for row in rows])) for name in ("bias", "variance")))
@@ -348,7 +381,33 @@ def _of_one_pass(setting: Setting, rows: Sequence[Row]) -> Risk:
         setting,
         rows,
         diagnostics=ONE_PASS if alone else ("gamma", "clipped", "gamma_max"),
-        flags=[*setting_flags(setting), *step_flags(rows)],
+        flags=[*setting_flags(setting), *step_flags(rows), *stream_flags(setting, draws, data=False)],
         assumed=("cross",),
         accuracy={"variance": Promise("exact" if exact else "about", error, besides=True)},
     )
+
+
+def _of_epochs(setting: Setting, rows: Sequence[Row], draws: Draws) -> Risk:
+    error = max(row.get("error", math.inf) for row in rows)
+    share = float(np.mean([1 - row["approx"] / row["reducible"] for row in rows]))
+    promise = Promise("about", error * share, besides=True) if math.isfinite(error) else Promise("low")
+    flags = [*setting_flags(setting), *step_flags(rows), *epochs_flags(setting, rows)]
+    if math.isinf(error) and all(math.isfinite(row["variance"]) for row in rows):
+        flags.append(flag("epochs-frozen"))
+    measured = [name for name in ONE_PASS if name not in ("additive", "multiplicative")]
+    return summarise(
+        "exact",
+        setting,
+        rows,
+        diagnostics=[*measured, *(("full_batch", "error") if "error" in rows[0] else ())],
+        flags=[*flags, *stream_flags(setting, draws, data=False)],
+        assumed=("cross",),
+        accuracy={"variance": Promise("with cross"), "cross": Promise("in variance"), "reducible": promise},
+    )
+
+
+def _kind(setting: Setting) -> Callable[[Setting, Sequence[Row], Draws], Risk]:
+    """What sums up the rows of a setting."""
+    if setting.batch is None:
+        return _of_full_batch
+    return _of_one_pass if setting.epochs == 1 else _of_epochs

@@ -1,4 +1,4 @@
-"""What a (spectrum, M) has before any training, in expectation over the sketch (docs/equivalent.md)."""
+"""Approximation, tr B* and the score's diagonal averaged over sketches, before any training."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ from seqlaw.methods.resolvent import real_kappa
 from seqlaw.methods.score import lag_sums_at
 from seqlaw.methods.spectral_sum import Rule
 from seqlaw.model.checks import Array, InputError
-from seqlaw.model.lengths import Length, averages, longest
+from seqlaw.model.lengths import Length, Test, averages, words
 
+_MISCOUNT = 1e-6
+"""Coarse sums count the modes to 2e-8 (d = 256); a student as wide as its teacher is not refused for that."""
 _TILE = 2**18  # entries of K and J at a time
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Population:
-    """What one (spectrum, M) has before any training; arrays (B,) or (B, nodes)."""
+    """The population problem of one (spectrum, M) before training; arrays (B,) or (B, nodes)."""
 
     a: Array
     weights: Array
@@ -30,13 +32,14 @@ class Population:
     """κ(0)."""
 
     def source(self, kappa: NDArray[Any]) -> NDArray[Any]:
-        """F = tr C(G-z)^-1 C at given κ (B,)."""
+        """F = tr C(G-z)^-1 C at given κ (B,): docs/equivalent.md, (5)."""
         D = 1 / (self.h + kappa[:, None])
         b = self.a * self.h
         return np.asarray((b**2 * D) @ self.weights + kappa / self.M * ((b * D) @ self.weights) ** 2)
 
     @property
     def approx(self) -> Array:
+        """docs/equivalent.md, (6)."""
         w = self.h / (self.h + self.kappa[:, None])
         mean = (self.a * w) @ self.weights
         return np.asarray(self.kappa / 2 * ((self.a**2 * w) @ self.weights - mean**2 / self.M))
@@ -71,19 +74,22 @@ def pick(own: Population, part: Any) -> Population:
     return Population(a=own.a, weights=own.weights, h=own.h[part], M=own.M[part], kappa=own.kappa[part])
 
 
-def population(rule: Rule, P: Sequence[Length], M: Array) -> Population:
+def population(rule: Rule, P: Sequence[Test], M: Array) -> Population:
     """The population problem of each (P, M) on a rule's spectrum."""
     h = averages(rule.modes, P)
     if np.any(h.max(axis=1) <= 0):
-        raise InputError("P", "must be long enough for the states to vary at all", min(map(longest, P)))
+        raise InputError(
+            "P", "must be long enough for the states to vary at all", words(P[int(h.max(axis=1).argmin())])
+        )
     live = (h > 0) @ rule.weights
     still = np.any(h == 0, axis=1)  # at P = 1, say, the modes that start at zero
-    wide = (M > live * (1 + 1e-12)) | (still & (M >= live * (1 - 1e-12)))
+    wide = (M > live * (1 + _MISCOUNT)) | (still & (M >= live * (1 - _MISCOUNT)))
     if np.any(wide):
         needed = "below" if np.any(still & wide) else "at most"
         raise InputError(
             "M", f"must be {needed} {live[wide].min():.0f}, the modes that vary", int(M[wide].max())
         )
+    M = np.minimum(M, live)
     kappa = real_kappa(h, rule.weights, M, np.zeros(len(P)))
     return Population(a=rule.modes.a, weights=rule.weights, h=h, M=M, kappa=kappa)
 
@@ -109,8 +115,8 @@ def score_diagonal(own: Population, double: Rule, P: Sequence[Length], noise: fl
 
     t_l/P = Σ_j (DᵀD)_jj K_jl/P + tr(Σ_ξ) h_l + 2 Σ_j (DᵀS)_jj J_lj/P, with the leave-one-out values
     (DᵀD)_jj = c_j² (a_j² - 2a_j tr B*/M + tr B*ᵀB*/M), (DᵀS)_jj = c_j (a_j - tr B*/M), c = κ_0/(h + κ_0).
-    The two elementwise products of the score are of relative order 1/M and cancel each other to a tenth
-    of that (docs/equivalent.md); they are left out.
+    docs/equivalent.md, (10) and (11). Its two elementwise products, which nearly cancel each other, are left
+    out.
     """
     a, weights = double.modes.a, double.weights
     h = averages(double.modes, P)

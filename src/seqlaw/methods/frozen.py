@@ -1,8 +1,8 @@
 """The filter frozen at G, over sketches: approximation, bias and variance to leading order in the data.
 
-`functional` has the formulas; here each setting finds its path. Settings that share their spectrum with many
-others take a ray, or for short schedules an ellipse, whose nodes are solved for once. The rest take a contour
-each, tuned to the schedule. Batched over settings of one teacher.
+`functional` has the formulas; this module chooses the path of integration. Settings that share a spectrum
+with many others share a ray, or an ellipse for short schedules, whose nodes are solved once. Each other
+setting has a contour of its own, tuned to its schedule. Batched over settings of one teacher.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import numpy as np
 
 from seqlaw.methods.accuracy import fine
 from seqlaw.methods.expected import noise, pick, population, score_diagonal
-from seqlaw.methods.finite_sample.norm import Rise, rises
+from seqlaw.methods.finite_sample.norm import EmpiricalNorm, empirical_norms
 from seqlaw.methods.functional import solve, terms
-from seqlaw.methods.paths import contour, is_long, on_ray, shared_path
+from seqlaw.methods.paths import contour, is_long, loop, on_ray, shared_path
 from seqlaw.methods.resolvent import spectral_edge
 from seqlaw.methods.spectral_sum import Rule
 from seqlaw.model.filters import Schedule
@@ -25,42 +25,50 @@ from seqlaw.model.momentum import Momentum
 from seqlaw.model.setting import Setting
 
 FLOOR, RAY_FLOOR = 1e-12, 1e-10
-"""A bias below this share of F(0) is not resolved and is reported as 0; on a contour, on a ray.
-With momentum at another test length, which takes ψ where the own length takes ψ², as on a ray."""
+"""A bias below this share of F(0) is not resolved and is reported as 0: on a contour, and on a ray. Momentum
+at another test length counts as a ray: it needs ψ, where the training length needs ψ²."""
 _MANY = 8
-"""Schedules of one spectrum from which a ray, four times the nodes of a contour, is cheaper."""
+"""From this many schedules on one spectrum a shared ray is cheaper, although it has four times the nodes."""
 _CHUNK = 2**18  # points × modes at a time
 _DEEP = 1e-4
-"""Of the spectrum's lower edge: below, f - f(0) is proportional to z to as much."""
+"""Times the spectrum's lower edge: below that, f - f(0) is proportional to z with this relative error."""
 Safe = Callable[[Setting, float], Schedule]
+"""The schedule of a setting after its safeguard, from ‖G‖."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Frozen:
-    """One setting's answer: the schedule after its safeguard, terms, diagnostics, the floor of the bias."""
+    """The answer for one setting: the schedule after its safeguard, and a row of terms and diagnostics."""
 
     schedule: Schedule
     row: dict[str, float]
     clipped: float
-    """The share of the data sets that the safeguard acts on, so far as it is known."""
+    """The share of the data sets for which the safeguard lowers the step; 0 or 1 at the mean ‖Ĝ‖."""
     floor: float = FLOOR
+    """A bias below this share of F(0) is not resolved."""
 
 
 def frozen_rows(
-    settings: Sequence[Setting], single: Rule, double: Rule, *, endless: bool = False, as_given: bool = False
+    settings: Sequence[Setting],
+    single: Rule,
+    double: Rule,
+    *,
+    infinite_data: bool = False,
+    as_given: bool = False,
 ) -> list[Frozen]:
-    """The answers of settings of one teacher and d; double sums and shared spectra on a rule of their own.
+    """The answers for settings of one teacher and d; `double` is the rule of double sums and shared spectra.
 
-    The safeguard is what N sequences need on average, or what an `endless` number does; or the schedules
-    are taken `as_given`.
+    The safeguard uses the mean ‖Ĝ‖ of N sequences, or ‖G‖ for `infinite_data`. With `as_given` there is none.
     """
-    rise = {} if endless or as_given else rises(double, [setting.P for setting in settings])
+    empirical = (
+        {} if infinite_data or as_given else empirical_norms(double, [setting.P for setting in settings])
+    )
 
     def safe(setting: Setting, norm: float) -> Schedule:
         if as_given:
             return setting.schedule
-        seen = rise.get(setting.P, Rise(0.0, 0.0)).norm(norm, setting.tokens)
-        return setting.schedule.safeguarded(seen)
+        known = empirical.get(setting.P, EmpiricalNorm(0.0, 0.0))
+        return setting.schedule.safeguarded(known.norm(norm, setting.tokens))
 
     answers: dict[int, Frozen] = {}
     shared, rest = _shared(settings, double)
@@ -79,8 +87,9 @@ def _shared(settings: Sequence[Setting], rule: Rule) -> tuple[list[list[int]], l
     """The settings that share a spectrum with enough others, and the rest."""
     groups: dict[Any, list[int]] = {}
     for k, one in enumerate(settings):
-        # Momentum's ψ grows again along a ray.
-        key = k if isinstance(one.schedule, Momentum) else (one.M, one.P, one.test_length)
+        # Momentum's ψ grows again along a ray, and a cut or a pole needs a loop.
+        alone = isinstance(one.schedule, Momentum) or not one.schedule.entire
+        key = k if alone else (one.M, one.P, one.test_length)
         groups.setdefault(key, []).append(k)
     shared = [
         group
@@ -105,36 +114,39 @@ def _answers(
     unit = max(schedule.gamma for schedule in schedules) if shared else 1.0
     kinds: dict[Any, list[int]] = {}
     for k, (one, schedule) in enumerate(zip(settings, schedules, strict=True)):
-        kind = on_ray(schedule, unit) if shared else (is_long(schedule), one.test_length != one.P)
+        own_kind = (schedule.entire, is_long(schedule), one.test_length != one.P)
+        kind = on_ray(schedule, unit) if shared else own_kind
         kinds.setdefault(kind, []).append(k)
     answers: dict[int, Frozen] = {}
-    noisy = noise(rules[0])
+    noise_power = noise(rules[0])
     for part in kinds.values():
         at = [0] if shared else part
         here, chosen = pick(own, at), [schedules[k] for k in part]
         if shared:
             deepest = _DEEP * unit * float(own.lower_edge[0])
             path = shared_path(chosen, deepest, unit * float(edge[0]), unit, fine.ray)
-        else:
+        elif chosen[0].entire:
             path = contour(chosen, edge[at])
+        else:
+            path = loop(chosen, edge[at], _DEEP * own.lower_edge[at], fine.ray)
         P, tested = [points[k].P for k in at], [points[k].test_length for k in at]
         moved = tested[0] != P[0]
-        scored = score_diagonal(here, rules[1], P, noisy)
+        scored = score_diagonal(here, rules[1], P, noise_power)
         solved = solve(here, path, tested if moved else None, rules, scored, unit=unit)
         found = terms(solved, path.residuals(chosen, unit))
-        still = {
+        per_point = {
             "approx": solved.approx,
             "source_energy": here.source(here.kappa),
             "kappa": here.kappa,
             "effective_share": scored.share,
             "edge": edge[at],
             "norm": norm[at],
-            "lagless": noisy + 2 * here.approx,
+            "lagless": noise_power + 2 * here.approx,
         }
-        columns = {name: np.broadcast_to(x, len(part)).tolist() for name, x in still.items()}
+        columns = {name: np.broadcast_to(x, len(part)).tolist() for name, x in per_point.items()}
         columns |= {name: x.ravel().tolist() for name, x in found.items()}
         for place, k in enumerate(part):
-            row = {name: column[place] for name, column in columns.items()} | {"irreducible": noisy / 2}
+            row = {name: column[place] for name, column in columns.items()} | {"irreducible": noise_power / 2}
             row["variance"] /= settings[k].tokens
             row["finite_filter_variance"] = (
                 row.pop("lagless") / (2 * settings[k].tokens) * row["tested_dimension"]

@@ -30,7 +30,7 @@ def finite_filter_variance(problem: Problem, N: int, schedule: Schedule | str, t
         else xp.sum((test.G @ problem.eigenvectors) * problem.eigenvectors, axis=0)
     )
     filtered = float(xp.sum(problem.eigenvalues * g**2 * weight))
-    return problem.residual_trace / (2.0 * N * mean_length(problem.P)) * filtered
+    return problem.residual_trace / (2.0 * N * mean_length(problem.length)) * filtered
 
 
 def learned_dimensions(problem: Problem, schedule: Schedule) -> float:

@@ -1,7 +1,7 @@
-"""The risk as a functional of the resolvent: any filter, on any path that is fit for it, over sketches.
+"""Bias and variance over sketches for any filter, as sums of the resolvent over the nodes of a path.
 
 Training with a filter of response φ and residual ψ = 1 - sφ(s) leaves the population student C φ(G). With
-R(z) = (G - z)^-1, κ = κ(z), D = 1/(h + κ) and sums over the modes (docs/equivalent.md derives each line), all
+R(z) = (G - z)^-1, κ = κ(z), D = 1/(h + κ) and sums over the modes (docs/equivalent.md, (5) to (11)), all
 that is wanted is a sum over the nodes of a path (`paths`), or over pairs of them, with weights of the filter:
     ∫ r(μ)/μ dν = ω_0 f(0) + Im Σ_k ω_k r(z_k) f(z_k)      for f = Σ x_l D_l, or F = Σ b²D + (κ/M)(Σ bD)²,
     ‖C r(G) G^-1 S‖² = Σ_12 α_1 α_2 Y_12,                  Y_12 = Σ h'u_1u_2 + c_12 Σ v_1v_2,
@@ -25,7 +25,7 @@ from seqlaw.methods.paths import Path, Weights
 from seqlaw.methods.resolvent import Complex, path_kappa
 from seqlaw.methods.spectral_sum import Rule
 from seqlaw.model.checks import Array
-from seqlaw.model.lengths import Length, averages
+from seqlaw.model.lengths import Test, averages
 
 _CHUNK, _CHUNK_OF_PAIRS = 2**19, 2**13  # points × nodes × modes at a time
 
@@ -55,7 +55,10 @@ def mirrored(x: Complex) -> Complex:
 
 
 def pair_scale(kappa: Complex, D: Complex, tau: Complex, weights: Array, M: Any) -> Complex:
-    """κ₁κ₂/(1 - (1/M) Σ τ₁τ₂D₁D₂), of which c₁₂[x] is (1/M) Σ x D₁D₂; τ is h, or what the data show of it."""
+    """κ₁κ₂/(1 - (1/M) Σ τ₁τ₂D₁D₂), the factor of (1/M) Σ x D₁D₂ in c₁₂[x].
+
+    docs/equivalent.md, (9) for τ = h; docs/finite-sample.md, (7) for finite data.
+    """
     seen = tau * D
     rest = 1 - pairs(seen, weights, seen) / M
     product = kappa[..., :, None] * mirrored(kappa)[..., None, :]
@@ -106,7 +109,7 @@ class Solved:
 def solve(
     own: Population,
     path: Path,
-    tested: Sequence[Length] | None,
+    tested: Sequence[Test] | None,
     rules: tuple[Rule, Rule],
     scored: Scored,
     *,
@@ -166,7 +169,7 @@ def _double(solved: Solved, part: slice, D: Complex) -> tuple[Array, Array, Comp
 
 
 def _own_terms(solved: Solved, part: slice, D: Complex, twice: Weights, squared: Weights) -> dict[str, Array]:
-    """Bias and variance tested at the training length: F, and the diagonal of the resolvent."""
+    """Bias and variance tested at the training length, from F: docs/equivalent.md, (7) and (11)."""
     own, kappa = solved.own, solved.kappa[part]
     b = own.a * own.h[part]
     mean, square = np.moveaxis(D @ np.stack([b * own.weights, b**2 * own.weights], axis=2), 2, 0)
@@ -178,7 +181,7 @@ def _own_terms(solved: Solved, part: slice, D: Complex, twice: Weights, squared:
 def _moved_terms(
     solved: Solved, part: slice, D: Complex, once: Weights, learned: Weights
 ) -> dict[str, Array]:
-    """Bias and variance at another test length: pairs of nodes, z = 0 among them.
+    """Bias and variance at another test length: pairs of nodes, z = 0 among them (docs/equivalent.md, (8)).
 
     The population student is C (R_0 - E), E = ∫ ψ/μ of R, so in the metric H'
     2 bias' = ‖C R_0 S - SA‖² - 2 approx' + ‖C E S‖² - 2⟨C R_0 S - SA, C E S⟩.
@@ -188,7 +191,7 @@ def _moved_terms(
     b, seen = own.a * h, (w * test)[..., None]
 
     def correction(D: Complex, h: Array, test: Array, weights: Array) -> Complex:
-        """c₁₂."""
+        """c₁₂ (docs/equivalent.md, (9))."""
         return pair_scale(kappa, D, h, weights, M) / M * pairs(D, (weights * test)[:, None], D)
 
     c = correction(D, h, test, w)

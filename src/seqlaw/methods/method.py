@@ -1,4 +1,4 @@
-"""What a method is: the risk of settings, their rows for the lab, what they cost, and what it cannot do.
+"""What a method is: the risk of settings, their rows for the lab, how large they are, what it refuses.
 
 A method of your own is a subclass, given by import path (`--method mymodule:Name`) or as an object.
 """
@@ -11,22 +11,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from seqlaw.methods.rows import Row, columns, with_sums
-from seqlaw.methods.terms import TERMS, Risk
+from seqlaw.methods.terms import TERMS, Risk, Row, columns, with_sums
 from seqlaw.model.checks import InputError, whole
-from seqlaw.model.device import Device, device_name, device_of
+from seqlaw.model.device import device_name
+from seqlaw.model.network import linear_only
+from seqlaw.model.optimizer import plain_only
 from seqlaw.model.setting import Setting
 
 Progress = Callable[[int, int], None]
 """What is told (done, total) data sets."""
-AXES = ("M", "N", "P", "R", "batch")
-"""The sizes that a curve can run along."""
+AXES = ("M", "N", "P", "R", "batch", "epochs", "position")
+"""What a curve can run along: sizes, and the position of the test."""
 SHORT = {"b": "batch"}
 """The paper's letter of a size, where the field has a word."""
 
 
 def letters(axes: Sequence[str] = AXES) -> str:
-    """Sizes as a user writes them: M, N, P, R, b."""
+    """Axes as a user writes them: M, N, P, R, b, epochs, position."""
     short = {word: letter for letter, word in SHORT.items()}
     return ", ".join(short.get(axis, axis) for axis in axes)
 
@@ -64,48 +65,6 @@ class Draws:
         return len(given) if isinstance(given, Sequence) else given
 
 
-def one_length_only(settings: Sequence[Setting], device: str | None) -> None:
-    """Refuse a device for mixtures and phases of lengths, which are for the CPU."""
-    if device_name(device) is not None and any(one.lengths is not None for one in settings):
-        raise lengths_on_cpu(device)
-
-
-def lengths_on_cpu(device: str | None) -> InputError:
-    """The refusal of a device with several lengths."""
-    return InputError("device", "must be cpu (or left out) for mixtures and phases of lengths", device)
-
-
-def device_for(settings: Sequence[Setting], name: str | None) -> Device | None:
-    """The device of a name, for settings of one length each."""
-    one_length_only(settings, name)
-    return device_of(name)
-
-
-BLOCK = 3.2e7
-"""Bytes of the arrays that every method works on."""
-
-
-def sketch_memory(M: int, d: float, points: int) -> float:
-    """Bytes of a sketch, its problems and the decompositions of so many points."""
-    return BLOCK + 8.0 * (6 * M * d + (4 + 4 * points) * M**2)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Cost:
-    """About what a task takes: seconds on a core or card of its own, bytes of memory beside the process."""
-
-    seconds: float
-    memory: float
-
-
-def card_cost(M: int, d: float, lengths: int, *, score: bool = True) -> Cost:
-    """`Cost` of one sketch at so many lengths on a card (an H200): products, decompositions, the lag sums."""
-    tiles = d**2 * (6.0 * M + 1400) if score else 0.0
-    products = 2.0 * d * M**2 * (6 if score else 3) + 40.0 * M**3
-    memory = BLOCK + 8.0 * (7 * M * d + 9 * M**2 + (30 * min(d**2, 2.0**25) if score else 0))
-    return Cost(seconds=0.03 + lengths * (0.02 + (tiles + products) / 5e13), memory=memory)
-
-
 class Method(ABC):
     """One way to the risk."""
 
@@ -120,12 +79,16 @@ class Method(ABC):
     """Whether it takes a mixture of lengths."""
     phases: ClassVar[bool] = False
     """Whether it is for settings whose lengths change in phases."""
+    optimizers: ClassVar[bool] = False
+    """Whether it takes optimizers other than plain descent."""
+    networks: ClassVar[bool] = False
+    """Whether it takes students other than the linear one."""
     infinite: ClassVar[bool] = False
     """Whether it takes d = inf."""
     population: ClassVar[bool] = False
     """Whether approximation and bias are averages over sketches that need no data."""
     expectation: ClassVar[str] = "equivalent"
-    """The method that has its expectation over the data: where the finite-filter guide comes from."""
+    """The method that gives its expectation over the data, and with it the finite-filter guide."""
 
     @abstractmethod
     def risks(
@@ -146,22 +109,27 @@ class Method(ABC):
             for point, (setting, risk) in enumerate(zip(settings, self.risks(settings, draws), strict=True))
         ]
 
-    def cost(self, settings: Sequence[Setting], draws: Draws) -> Cost:
-        """About what the settings cost together."""
-        return Cost(seconds=0.01 + 0.001 * len(settings), memory=BLOCK)
+    def work(self, settings: Sequence[Setting], draws: Draws) -> float:
+        """About how long the settings take, so that sweeps begin with the largest task.
+
+        The unit is roughly a second: 10 ms a setting, and for each sketch d²M products at 10^9 a second.
+        """
+        products = sum(float(one.d or 0) ** 2 * one.M for one in settings) if self.draws else 0.0
+        return 0.01 * len(settings) + draws.count("sketches") * 1e-9 * products
 
     def refuses(self, setting: Setting) -> InputError | None:
         """Why it cannot answer at a setting; None where it can."""
+        if not self.optimizers and (refusal := plain_only(setting.optimizer)) is not None:
+            return refusal
+        if not self.networks and (refusal := linear_only(setting.network)) is not None:
+            return refusal
         if setting.batch is not None and not self.one_pass:
             return InputError(
                 "batch", "must be left out on this method, which knows the full batch only", setting.batch
             )
         if setting.lengths is not None and not (self.phases if setting.lengths.phases else self.mixtures):
-            what = "phases" if setting.lengths.phases else "lengths"
-            takes = (
-                "exact and sampled take" if setting.lengths.phases else "sampled, exact and equivalent take"
-            )
-            rule = f"must be left out on this method ({takes} them)"
+            what, can = ("phases", "phases") if setting.lengths.phases else ("lengths", "mixtures")
+            rule = f"must be left out on this method ({_that_take(can)} take them)"
             return InputError(what, rule, str(setting.lengths))
         if setting.d == math.inf and not self.infinite:
             return finite_only("d")
@@ -170,5 +138,10 @@ class Method(ABC):
 
 def finite_only(field: str) -> InputError:
     """The refusal of d = inf, with the methods that take it."""
-    takes = " and ".join({kind.name: None for kind in Method.__subclasses__() if kind.infinite})
-    return InputError(field, f"must be finite on this method (for inf: {takes})", math.inf)
+    return InputError(field, f"must be finite on this method (for inf: {_that_take('infinite')})", math.inf)
+
+
+def _that_take(what: str) -> str:
+    """The methods with a capability, by name."""
+    names = sorted({kind.name for kind in Method.__subclasses__() if getattr(kind, what)})
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))

@@ -29,42 +29,32 @@ Drawing = Literal["auto", "direct", "gram"]
 DRAWINGS = ("auto", "direct", "gram")
 
 
-def direct_cost(N: int, d: int, M: int) -> float:
-    """Nanoseconds a position of direct simulation: N·d normals, the sketch, the products of M columns."""
+def direct_cost(N: int, d: int, M: int, card: bool = False) -> float:
+    """Nanoseconds a position of direct simulation: N·d normals, the sketch, the products of M columns.
+
+    On a card (an H200) the states pass through its memory some thirty times.
+    """
+    if card:
+        return N * (0.031 * d + 3.4e-5 * M * (d + 2 * M)) + 1e5
     return N * (10 * d + 0.07 * d * M + 0.12 * M * M) + 2e4 * (1 + N // block_rows(d))
 
 
-def gram_cost(d: int) -> float:
-    """Nanoseconds a position of the Gram chain, whatever N is: 1.5 d² normals and a few d³ products."""
-    return 0.13 * d**3 + 22 * d**2 + 2.5e4
+def gram_cost(d: int, card: bool = False) -> float:
+    """Nanoseconds a position of the Gram chain, whatever N is: 1.5 d² normals and a few d³ products.
+
+    On a card thirty calls, a Cholesky factor column by column, few products.
+    """
+    return 1.2e-4 * d**3 + d**2 + 5.5e5 if card else 0.13 * d**3 + 22 * d**2 + 2.5e4
 
 
-def card_direct_cost(N: int, d: int, M: int) -> float:
-    """`direct_cost` on a card (an H200): the states pass through its memory some thirty times."""
-    return N * (0.031 * d + 3.4e-5 * M * (d + 2 * M)) + 1e5
-
-
-def card_gram_cost(d: int) -> float:
-    """`gram_cost` on a card: thirty calls, a Cholesky factor column by column, few products."""
-    return 1.2e-4 * d**3 + d**2 + 5.5e5
-
-
-def position_cost(N: int, steps: int, d: int, M: int, card: bool) -> float:
-    """Nanoseconds a position of a family whose N grow in so many steps: a Gram chain for each, or direct."""
-    if cheaper_drawing(N, d, M, card) == "gram":
-        return steps * (card_gram_cost(d) if card else gram_cost(d))
-    return card_direct_cost(N, d, M) if card else direct_cost(N, d, M)
-
-
-def cheaper_drawing(N: int, d: int, M: int, card: bool = False) -> str:
-    """`gram` or `direct`, by a fixed cost model, since the choice decides the bits.
+def cheaper_drawing(N: int, d: int, M: int, card: bool = False) -> tuple[str, float]:
+    """`gram` or `direct` and its nanoseconds a position, by a fixed model: the choice decides the bits.
 
     The constants were measured by benchmarks/bench_moments.py, which prints model against clock, and those
     of a card by bench_gpu.py.
     """
-    gram = card_gram_cost(d) if card else gram_cost(d)
-    direct = card_direct_cost(N, d, M) if card else direct_cost(N, d, M)
-    return "gram" if N >= 2 * d and gram < direct else "direct"
+    direct, gram = direct_cost(N, d, M, card), gram_cost(d, card)
+    return ("gram", gram) if N >= 2 * d and gram < direct else ("direct", direct)
 
 
 _SOURCES = {"direct": ("trajectories", direct_sums), "gram": ("gram", gram_sums)}
@@ -168,7 +158,7 @@ def _plan(
     first = 0
     for N in sorted({N for N, _ in points}):
         lengths = tuple(sorted({P for size, P in points if size >= N}))
-        chosen = cheaper_drawing(N - first, d, M, device is not None) if drawing == "auto" else drawing
+        chosen = cheaper_drawing(N - first, d, M, device is not None)[0] if drawing == "auto" else drawing
         if chosen == "gram":
             if N - first < 2 * d:
                 raise InputError("N", f"must grow by at least 2d = {2 * d} for the Gram chain", N - first)

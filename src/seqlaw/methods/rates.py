@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from seqlaw.model.assumptions import teacher_flags
 from seqlaw.model.checks import InputError
 from seqlaw.model.flags import Flag, flag
+from seqlaw.model.optimizer import plain_only
 from seqlaw.model.setting import Setting, as_setting
 from seqlaw.model.teacher import Teacher, as_power_law
 
@@ -52,7 +53,6 @@ class Rates:
     """The curves that the paper draws, with the scales c_ξ and c_0."""
     remainder: dict[str, float]
     """d_eff, ε_M and ω_0 at unnamed constants c = 1, and the covariance event's bound at C = 1, t = M."""
-    statement: str
     flags: tuple[Flag, ...]
 
 
@@ -94,11 +94,17 @@ def bias_guide(teacher: Teacher, R: float, P: float) -> float:
 def rates(setting: Setting) -> Rates:
     """The theorem's statement at a setting; regimes outside it are computed as Regime II and flagged."""
     teacher = as_power_law("teacher", as_setting("setting", setting).teacher)
+    if (refusal := plain_only(setting.optimizer)) is not None:
+        raise refusal
     alpha, theta = teacher.alpha, teacher.theta
     for name, exponent in (("alpha", alpha), ("theta", theta)):
         if exponent < 1e-3:
             raise InputError(name, "must be at least 0.001 for the theorem's exponents", exponent)
-    M, N, P, R = float(setting.M), float(setting.N), float(setting.one_length), setting.schedule.horizon
+    schedule, q = setting.schedule, setting.schedule.power
+    if schedule.weight_decay:
+        raise InputError("weight_decay", "must be left out here: the rates have none", schedule.weight_decay)
+    # Preconditioned descent, ψ(s^q), is plain descent to the horizon R^{1/q} as far as orders go.
+    M, N, P, R = float(setting.M), float(setting.N), float(setting.one_length), schedule.horizon ** (1 / q)
     heavy = theta < alpha  # the initialization has the heavier tail: Regime II or outside
     kappa = cutoff(alpha, theta, R, P)
     crossovers = {"kappa": kappa}
@@ -108,21 +114,29 @@ def rates(setting: Setting) -> Rates:
             "P_M": _power(M, gap),
             "P_R": _power(R, gap / alpha),
             "m_P": _power(P, 1 / gap),
-            "R_P": _power(P, alpha / gap),
+            "R_P": _power(P, q * alpha / gap),
         }
     short_M, short_R = heavy and P < crossovers.get("P_M", 0), heavy and P < crossovers.get("P_R", 0)
     one_a, one_t = 1 - teacher.beta_alpha, 1 - teacher.beta_theta
     saturated = M < kappa
+    tail = theta if short_R else alpha
+    # Where 2q·tail < 1 the directions beyond κ, R s^q learned of each, outweigh those within.
+    spread = not saturated and 2 * q * tail < 1
     exponents = {
         "approx": {"M": one_t, "P": -1.0} if short_M else {"M": one_a, "P": 0.0},
-        "bias": {"R": one_t / theta, "P": -1 - one_t / theta} if short_R else {"R": one_a / alpha, "P": 0.0},
+        "bias": {"R": one_t / theta / q, "P": -1 - one_t / theta}
+        if short_R
+        else {"R": one_a / alpha / q, "P": 0.0},
         "variance": {"N": -1.0, "P": -1.0, "R": 0.0, "M": 1.0}
         if saturated
-        else {"N": -1.0, "P": -1 - 1 / theta, "R": 1 / theta}
+        else {"N": -1.0, "P": -1.0 - (2 * q if short_R else 0.0), "R": 2.0, "M": 1 - 2 * q * tail}
+        if spread
+        else {"N": -1.0, "P": -1 - 1 / theta, "R": 1 / theta / q}
         if short_R
-        else {"N": -1.0, "P": -1.0, "R": 1 / alpha},
+        else {"N": -1.0, "P": -1.0, "R": 1 / alpha / q},
     }
-    dimension = min(M, kappa)
+    shown = _power(R / P if short_R else R, 2 * q) * _power(M, 1 - 2 * q * tail)
+    dimension = min(M, shown if spread else kappa)
     values = {
         "approx": _power(M, one_t) / P if short_M else _power(M, one_a),
         "bias": _power(R / P, one_t / theta) / P if short_R else _power(R, one_a / alpha),
@@ -151,10 +165,6 @@ def rates(setting: Setting) -> Rates:
             "omega_0": omega,
             "covariance_event": event,
         },
-        statement=(
-            "With probability at least 1 - exp(-Ω(M)) over the sketch: Approx = 𝒜, Bias = ℬ + O(ε_M), "
-            "Var = 𝒱 + O(ε_M), |Cross| = O(√(ℬ𝒱) + ε_M), each up to constants free of M, N, P, L."
-        ),
         flags=(*teacher_flags(teacher), *([flag("length")] if P < 2 else [])),
     )
 
@@ -167,7 +177,8 @@ def _power(base: float, exponent: float) -> float:
 def _conditions(setting: Setting, teacher: Teacher, heavy: bool) -> tuple[Condition, ...]:
     alpha, theta, r = teacher.alpha, teacher.theta, teacher.r
     M, N, P = float(setting.M), float(setting.N), float(setting.one_length)
-    R, gamma, d = setting.schedule.horizon, setting.schedule.gamma, float(setting.d or 0)
+    schedule, q = setting.schedule, setting.schedule.power
+    R, gamma, d = schedule.horizon ** (1 / q), schedule.gamma, float(setting.d or 0)
     innovation, initial = _power(M, -alpha), _power(M, -theta) / P
     limit = 1 / (innovation + initial) if innovation + initial > 0 else math.inf
     load = R * (teacher.c_xi * innovation + teacher.c_0 * initial)  # R over the limit, with the scales
@@ -175,6 +186,7 @@ def _conditions(setting: Setting, teacher: Teacher, heavy: bool) -> tuple[Condit
         teacher.at([1.0]).averaged(setting.one_length)[0]
     )  # h_1, the order of ‖G‖: R and γ come with it
     learned = R * top * M  # RM with the scales
+    name = "R" if q == 1 else "R^(1/q)"
     samples = teacher.C_rho * R * M
     lines: list[tuple[str, str, str, float, float, bool | None, float | None]] = [
         ("stability", "rho < 1", "<", teacher.rho, 1.0, teacher.rho < 1, None),
@@ -184,11 +196,19 @@ def _conditions(setting: Setting, teacher: Teacher, heavy: bool) -> tuple[Condit
         ("initialization", "theta > 1", ">", theta, 1.0, theta > 1, None),
         ("smoothing", "theta >= alpha - 2r", ">=", theta, alpha - 2 * r, teacher.regime != "outside", None),
         ("length", "P >= 2", ">=", P, 2.0, P >= 2, None),
-        ("unsaturated", "R <= c/(M^-alpha + M^-theta/P)", "<=", R, limit, None, load),
-        ("horizon", "R >~ 1", ">=", R, 1.0, None, R * top),
-        ("samples", "NP >~ C_rho R M", ">=", N * P, samples, None, N * P / (teacher.C_rho * learned)),
-        *([("trajectories", "N >~ R M", ">=", N, R * M, None, N / learned)] if heavy else []),
-        ("step size", "gamma <= 1/(4||G||)", "<=", gamma, 0.25, None, gamma * 4 * top),
+        ("unsaturated", f"{name} <= c/(M^-alpha + M^-theta/P)", "<=", R, limit, None, load),
+        ("horizon", f"{name} >~ 1", ">=", R, 1.0, None, R * top),
+        ("samples", f"NP >~ C_rho {name} M", ">=", N * P, samples, None, N * P / (teacher.C_rho * learned)),
+        *([("trajectories", f"N >~ {name} M", ">=", N, R * M, None, N / learned)] if heavy else []),
+        (
+            "step size",
+            f"gamma <= 1/(4||G||{'' if q == 1 else '^q'})",
+            "<=",
+            gamma,
+            0.25,
+            None,
+            gamma * 4 * top**q,
+        ),
         ("ambient", "d >= C_amb M", ">=", d, M, None, None),
     ]
     return tuple(

@@ -1,7 +1,7 @@
 """The resolvent of a sketched covariance without the sketch: κ(z), and where the spectrum ends.
 
 For G = S H Sᵀ with a Gaussian sketch, κ(z) solves  κ (1 - (1/M) Σ_j h_j/(h_j + κ)) = -z, and
-Sᵀ (G - z)^-1 S ≈ (H + κ)^-1, tr (G - z)^-1 ≈ M/κ (docs/equivalent.md derives both).
+Sᵀ (G - z)^-1 S ≈ (H + κ)^-1, tr (G - z)^-1 ≈ M/κ: docs/equivalent.md, (2) and (1).
 """
 
 from __future__ import annotations
@@ -64,11 +64,13 @@ def real_kappa(h: Array, weights: Array, M: Array, z: Array) -> Array:
 
 
 def path_kappa(h: Array, weights: Array, M: Array, z: Complex, *, close: float = 1e-9) -> Complex:
-    """κ along paths z (B, K) whose first point lies near the negative real axis, or far out.
+    """κ along paths z (B, K) of which one end lies near the negative real axis, near 0, or far out.
 
     Newton for the first point starts from the real solution at -|z|, each further point from its neighbour by
     dκ/dz = -1/slope: the branch with Sᵀ(G-z)^-1S positive is kept by continuity.
     """
+    if np.abs(np.angle(z[0, 0])) < np.abs(np.angle(z[0, -1])) - 1e-6:  # a loop, which ends near 0
+        return path_kappa(h, weights, M, z[:, ::-1], close=close)[:, ::-1]
     kappa = np.empty_like(z)
     last = -np.abs(z[:, 0])
     current = real_kappa(h, weights, M, last).astype(np.complex128)

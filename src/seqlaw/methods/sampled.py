@@ -8,34 +8,34 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import ClassVar
 
-from seqlaw.methods.drawn import Drawn
-from seqlaw.methods.method import Cost, Draws, Progress, device_for, sketch_memory
+from seqlaw.methods import optimizers
+from seqlaw.methods.drawn import by_setting, families, indices, on_device, stream_flags, summarise
+from seqlaw.methods.method import Draws, Method, Progress
 from seqlaw.methods.moments import (
     cheaper_drawing,
     direct_cost,
-    gram_cost,
     mixed_moments,
     nested_moments,
-    position_cost,
     sample_moments,
 )
 from seqlaw.methods.one_pass import descent
 from seqlaw.methods.one_pass.exact import mean_student
 from seqlaw.methods.one_pass.step import DIAGNOSTICS as ONE_PASS
 from seqlaw.methods.one_pass.step import step_flags, stepped
-from seqlaw.methods.rows import Row, columns, families, indices, summarise, with_sums
 from seqlaw.methods.stage import parts_of
-from seqlaw.methods.terms import Risk
+from seqlaw.methods.terms import Risk, Row, columns, with_sums
 from seqlaw.methods.workbench import Workbench
 from seqlaw.model.arrays import ends, host, namespace, zeros
 from seqlaw.model.assumptions import setting_flags
-from seqlaw.model.checks import Array, InputError, whole
+from seqlaw.model.checks import Array, InputError
 from seqlaw.model.descent import Moments, Spectrum
 from seqlaw.model.device import Device
-from seqlaw.model.flags import flag
-from seqlaw.model.lengths import Counted, Length, longest
+from seqlaw.model.flags import Flag, flag
+from seqlaw.model.lengths import Counted, Length, longest, mean_length
+from seqlaw.model.optimizer import Optimizer
 from seqlaw.model.schedule import Schedule, as_schedule
 from seqlaw.model.setting import Setting
 from seqlaw.model.sketch import Problem, weighted_square
@@ -50,13 +50,13 @@ def split(left: Array, noise: Array, test: Problem) -> dict[str, float]:
 
     At the training length `left` is -B*ψ(Ĝ): the product has the minus sign of the paper's Cross.
     """
-    finite = math.isfinite(float((noise * noise).sum()))
+    kept, spread = (math.isfinite(float((x * x).sum())) for x in (left, noise))
     return {
         "irreducible": test.irreducible,
         "approx": test.approx,
-        "bias": weighted_square(left, test.G) / 2,
-        "variance": weighted_square(noise, test.G) / 2 if finite else math.inf,
-        "cross": float(((left @ test.G) * noise).sum()) if finite else 0.0,
+        "bias": weighted_square(left, test.G) / 2 if kept else math.inf,
+        "variance": weighted_square(noise, test.G) / 2 if spread else math.inf,
+        "cross": float(((left @ test.G) * noise).sum()) if kept and spread else 0.0,
     }
 
 
@@ -101,20 +101,25 @@ def covariance_event(problem: Problem, moments: Moments) -> float:
     return max(abs(low - 1), abs(high - 1))
 
 
-class Sampled(Drawn):
+class Sampled(Method):
     """Sketches and trajectories drawn, students trained on them: what a training run sees."""
 
     name: ClassVar[str] = "sampled"
     mixtures: ClassVar[bool] = True
     one_pass: ClassVar[bool] = True
     phases: ClassVar[bool] = True
+    optimizers: ClassVar[bool] = True
     draws: ClassVar[tuple[str, ...]] = ("sketches", "repetitions")
     population: ClassVar[bool] = True
     expectation: ClassVar[str] = "exact"
 
-    def drawn_rows(
-        self, settings: Sequence[Setting], draws: Draws, progress: Progress | None = None
-    ) -> list[Row]:
+    def risks(
+        self, settings: Sequence[Setting], draws: Draws, *, progress: Progress | None = None
+    ) -> list[Risk]:
+        found = by_setting(settings, self.rows(settings, draws, progress))
+        return [_risk(setting, rows, draws) for setting, rows in found]
+
+    def rows(self, settings: Sequence[Setting], draws: Draws, progress: Progress | None = None) -> list[Row]:
         """One row for each setting, sketch and repetition: parameters, five terms, diagnostics.
 
         Settings of one teacher and width are one nested family: in each repetition they share one data set
@@ -123,81 +128,65 @@ class Sampled(Drawn):
         count of 4 gives to number 3. `progress(done, total)` counts data sets. Neither the threads nor their
         number change a bit. A `device` draws the data, and does what a wide student needs.
         """
-        where = device_for(settings, draws.device)
-        workers = 1 if where else whole("workers", draws.workers)
         for setting in settings:
             if (refusal := self.refuses(setting)) is not None:
                 raise refusal
-        tasks = list(_tasks(settings, draws, where))
-        across = max(1, min(workers, len(tasks)))
-
-        def run(task: Task) -> list[Row]:
-            family, sketch, repetitions = task
-            members = [settings[k] for k in family]
-            modes, M = members[0].modes, members[0].M
-            bench = Workbench(modes, M, sketch=sketch, seed=draws.seed, device=where)
-            key = (draws.seed, sketch)
-            if members[0].batch is None:
-                found = _full_batch(members, bench, (*key, repetitions[0]), workers // across, where)
-            else:
-                found = _mini_batches(members[0], bench, [(*key, one) for one in repetitions], where)
-            points = family if members[0].batch is None else family * len(repetitions)
-            return [
-                {"method": "sampled", "point": k, "sketch": sketch, **columns(settings[k])} | row
-                for k, row in zip(points, found, strict=True)
-            ]
-
+            if setting.optimizer is not None and draws.device is not None:
+                rule = f"must be cpu (or left out) with {setting.optimizer.name}"
+                raise InputError("device", rule, draws.device)
         rows: list[Row] = []
-        with one_thread():
+        with on_device(settings, draws.device) as where, one_thread():
+            for setting in settings:
+                if setting.optimizer is not None:
+                    _step(setting, setting.optimizer, draws.seed)  # once, for all threads
+            workers = 1 if where else draws.workers
+            tasks = list(_tasks(settings, draws, where))
+            across = max(1, min(workers, len(tasks)))
+
+            def run(task: Task) -> list[Row]:
+                return _on_sketch(settings, task, draws, workers // across, where)
+
             for done, new in enumerate(in_order(run, tasks, across), 1):
-                rows.extend(new)
+                rows += new
                 if progress is not None:
                     progress(done, len(tasks))
         return sorted(rows, key=lambda row: (row["point"], row["sketch"], row["repetition"]))
 
-    def summary(self, setting: Setting, rows: Sequence[Row]) -> Risk:
-        flags, alone = list(setting_flags(setting)), len(setting.stages) == 1
-        measured: tuple[str, ...] = ("clipped", "covariance_event") if alone else ("clipped",)
-        if setting.batch is not None:
-            if alone:
-                measured = tuple(name for name in ONE_PASS if name not in ("additive", "multiplicative"))
-            flags += step_flags(rows)
-        elif clipped := sum(row["clipped"] for row in rows):
-            flags.append(flag("safeguard", clipped=clipped, rows=len(rows)))
-        if setting.epochs > 1:
-            flags.append(flag("epochs", epochs=setting.epochs))
-        return summarise("sampled", setting, rows, diagnostics=measured, flags=flags)
-
-    def cost(self, settings: Sequence[Setting], draws: Draws) -> Cost:
+    def work(self, settings: Sequence[Setting], draws: Draws) -> float:
         data_sets = draws.count("sketches") * draws.count("repetitions")
-        passes = [one for one in settings if one.batch is not None]
-        seconds = sum(data_sets * descent.seconds(one) for one in passes)
-        memory = max(
-            (
-                sketch_memory(one.M, float(one.d or 0), 1) + 128.0 * max(descent.BLOCK, descent.held(one))
-                for one in passes
-            ),
-            default=0.0,
-        )
+        passes = sum(_drawing(one) for one in settings if one.batch is not None)
         full = [one for one in settings if one.batch is None]
-        for family in families(full):
-            members = [full[index] for index in family]
-            M, d = members[0].M, int(members[0].d or 0)
-            N, P = max(one.N for one in members), max(longest(one.P) for one in members)
-            card = draws.device is not None
-            gram = cheaper_drawing(N, d, M, card) == "gram"
-            # A chain of Gram matrices is drawn between any two neighbouring N.
-            position = position_cost(N, len({one.N for one in members}), d, M, card)
-            solving = len({(one.N, one.P) for one in members}) * (0.002 + 2e-9 * M**3)
-            problems = len({one.P for one in members}) * (0.001 + 1e-9 * (d * M**2 + M**3))
-            seconds += data_sets * (P * position * 1e-9 + solving + problems)
-            memory = max(memory, sketch_memory(M, d, len(family)) + 100 * d**2 * gram)
-        return Cost(seconds=seconds, memory=memory)
+        nested = sum(max(_drawing(full[k]) for k in family) for family in families(full))
+        taken = sum(optimizers.seconds(one) for one in settings)
+        return super().work(settings, draws) + data_sets * (passes + nested + taken)
 
     def refuses(self, setting: Setting) -> InputError | None:
-        """One data set, or one run, of more than a day is a mistake, not a request."""
-        too_much = _too_much if setting.batch is None else descent.too_long
-        return super().refuses(setting) or too_much(setting)
+        """One data set that takes more than a day to draw is a mistake, not a request."""
+        if (refusal := super().refuses(setting) or descent.too_large(setting)) is not None:
+            return refusal
+        if (hours := optimizers.seconds(setting) / 3600) > 24:
+            rule = f"with M = {setting.M} would take about {hours:.2g} hours a run (at most 24)"
+            return InputError("L", rule, setting.schedule.L)
+        if (hours := _drawing(setting) / 3600) <= 24:
+            return None
+        rule = f"with N = {setting.N} and d = {setting.d} would take about {hours:.2g} hours a data set"
+        return InputError("P", f"{rule} (at most 24)", str(setting.lengths) if setting.lengths else setting.P)
+
+
+def _risk(setting: Setting, rows: Sequence[Row], draws: Draws) -> Risk:
+    flags, alone = list(setting_flags(setting)), len(setting.stages) == 1
+    measured: tuple[str, ...] = ("clipped", "covariance_event") if alone else ("clipped",)
+    if setting.optimizer is not None:
+        measured = ("gamma",)
+        flags += _step_flags(setting.optimizer, rows)
+    elif setting.batch is not None:
+        if alone:
+            measured = tuple(name for name in ONE_PASS if name not in ("additive", "multiplicative"))
+        flags += step_flags(rows)
+    elif clipped := sum(row["clipped"] for row in rows):
+        flags.append(flag("safeguard", clipped=clipped, rows=len(rows)))
+    flags += stream_flags(setting, draws, data=True)
+    return summarise("sampled", setting, rows, diagnostics=measured, flags=flags)
 
 
 def _tasks(settings: Sequence[Setting], draws: Draws, device: Device | None) -> Iterator[Task]:
@@ -212,24 +201,33 @@ def _tasks(settings: Sequence[Setting], draws: Draws, device: Device | None) -> 
             yield from (([k], s, group) for s in sketches for group in groups)
 
 
-def _too_much(setting: Setting) -> InputError | None:
-    """The refusal of a data set that takes too long."""
-    d, P = setting.modes.d, setting.P
-    drawn = (
-        list(zip(P.counts, P.lengths, strict=True))
-        if isinstance(P, Counted)
-        else [(setting.N, setting.one_length)]
-    )
+def _drawing(setting: Setting) -> float:
+    """About how many seconds a core draws one data set; with mini-batches, all of a run."""
+    d, P = int(setting.d or 0), setting.P
+    if setting.batch is not None:
+        return 1e-9 * direct_cost(setting.N, d, setting.M) * mean_length(P)
+    drawn = [(setting.N, longest(P))]
+    if isinstance(P, Counted):
+        drawn = list(zip(P.counts, P.lengths, strict=True))
+    return 1e-9 * sum(length * cheaper_drawing(N, d, setting.M)[1] for N, length in drawn)
 
-    def nanoseconds(N: int) -> float:
-        direct = direct_cost(N, d, setting.M)
-        return min(direct, gram_cost(d)) if N >= 2 * d else direct
 
-    hours = sum(length * nanoseconds(N) for N, length in drawn) / 3.6e12
-    if hours <= 24:
-        return None
-    rule = f"with N = {setting.N} and d = {d} would take about {hours:.2g} hours a data set (at most 24)"
-    return InputError("P", rule, str(setting.lengths) if setting.lengths else setting.P)
+def _on_sketch(
+    settings: Sequence[Setting], task: Task, draws: Draws, workers: int, device: Device | None
+) -> list[Row]:
+    """The rows of a task."""
+    family, sketch, repetitions = task
+    members, key = [settings[k] for k in family], (draws.seed, sketch)
+    bench = Workbench(members[0].modes, members[0].M, sketch=sketch, seed=draws.seed, device=device)
+    if members[0].batch is None:
+        found = _full_batch(members, bench, (*key, repetitions[0]), workers, device)
+    else:
+        found = _mini_batches(members[0], bench, [(*key, one) for one in repetitions], device)
+    points = family if members[0].batch is None else family * len(repetitions)
+    return [
+        {"method": "sampled", "point": k, "sketch": sketch, **columns(settings[k])} | row
+        for k, row in zip(points, found, strict=True)
+    ]
 
 
 def _full_batch(
@@ -240,6 +238,41 @@ def _full_batch(
     device: Device | None,
 ) -> list[Row]:
     """One row a setting of one family, on one nested data set."""
+    data = _data(members, bench, key, workers, device)
+    spectra = {point: [Spectrum.of(one.G) for one in found] for point, found in data.items()}
+    events = {
+        point: covariance_event(bench.problem(point[1]), found[0])
+        for point, found in data.items()
+        if len(found) == 1
+    }
+    rows = []
+    for one in members:
+        point = (one.N, one.P)
+        if one.optimizer is not None:
+            rows += _optimized(one, one.optimizer, bench, [key], _staged(one, data[point]))
+            continue
+        norm = max(float(spectrum.mu[-1]) for spectrum in spectra[point])
+        schedule = one.schedule.safeguarded(norm)
+        row = trained(
+            [bench.problem(P) for P, *_ in one.stages],
+            data[point],
+            spectra[point],
+            parts_of(schedule, [steps for *_, steps in one.stages], norm),
+            bench.problem(one.test_length),
+        )
+        row |= {"repetition": key[-1], "clipped": float(schedule is not one.schedule)}
+        rows.append(row | ({"covariance_event": events[point]} if point in events else {}))
+    return rows
+
+
+def _data(
+    members: Sequence[Setting],
+    bench: Workbench,
+    key: tuple[int, int, int],
+    workers: int = 1,
+    device: Device | None = None,
+) -> dict[tuple[int, Length], list[Moments]]:
+    """The moments that each stage of a family's members sees."""
     seed, *names = key
     modes, S = bench.modes, bench.S
     data: dict[tuple[int, Length], list[Moments]] = {}
@@ -257,35 +290,20 @@ def _full_batch(
         elif isinstance(P, Counted):
             mixed = mixed_moments(modes, S, P, seed=seed, key=tuple(names), workers=workers)
             data[one.N, P] = [mixed]
-    spectra = {point: [Spectrum.of(one.G) for one in found] for point, found in data.items()}
-    events = {
-        point: covariance_event(bench.problem(point[1]), found[0])
-        for point, found in data.items()
-        if len(found) == 1
-    }
-    rows = []
-    for one, point in zip(members, points, strict=True):
-        norm = max(float(spectrum.mu[-1]) for spectrum in spectra[point])
-        schedule = one.schedule.safeguarded(norm)
-        row = trained(
-            [bench.problem(P) for P, *_ in one.stages],
-            data[point],
-            spectra[point],
-            parts_of(schedule, [steps for *_, steps in one.stages], norm),
-            bench.problem(one.test_length),
-        )
-        row |= {"repetition": names[-1], "clipped": float(schedule is not one.schedule)}
-        rows.append(row | ({"covariance_event": events[point]} if point in events else {}))
-    return rows
+    return data
 
 
 def _mini_batches(
     setting: Setting, bench: Workbench, keys: Sequence[tuple[int, int, int]], device: Device | None
 ) -> list[Row]:
     """One row a repetition; the split is about the mean student, which is known."""
+    if setting.optimizer is not None:
+        seen = optimizers.batch_moments(setting, bench.S, keys)
+        return _optimized(setting, setting.optimizer, bench, keys, seen)
     nodes = [bench.nodes(P) for P, *_ in setting.stages]
     step, test = stepped(setting, nodes), bench.problem(setting.test_length).on_host()
-    students = host(descent.descended(setting, step.schedule, bench.S, keys, device))
+    factor = bench.problem(setting.P).power(-p) if (p := setting.schedule.precondition) else None
+    students = host(descent.descended(setting, step.schedule, bench.S, keys, device, factor=factor))
     left = host(mean_student(setting, step.schedule, bench).mean) - test.B_star
     about = {"gamma": step.schedule.gamma, "gamma_max": step.largest, "clipped": float(step.clipped)}
     if len(nodes) == 1:
@@ -293,6 +311,78 @@ def _mini_batches(
     rows = []
     for (*_, repetition), B in zip(keys, students, strict=True):
         terms = split(left, B - test.B_star - left, test)
+        if setting.epochs > 1:  # data that are used again move the mean: only the sum has a law
+            terms |= {"variance": terms["variance"] + terms["cross"], "cross": 0.0}
         loss = math.inf if math.isinf(terms["variance"]) else test.loss(B)
         rows.append({"repetition": repetition} | about | with_sums(terms) | {"loss": loss})
     return rows
+
+
+_TUNING = (-1, -2, -3, -4)
+"""The sketches that steps are tuned on, which no count draws: rows are not made of what chose their step.
+
+In the 24 settings of `optimizers.FACTORS` a step chosen on one sketch cost 3 % more than the best for all
+(at most 84 %), one chosen on four cost 0.6 % more (at most 11 %, at M = 8).
+"""
+
+
+def _optimized(
+    setting: Setting,
+    optimizer: Optimizer,
+    bench: Workbench,
+    keys: Sequence[tuple[int, int, int]],
+    seen: optimizers.Seen,
+) -> list[Row]:
+    """One row a run of an optimizer, which is no filter: the split is about the population's run.
+
+    With B° trained by the same steps on G and C, bias = ½‖B° - B*'‖²_G', variance = ½‖B - B°‖²_G' and cross
+    their product. B° is not the mean of B: with little data in a step the difference shows in cross.
+    """
+    step, test = _step(setting, optimizer, keys[0][0]), bench.problem(setting.test_length)
+    problems = [bench.problem(P) for P, *_ in setting.stages]
+    population = optimizers.trained(optimizer, _staged(setting, problems), setting.schedule, [step.size])[0]
+    students = optimizers.trained(optimizer, seen, setting.schedule, [step.size] * len(keys))
+    untrained, rows = test.approx + weighted_square(test.B_star, test.G) / 2, []
+    for (*_, repetition), B in zip(keys, students, strict=True):
+        row = with_sums(split(population - test.B_star, B - population, test))
+        row["loss"] = test.loss(B) if math.isfinite(row["total"]) else math.inf
+        about = {
+            "gamma": step.size,
+            "edge": float(step.edge),
+            "diverged": float(row["reducible"] > untrained),
+        }
+        rows.append({"repetition": repetition} | row | about)
+    return rows
+
+
+def _staged(setting: Setting, moments: Sequence[Moments | Problem]) -> optimizers.Seen:
+    return optimizers.repeated(
+        (one.G, one.C, stage.steps) for one, stage in zip(moments, setting.stages, strict=True)
+    )
+
+
+@lru_cache(maxsize=1024)  # the tasks of a sweep have one sketch each
+def _step(setting: Setting, optimizer: Optimizer, seed: int) -> optimizers.Step:
+    """The step as given, or the best on sketches apart, with a data set or run of each."""
+    if optimizer.step is not None:
+        return optimizers.Step(optimizer.step)
+    found = []
+    for sketch in _TUNING:
+        key, bench = (seed, sketch, 0), Workbench(setting.modes, setting.M, sketch=sketch, seed=seed)
+        if setting.batch is None:
+            seen = _staged(setting, _data([setting], bench, key)[setting.N, setting.P])
+        else:
+            seen = optimizers.batch_moments(setting, bench.S, [key])
+        found.append((seen, bench.problem(setting.test_length)))
+    return optimizers.best_step(optimizer, setting.schedule, found)
+
+
+def _step_flags(optimizer: Optimizer, rows: Sequence[Row]) -> list[Flag]:
+    """The step, and the runs that ended worse than they began."""
+    first, diverged = rows[0], sum(row["diverged"] for row in rows)
+    tuned = optimizer.step is None
+    about = {"gamma": first["gamma"], "tuned": tuned, "edge": bool(first["edge"]), "sketches": len(_TUNING)}
+    found = [flag("optimizer-step", optimizer=optimizer.name, **about)]
+    if diverged:
+        found.append(flag("optimizer-diverged", diverged=diverged, rows=len(rows), gamma=first["gamma"]))
+    return found

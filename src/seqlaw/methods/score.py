@@ -12,14 +12,14 @@ as a → 1, and the cost is O(log P) at most. The paper's guide keeps p = q only
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from seqlaw.model.arrays import ends, is_host, like, namespace, plus_product, zeros
-from seqlaw.model.checks import Array
-from seqlaw.model.device import smaller_blocks
+from seqlaw.model.checks import Array, library
 from seqlaw.model.lengths import Length, Lengths
 from seqlaw.model.sketch import Problem
 from seqlaw.model.teacher import Modes
@@ -38,12 +38,13 @@ class Placed(NamedTuple):
     stationary: Array
 
     @classmethod
-    def of(cls, modes: Modes, near: Array | None = None) -> Placed:
+    def of(cls, modes: Modes, beside: Array | None = None) -> Placed:
         """Beside an array, or on the host."""
         numbers = (modes.a, modes.sigma_xi, modes.sigma_0, modes.stationary)
-        return cls(*(x if near is None else like(near, x) for x in numbers))
+        return cls(*(x if beside is None else like(beside, x) for x in numbers))
 
 
+Result = TypeVar("Result")
 Part = Array | float
 """A number for each pair of modes, for each mode of a kind, or for all: what is not there takes no time."""
 
@@ -66,20 +67,20 @@ class _Single(NamedTuple):
 
 
 def lag_sums(
-    modes: Modes, P: Length, rows: slice = slice(None), *, near: Array | None = None
+    modes: Modes, P: Length, rows: slice = slice(None), *, beside: Array | None = None
 ) -> tuple[Array, Array]:
     """K/P and J/P (rows × d each) for the modes j in `rows` against all l; of a mixture Σ_k w_k of them.
 
-    Beside the array `near`, or on the host.
+    The result is on the device of `beside`, or on the host.
     """
-    return next(lag_sums_at(modes, [P], rows, near=near))
+    return next(lag_sums_at(modes, [P], rows, beside=beside))
 
 
 def lag_sums_at(
-    modes: Modes, lengths: Iterable[Length], rows: slice = slice(None), *, near: Array | None = None
+    modes: Modes, lengths: Iterable[Length], rows: slice = slice(None), *, beside: Array | None = None
 ) -> Iterator[tuple[Array, Array]]:
     """`lag_sums` at many lengths: those that outlast the memory of the start share their first part."""
-    memory, shared, here = _memory(modes), None, Placed.of(modes, near)
+    memory, shared, here = _memory(modes), None, Placed.of(modes, beside)
     for P in lengths:
         if isinstance(P, Lengths):  # each token counts alike: N_k Cov(T_k) over T² is w_k/T of Cov(T_k)/P_k
             each = lag_sums_at(modes, P.lengths, rows)
@@ -234,16 +235,14 @@ def score(problem: Problem, known: tuple[Array, Array] | None = None) -> Score:
     white = problem.eigenvectors / xp.sqrt(problem.eigenvalues)  # white · whiteᵀ = G^-1
     weight = xp.sum((white.T @ problem.S) ** 2, axis=0)
     step = max(least, (_TILE if is_host(problem.S) else _TILE_ELSEWHERE) // d)
-    half, leading, spread = smaller_blocks(
-        lambda rows: _tiles(problem, weight, rows, known), weight, step, least
-    )
+    half, leading, spread = smaller_blocks(partial(_tiles, problem, weight, known), weight, step, least)
     covariance = leading + half + half.T
     low, high = ends(white.T @ covariance @ white)
     return Score(covariance, leading, low, high, M * M / spread)
 
 
 def _tiles(
-    problem: Problem, weight: Array, step: int, known: tuple[Array, Array] | None
+    problem: Problem, weight: Array, known: tuple[Array, Array] | None, step: int
 ) -> tuple[Array, Array, float]:
     """Half of what the elementwise products add, the leading part and cᵀ(K/P)c, in slices of `step` modes."""
     modes, S, D, M = problem.modes, problem.S, problem.D, problem.M
@@ -253,7 +252,7 @@ def _tiles(
     half, leading, spread = zeros(S, M, M), zeros(S, M, M), 0.0
     for first in range(0, modes.d, step):
         rows = slice(first, first + step)
-        K, J = lag_sums(modes, problem.P, rows, near=S) if known is None else (x[rows] for x in known)
+        K, J = lag_sums(modes, problem.length, rows, beside=S) if known is None else (x[rows] for x in known)
         diagonal = K @ diagonal_DD + noise * problem.h[rows] + 2 * (J @ diagonal_DS)
         leading += (S[:, rows] * diagonal) @ S[:, rows].T
         # Half of the symmetric part: the transpose above adds the other half.
@@ -261,3 +260,15 @@ def _tiles(
         half += S[:, rows] @ (inner @ S.T)
         spread += float(weight[rows] @ (K @ weight))
     return half, leading, spread
+
+
+def smaller_blocks(function: Callable[[int], Result], array: Any, block: int, least: int) -> Result:
+    """function(block), with half the block, and half again, where the device of `array` is full."""
+    full = () if is_host(array) else library("torch", "gpu").OutOfMemoryError
+    while True:
+        try:
+            return function(block)
+        except full:
+            if block <= least:
+                raise
+        block = max(block // 2, least)  # outside, where the error holds none of the arrays any more

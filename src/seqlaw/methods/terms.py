@@ -1,19 +1,26 @@
-"""The answer on every method: the five terms of the risk (Proposition 1)."""
+"""The answer on every method: the five terms of the risk (Proposition 1), as a record and as a tidy row."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 from scipy.special import stdtrit
 
 from seqlaw.model.flags import Flag, flag
-from seqlaw.model.lengths import Length
+from seqlaw.model.lengths import Test
+from seqlaw.model.momentum import Momentum
+from seqlaw.model.network import Network
+from seqlaw.model.optimizer import Optimizer
+from seqlaw.model.schedule import kind_name
 from seqlaw.model.setting import Setting
 
 TERMS = ("irreducible", "approx", "bias", "variance", "cross")
 SUMS = ("reducible", "total")
+Row = dict[str, Any]
+"""One measurement: parameters, terms, diagnostics."""
 
 FEWEST_TOKENS = 8.0
 """Effective tokens per learned dimension below which the frozen filter is flagged.
@@ -50,14 +57,14 @@ def safeguard_flags(share: float, **more: float) -> list[Flag]:
     return [flag("safeguard", share=share, **more)] if share > 0.05 else []
 
 
-def frozen_error(tokens_per_dimension: float, chance: float = 0.0) -> float:
+def frozen_error(tokens_per_dimension: float, norm_variance: float = 0.0) -> float:
     """About what the frozen filter understates bias + variance by, above the threshold.
 
     It leaves out the cross term and what the data change in the bias, both of the order of the variance.
-    `chance` is the relative variance of ‖Ĝ‖, summed over phases, which counts where sequences are few. The
-    numbers were chosen on 130 random settings with phases (docs/lengths.md has how often they hold).
+    `norm_variance` is the relative variance of ‖Ĝ‖, summed over phases, which counts where sequences are few.
+    Chosen on 130 random settings with phases (docs/lengths-theory.md has how often they hold).
     """
-    return 2.5 / tokens_per_dimension + 0.5 * chance
+    return 2.5 / tokens_per_dimension + 0.5 * norm_variance
 
 
 def frozen_filter_flags(tokens_per_dimension: float) -> list[Flag]:
@@ -73,10 +80,12 @@ _SAID = {
     "size": "error about {error:.1g}",
     "zero": "exactly 0",
     "exact": "exact",
-    "low": "may be much too low (frozen-filter)",
-    "frozen": "the frozen filter's (cross-rest)",
-    "rest": "the rest (cross-rest)",
+    "low": "may be much too low, see frozen-filter",
+    "frozen": "as for plentiful data (cross-rest)",
+    "rest": "the remainder (cross-rest)",
     "unknown": "not known",
+    "with cross": "the rest, cross included",
+    "in variance": "in the variance",
 }
 
 
@@ -108,7 +117,8 @@ class Risk:
     cross: float
     steps: int
     horizon: float
-    eval_length: Length
+    eval_length: Test
+    """The length of the test sequences, or a position of them."""
     standard_error: Mapping[str, float] = field(default_factory=dict)
     drawn: int = 0
     """Independent means that the standard errors come from: sketches, or data sets of one sketch."""
@@ -142,3 +152,50 @@ class Risk:
             )
             for name, error in self.standard_error.items()
         }
+
+
+def columns(setting: Setting) -> Row:
+    """The parameters of a setting as columns; `R` is the horizon of the schedule before any safeguard."""
+    schedule, plain = setting.schedule, setting.schedule.plain
+    return {
+        "regime": setting.regime,
+        "M": setting.M,
+        "N": setting.N,
+        "P": None if setting.lengths else setting.P,
+        "d": setting.d,
+        "schedule": kind_name(schedule),
+        "gamma": schedule.gamma,
+        "L": schedule.L,
+        "R": schedule.horizon,
+        **schedule.additions,
+        **({"beta": plain.beta, "nesterov": plain.nesterov} if isinstance(plain, Momentum) else {}),
+        **({} if setting.optimizer is None else optimizer_columns(setting.optimizer)),
+        **({} if setting.network is None else network_columns(setting.network)),
+        "eval_length": test if isinstance(test := setting.test_length, int) else None,
+        **({} if setting.position is None else {"position": setting.position}),
+        "batch": setting.batch,
+        "epochs": setting.epochs,
+        "safeguard": setting.safeguard,
+        "lengths": None if setting.lengths is None else str(setting.lengths),
+    }
+
+
+def optimizer_columns(optimizer: Optimizer) -> Row:
+    """An optimizer by name and numbers; its step is `gamma`, None where it is tuned."""
+    numbers = {f.name: getattr(optimizer, f.name) for f in fields(optimizer)}
+    return {"optimizer": optimizer.name, "gamma": numbers.pop("step")} | numbers
+
+
+def network_columns(network: Network) -> Row:
+    """A network by name and sizes."""
+    return {"network": network.name, "hidden": network.hidden, "depth": network.depth}
+
+
+def with_sums(terms: Mapping[str, float]) -> Row:
+    """The five terms with `reducible` = approx + bias + variance + cross and `total`."""
+    reducible = terms["approx"] + terms["bias"] + terms["variance"] + terms["cross"]
+    return {
+        **{name: terms[name] for name in TERMS},
+        "reducible": reducible,
+        "total": terms["irreducible"] + reducible,
+    }

@@ -16,15 +16,15 @@ from numpy.typing import ArrayLike
 
 from seqlaw.methods.kernel import Kernel, kernel
 from seqlaw.model.arrays import is_host, namespace, squares, zeros
-from seqlaw.model.checks import Array, InputError, checked, whole
+from seqlaw.model.checks import Array, InputError, whole
 from seqlaw.model.device import Device, Stream
 from seqlaw.model.randomness import generator
+from seqlaw.model.signature import checked
+from seqlaw.model.sketch import as_sketch
 from seqlaw.model.teacher import Modes
 
 Key = tuple[str | int, ...]
 _MOST = 2**31  # of one array, 16 GiB
-
-
 _STRETCH = 2**23  # numbers of the states that a device makes at a time
 
 
@@ -109,7 +109,7 @@ def trajectory_chunks(
     if not isinstance(modes, Modes):
         raise InputError("modes", "must be Modes (of a teacher: teacher.modes(d))", modes)
     window = whole("positions", P + 1 if positions is None else positions)
-    sketch = None if S is None else _sketch(S, modes.d).T
+    sketch = None if S is None else as_sketch(S, modes.d).T
     width = modes.d if sketch is None else sketch.shape[1]
     loops = kernel(float(N) * (P + 1) * modes.d)
     for start, rows in blocks(0, N, modes.d):
@@ -130,25 +130,13 @@ def trajectories(
 ) -> Array:
     """N trajectories of length P: an array N × (P+1) × d of latent states, or N × (P+1) × M with a sketch."""
     N, P = whole("N", N), whole("P", P)
-    if not isinstance(modes, Modes):
-        raise InputError("modes", "must be Modes (of a teacher: teacher.modes(d))", modes)
-    shape = N, P + 1, modes.d if S is None else len(_sketch(S, modes.d))
+    shape = N, P + 1, modes.d if S is None else len(as_sketch(S, modes.d))
     if math.prod(shape) > _MOST:
         raise InputError("N", f"must make at most {_MOST} numbers (trajectory_chunks takes more)", shape)
     out = np.empty(shape)
     for rows, positions, states in trajectory_chunks(modes, N, P, S=S, seed=seed, key=key):
         out[rows, positions] = states
     return out
-
-
-def _sketch(S: ArrayLike, d: int) -> Array:
-    try:
-        S = np.asarray(S, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError("S", "must be a real matrix", S) from None
-    if S.ndim != 2 or S.shape[1] != d:
-        raise InputError("S", f"must have shape (M, {d})", S.shape)
-    return S
 
 
 @dataclass(kw_only=True, eq=False)

@@ -1,4 +1,4 @@
-"""One sketch, and what its problems at all lengths share, computed once."""
+"""One sketch with its problem, noise and directions at every length, each computed once."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from seqlaw.methods.finite_sample.norm import Rise, rises
+from seqlaw.methods.finite_sample.norm import EmpiricalNorm, empirical_norms
 from seqlaw.methods.one_pass.directions import (
     Directions,
-    Ground,
+    StepNoise,
     channels,
-    directions_of,
-    ground,
-    grounded,
     innovation_lags,
-    keep,
+    sketch_directions,
+    step_noise,
 )
 from seqlaw.methods.score import Score, lag_sums, score
 from seqlaw.methods.spectral_sum import Rule
 from seqlaw.model.checks import Array
 from seqlaw.model.device import Device
-from seqlaw.model.lengths import Counted, Length, Lengths, mean_length, parts
+from seqlaw.model.lengths import Counted, Length, Lengths, Test, mean_length, parts
 from seqlaw.model.sketch import Problem, gaussian_sketch, sketched_problem
 from seqlaw.model.teacher import Modes
 
-_KEPT = 2**21  # numbers that a length may keep for its starts
 Made = TypeVar("Made")
 
 
 class LagSums:
-    """The lag sums of each length, d×d, and their channels: no sketch changes them, a mixture adds them."""
+    """The lag sums K and J of each length (d × d) and their channels, which all sketches share.
+
+    Those of a mixture are weighted sums over its lengths.
+    """
 
     def __init__(self, modes: Modes) -> None:
         self.modes = modes
@@ -50,21 +50,22 @@ class LagSums:
         return np.asarray(K), np.asarray(J)
 
     def channels(self, P: Length) -> tuple[Array, tuple[Array, Array]]:
-        """φ, and J as a product (`one_pass.directions`); a mixture's lie side by side."""
-        found = []
+        """φ, X and Y (`one_pass.directions`); a mixture has the rows of all its lengths."""
+        scaled = []
         for length, share in parts(P):
             if length not in self._channels:
                 self._channels[length] = channels(self.modes, length), *innovation_lags(self.modes, length)
             root = math.sqrt(share * length / mean_length(P))
-            found.append([root * x for x in self._channels[length]])
-        phi, X, Y = (np.concatenate(rows) for rows in zip(*found, strict=True))
+            scaled.append([root * x for x in self._channels[length]])
+        phi, X, Y = (np.concatenate(rows) for rows in zip(*scaled, strict=True))
         return phi, (X, Y)
 
 
 class Workbench:
-    """One sketch. Lengths with whole numbers of sequences are kept; shares that are only tried are not.
+    """One sketch; what is asked at a length, or at a mixture of counted sequences, is computed once.
 
-    With `sums`, which sketches share, the grounds are made for many starts.
+    Mixtures given by shares are not stored: a search tries many. `sums` are the lag sums that sketches
+    share; with them the step noise is prepared for students that start in many places.
     """
 
     def __init__(
@@ -79,9 +80,9 @@ class Workbench:
     ) -> None:
         self.modes, self.sums = modes, sums
         self.S = gaussian_sketch(M, modes.d, seed=seed, index=sketch, device=device)
-        self._made: dict[tuple[str, Length], Any] = {}
+        self._made: dict[tuple[str, Test], Any] = {}
 
-    def problem(self, P: Length) -> Problem:
+    def problem(self, P: Test) -> Problem:
         return self._once("problem", P, lambda: sketched_problem(self.modes, self.S, P))
 
     def score(self, P: Length) -> Score:
@@ -91,38 +92,38 @@ class Workbench:
 
         return self._once("score", P, made)
 
-    def ground(self, P: Length, problem: Problem | None = None, noise: Array | None = None) -> Ground:
-        """What a stage of mini-batches needs; of shares that are tried, from their problem and score."""
+    def step_noise(
+        self, P: Length, problem: Problem | None = None, covariance: Array | None = None
+    ) -> StepNoise:
+        """The noise of a mini-batch step; the problem and the score's covariance may be known."""
 
-        def made() -> Ground:
+        def made() -> StepNoise:
             if self.sums is None:
-                return ground(self.problem(P))
-            mine = self.problem(P) if problem is None else problem
-            covariance = self.score(P).covariance if noise is None else noise
-            found = grounded(mine, *self.sums.channels(P), covariance)
-            small = 2 * (len(found.phi) + len(found.lags[0])) * mine.M**2 <= _KEPT
-            return keep(mine, found) if small else found
+                return step_noise(self.problem(P))
+            own = self.problem(P) if problem is None else problem
+            known = self.score(P).covariance if covariance is None else covariance
+            return step_noise(own, self.sums.channels(P), known, many_starts=True)
 
-        return self._once("ground", P, made)
+        return self._once("step noise", P, made)
 
     def nodes(self, P: Length) -> Directions:
-        """Of a student at rest."""
-        return self._once("nodes", P, lambda: directions_of(self.problem(P), self.ground(P)))
+        """The directions of a student that starts at 0."""
+        return self._once("nodes", P, lambda: sketch_directions(self.problem(P), self.step_noise(P)))
 
-    def rise(self, P: Length) -> Rise:
+    def empirical_norm(self, P: Length) -> EmpiricalNorm:
         rule = Rule(modes=self.modes, weights=np.ones(self.modes.d))
-        return self._once("rise", P, lambda: rises(rule, [P])[P])
+        return self._once("norm", P, lambda: empirical_norms(rule, [P])[P])
 
     def forget(self) -> None:
-        """The eigensystems of steps, which are many."""
+        """Drop the stored eigensystems of steps, which are many."""
         for (name, _), known in self._made.items():
-            if name == "ground" and known.kept is not None:
-                known.kept.turned.clear()
+            if name == "step noise" and known.products is not None:
+                known.products.eigensystems.clear()
 
-    def _once(self, name: str, P: Length, make: Callable[[], Made]) -> Made:
+    def _once(self, name: str, P: Test, make: Callable[[], Made]) -> Made:
         if isinstance(P, Lengths) and not isinstance(P, Counted):
             return make()
         if (name, P) not in self._made:
             self._made[name, P] = make()
-        found: Made = self._made[name, P]
-        return found
+        stored: Made = self._made[name, P]
+        return stored

@@ -77,6 +77,18 @@ def plus_product(z: Any, x: Any, y: Any) -> Any:
     return namespace(z).addcmul(z, x, y)
 
 
+def root(x: Any) -> Any:
+    """√x, entry by entry."""
+    return np.sqrt(x) if is_host(x) else x.sqrt()
+
+
+def frobenius(X: Any) -> Any:
+    """‖X‖_F of each of many matrices, … × 1 × 1, at least the least number."""
+    if is_host(X):
+        return np.maximum(np.linalg.norm(X, axis=(-2, -1), keepdims=True), np.finfo(float).tiny)
+    return X.norm(dim=(-2, -1), keepdim=True).clamp_min(float(np.finfo(np.float32).tiny))
+
+
 def squares(x: Any) -> Any:
     """Σ x², of another library as its array of no dimension: a number would wait for the device."""
     return float(np.vdot(x, x)) if is_host(x) else (x * x).sum()

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import importlib
-import inspect
 import math
-import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from types import NoneType, UnionType
-from typing import Any, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,12 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 from seqlaw.model.arrays import is_host, namespace
 
 Array = NDArray[np.floating[Any]]
-Arguments = ParamSpec("Arguments")
-Answer = TypeVar("Answer")
 _SHOWN = 200  # characters of a refused value
 
 
-class InputError(ValueError):
+class SeqlawError(Exception):
+    """Base of what seqlaw raises for the user to act on; the message is one line."""
+
+
+class InputError(SeqlawError, ValueError):
     """A value breaks a rule. The message names the field, the rule and the value."""
 
     def __init__(self, field: str, rule: str, value: object) -> None:
@@ -44,7 +40,7 @@ def shown(value: object, words: Callable[[Any], str] = repr) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text)} characters)"
 
 
-class MissingLibrary(ImportError):
+class MissingLibrary(SeqlawError, ImportError):
     """An extra is not installed; the message is `needs`."""
 
 
@@ -100,9 +96,15 @@ def whole(field: str, value: Any, *, least: int = 1, most: int | None = None) ->
     return number
 
 
+def is_list(value: Any) -> bool:
+    """Whether a value is a finite run of others: a list, a tuple, a range, an array, a column."""
+    unlike = (str, bytes, Mapping, set, type)
+    return hasattr(value, "__len__") and getattr(value, "ndim", 1) != 0 and not isinstance(value, unlike)
+
+
 def items(field: str, value: Any) -> Iterable[Any]:
     """The values of a list, a tuple, a range or an array."""
-    if not _is_list(value):
+    if not is_list(value):
         raise InputError(field, "must be a list", value)
     found: Iterable[Any] = value
     return found
@@ -144,117 +146,3 @@ def matrix(field: str, value: ArrayLike, shape: tuple[int, int]) -> Array:
     if not finite.all():
         raise InputError(field, "must be finite", float(array[~finite][0]))
     return array  # type: ignore[no-any-return]  # NumPy's or torch's
-
-
-def checked(function: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
-    """A public function that refuses what does not fit its annotations, before it does anything.
-
-    Numbers, text, truth values, paths, lists and functions are looked at here. A record (a teacher, a
-    setting) is left to the function, which knows what it can make one of.
-    """
-    signature = inspect.signature(function)
-
-    @functools.cache
-    def hints() -> Mapping[str, Any]:
-        return get_type_hints(function)
-
-    @functools.wraps(function)
-    def call(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Answer:
-        given = signature.bind(*args, **kwargs)
-        for name, value in given.arguments.items():
-            if name in hints() and (rule := _unmet(hints()[name], value)):
-                raise InputError(name, f"must be {rule}", value)
-            if hints().get(name) in (int, int | None) and value is not None:
-                given.arguments[name] = int(value)  # 1e9, NumPy's numbers
-            elif _lists(hints().get(name)) and hasattr(value, "tolist"):
-                given.arguments[name] = value.tolist()  # an array, a column
-        return function(*given.args, **given.kwargs)
-
-    return call
-
-
-def _lists(hint: Any) -> bool:
-    """Whether an annotation asks for a list."""
-    options = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-    return any(get_origin(one) is Sequence for one in options)
-
-
-def _unmet(hint: Any, value: Any) -> str:
-    """What a value had to be; nothing where it is that, or where the function knows better."""
-    options = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-    if value is None and NoneType in options:
-        return ""
-    kinds = [_kind(one) for one in options if one is not NoneType]
-    if any(kind is None or kind.fits(value) for kind in kinds) or (
-        len(kinds) > 1 and any(kind is not None and kind.record for kind in kinds)
-    ):
-        return ""
-    return " or ".join(dict.fromkeys(kind.words for kind in kinds if kind))
-
-
-@dataclass(frozen=True)
-class _Kind:
-    """What an annotation asks for: in words, of one and of several, and whether a value is that."""
-
-    words: str
-    several: str
-    fits: Callable[[Any], bool]
-    record: bool = False
-
-
-def _kind(hint: Any) -> _Kind | None:
-    """None for what is not looked at here, as arrays."""
-    if hint in _PLAIN:
-        return _PLAIN[hint]
-    origin, parts = get_origin(hint), [part for part in get_args(hint) if part is not ...]
-    if origin is Callable:
-        return _Kind("a function", "functions", callable)
-    if origin is tuple and len(parts) > 1:
-        return _Kind(f"{len(parts)} {_several(parts[0])}", "", lambda value: _is_list(value, *parts))
-    if origin in (Sequence, Iterable, tuple, list):
-        return _Kind(f"a list of {_several(parts[0])}", "", lambda value: _is_list(value, parts[0]))
-    if isinstance(hint, type) and hint.__module__.startswith("seqlaw."):
-        name = hint.__name__
-        words = name if name.endswith("s") else f"a {name}"
-        return _Kind(words, f"{name.lower()}s", lambda value: isinstance(value, hint), record=True)
-    return None
-
-
-def _several(hint: Any) -> str:
-    kind = _kind(hint)
-    return kind.several if kind else "values"
-
-
-def _is_list(value: Any, *parts: Any) -> bool:
-    """Whether a value is a finite run of others: a list, a tuple, a range, an array, a column.
-
-    Where annotations are given, those others fit them: all of them one, or each its own.
-    """
-    unlike = (str, bytes, Mapping, set, type)
-    if not hasattr(value, "__len__") or getattr(value, "ndim", 1) == 0 or isinstance(value, unlike):
-        return False
-    wanted = parts * len(value) if len(parts) == 1 else parts
-    return not parts or (len(value) == len(wanted) and not any(map(_unmet, wanted, value)))
-
-
-def _is_number(value: Any) -> bool:
-    kind = (bool, np.bool_, type)
-    if isinstance(value, kind) or getattr(value, "ndim", 0) > 0 or not hasattr(value, "__float__"):
-        return False
-    try:
-        return float(value) > -math.inf  # and no NaN
-    except (TypeError, ValueError, OverflowError):
-        return False
-
-
-def _is_path(value: Any) -> bool:
-    return isinstance(value, (str, os.PathLike)) and "\0" not in str(value)
-
-
-_PLAIN = {
-    bool: _Kind("True or False", "truth values", lambda value: isinstance(value, (bool, np.bool_))),
-    int: _Kind("a whole number", "whole numbers", lambda value: _is_number(value) and float(value) % 1 == 0),
-    float: _Kind("a number", "numbers", _is_number),
-    str: _Kind("text", "names", lambda value: isinstance(value, str) and "\0" not in value),
-    Path: _Kind("a path", "paths", _is_path),
-}

@@ -1,7 +1,8 @@
 """Safeguarded full-batch gradient descent, twice: the recursion and its closed spectral form.
 
-B_t = B_{t-1} - γ̄_t (B_{t-1} Ĝ - Ĉ), B_0 = 0, or with momentum from rest (`model.momentum`). Both take the
-moments of a data set or, with G and C in their place, of the population.
+B_t = B_{t-1} - γ̄_t (B_{t-1} Ĝ - Ĉ), B_0 = 0, or with momentum from rest (`model.momentum`), a preconditioner
+or weight decay (`model.preconditioned`). Both take the moments of a data set or, with G and C in their place,
+of the population.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from numpy.typing import ArrayLike
 from scipy.linalg import eigh
 
 from seqlaw.model import arrays
-from seqlaw.model.arrays import is_host, namespace, on_host
+from seqlaw.model.arrays import is_host, on_host
 from seqlaw.model.checks import Array, InputError, matrix, whole
 from seqlaw.model.momentum import Momentum
 from seqlaw.model.schedule import Schedule, as_schedule
@@ -73,7 +74,9 @@ def descend(
     wanted = {whole("checkpoints", t, least=0, most=schedule.L) for t in checkpoints}
     if safeguard:
         schedule = schedule.safeguarded(operator_norm(G))
-    beta, nesterov = (schedule.beta, schedule.nesterov) if isinstance(schedule, Momentum) else (0.0, False)
+    plain, decay = schedule.plain, schedule.weight_decay
+    beta, nesterov = (plain.beta, plain.nesterov) if isinstance(plain, Momentum) else (0.0, False)
+    factor = Spectrum.of(G).power(-schedule.precondition) if schedule.precondition else None
     before = B = np.zeros_like(C)
     recorded = {0: B.copy()} if 0 in wanted else {}
     block = 2**16  # step sizes at a time: L may be long
@@ -81,7 +84,10 @@ def descend(
         stop = min(start + block, schedule.L + 1)
         for t, step in enumerate(schedule.at(np.arange(start, stop)).tolist(), start):
             ahead = B + beta * (B - before) if beta else B
-            before, B = B, ahead - step * ((ahead if nesterov else B) @ G - C)
+            here = ahead if nesterov else B
+            slope = here @ G - C
+            slope = slope if factor is None else slope @ factor
+            before, B = B, ahead - step * (slope + decay * here if decay else slope)
             if t in wanted:
                 recorded[t] = B.copy()
             if callback is not None:
@@ -104,7 +110,15 @@ class Spectrum:
         if len(shape) != 2 or shape[0] != shape[1] or shape[0] == 0:
             raise InputError("G", "must be a square matrix", f"shape {shape}")
         mu, U = arrays.eigh(matrix("G", given, (shape[0], shape[0])))
-        return cls(mu=namespace(mu).clip(mu, 0.0, None), U=U)  # rounding may leave a zero slightly negative
+        # Rounding leaves directions without data at 1e-16 of ‖G‖, and a negative power makes that large.
+        nothing = shape[0] * np.finfo(np.float64).eps * float(mu[-1])
+        return cls(mu=mu * (mu > nothing), U=U)
+
+    def power(self, exponent: float) -> Array:
+        """G^exponent, on the directions that have data."""
+        live = self.mu > 0
+        found: Array = (self.U[:, live] * self.mu[live] ** exponent) @ self.U[:, live].T
+        return found
 
     def safeguard(self, schedule: Schedule) -> Schedule:
         """The schedule with γ̄ = min(γ, 1/(2‖G‖))."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from seqlaw.model.arrays import is_host
 from seqlaw.model.checks import InputError, library
@@ -18,8 +18,6 @@ WORTH = 2**15
 """Numbers of a sketch from which its matrices are faster on a card than on one core (docs/scale.md)."""
 WORKER = "SEQLAW_WORKER"
 """The environment variable that numbers the workers of a local cluster, which take a card each."""
-
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -108,9 +106,9 @@ def _number() -> int:
 
 
 @contextmanager
-def in_memory(name: str | None) -> Iterator[None]:
+def in_memory(device: Device | None) -> Iterator[None]:
     """A context in which a device that is full is one line."""
-    if (device := device_of(name)) is None:
+    if device is None:
         yield
         return
     try:
@@ -118,15 +116,3 @@ def in_memory(name: str | None) -> Iterator[None]:
     except device.torch.OutOfMemoryError:
         rule = "has too little memory for this (take a smaller M or d, or the CPU)"
         raise InputError("device", rule, device.card) from None
-
-
-def smaller_blocks(function: Callable[[int], Result], array: Any, block: int, least: int) -> Result:
-    """function(block), with half the block, and half again, where the device of `array` is full."""
-    full = () if is_host(array) else library("torch", "gpu").OutOfMemoryError
-    while True:
-        try:
-            return function(block)
-        except full:
-            if block <= least:
-                raise
-        block = max(block // 2, least)  # outside, where the error holds none of the arrays any more

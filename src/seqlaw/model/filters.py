@@ -9,7 +9,6 @@ with s g(s) = 1 - ψ(s) (telescoping), so g = -expm1(log ψ)/s and g(0) = Σγ_t
 from __future__ import annotations
 
 import math
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -86,11 +85,18 @@ class Filter(ABC):
     """
 
     gamma: float
+    power: float = 1.0
+    """1 - ψ falls as s^power towards s = 0; `total` is in those units."""
+    entire: ClassVar[bool] = False
+    """Whether the residual is analytic everywhere, so that a contour may go round 0."""
+
+    memory: ClassVar[bool] = False
+    """Whether a step looks at the one before: momentum, for the full batch only."""
 
     @property
     @abstractmethod
     def total(self) -> float:
-        """φ(0)."""
+        """φ(0), or where 1 - ψ falls as another power of s its factor."""
 
     @abstractmethod
     def response(self, s: ArrayLike) -> NDArray[Any]:
@@ -100,13 +106,25 @@ class Filter(ABC):
         """1 - sφ(s)."""
         return np.asarray(1 - np.asarray(s) * self.response(s))
 
+    def progress(self, s: float) -> float:
+        """How far an eigenvalue s is trained, Σγ s for plain descent: beyond 1 most of it is learned."""
+        return float(self.total * s**self.power)
+
+    def speed(self, s: Any) -> Any:
+        """What a step γ multiplies at the eigenvalue s: s itself for plain descent."""
+        return s
+
+    def size_at(self, speed: float) -> float:
+        """The eigenvalue of this speed."""
+        return speed
+
     def is_smooth(self, steps: float) -> bool:
         """Whether the residual is near exp(-Σγ s) off the real axis, as after so many full plain steps."""
         return False
 
-    def felt(self, s: NDArray[Any]) -> NDArray[Any]:
-        """Where on a ray the residual is to be asked for; it counts as 0 elsewhere."""
-        return np.full(s.shape, True)
+    def off_axis(self, s: NDArray[Any], *, beyond: bool = True) -> NDArray[Any]:
+        """The residual on a ray of 45° at most, on the scale of s^power, and where such a ray is closed."""
+        return self.residual(s)
 
 
 class Schedule(Filter):
@@ -114,18 +132,23 @@ class Schedule(Filter):
 
     L: int
     name: ClassVar[str]
-    memory: ClassVar[bool] = False
-    """Whether a step looks at the one before: momentum, for the full batch only."""
+    precondition: float = 0.0
+    weight_decay: float = 0.0
+    entire: ClassVar[bool] = True
 
-    def __init_subclass__(cls, **named: Any) -> None:
-        super().__init_subclass__(**named)
-        if "_log_residual" in vars(cls):  # 0.1's name
-            warnings.warn(
-                f"seqlaw.Schedule: {cls.__name__}._log_residual is now log_psi",
-                DeprecationWarning,
-                stacklevel=2,
-            )
-            cls.log_psi = vars(cls)["_log_residual"]  # type: ignore[method-assign]  # as it was meant
+    @property
+    def plain(self) -> Schedule:
+        """The step sizes alone, without a preconditioner and weight decay (`model.preconditioned`)."""
+        return self
+
+    @property
+    def additions(self) -> dict[str, float]:
+        """`precondition` and `weight_decay`; nothing for plain descent."""
+        return {}
+
+    def with_plain(self, schedule: Schedule) -> Schedule:
+        """The same training with the step sizes of another schedule."""
+        return schedule
 
     @abstractmethod
     def at(self, t: ArrayLike) -> Array:
@@ -159,11 +182,24 @@ class Schedule(Filter):
     def is_smooth(self, steps: float) -> bool:
         return self.total >= steps * self.gamma
 
-    def felt(self, s: NDArray[Any]) -> NDArray[Any]:
+    def felt(self, s: ArrayLike) -> NDArray[Any]:
         """Where ψ is not nothing: log |1 - wx| ≤ -w|x|cos φ + w²|x|²/2, x = γs, summed over the w = γ_t/γ."""
         size = self.gamma * np.abs(s)
         rate = self.total / self.gamma * size * (math.cos(RAY_ANGLE) - size / 2)
         return np.asarray((size <= RAY_TOP * (1 + 1e-12)) & (rate <= _VANISHED))
+
+    def off_axis(self, s: NDArray[Any], *, beyond: bool = True) -> NDArray[Any]:
+        """ψ, which counts as 0 where it is nothing, and beyond `RAY_TOP` unless that is wanted.
+
+        There few steps are multiplied one by one; on a ray without end they would grow.
+        """
+        felt = self.felt(s)
+        psi = np.zeros(s.shape, dtype=np.complex128)
+        psi[felt] = self.residual(s[felt])
+        if beyond and self.felt(RAY_TOP / self.gamma):
+            far = self.gamma * np.abs(s) > RAY_TOP * (1 + 1e-12)
+            psi[far] = np.exp(Schedule.log_psi(self, s[far]))
+        return psi
 
     def log_psi(self, s: NDArray[Any]) -> NDArray[Any]:
         """log ψ(s) for arguments that have been checked: Σ_t log(1 - γ_t s), each size once."""
@@ -222,7 +258,7 @@ class Schedule(Filter):
 
     def safeguarded(self, norm: float) -> Self:
         """The same schedule scaled to the peak γ̄ = min(γ, 1/(2‖Ĝ‖)), for ‖Ĝ‖ = norm."""
-        limit = 1 / (2 * positive("norm", norm))
+        limit = 1 / (2 * self.speed(positive("norm", norm)))
         return self if self.gamma <= limit else self.scaled(limit)
 
     def scaled(self, gamma: float) -> Self:

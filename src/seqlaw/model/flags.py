@@ -57,7 +57,7 @@ _BADNESS: dict[str, Callable[[Flag], float]] = {
 """How bad a flag is, by its code: of many points the worst one's are said, of other codes the first's."""
 
 
-_SPANS = {"safeguard": "gamma"}
+_SPANS = {"safeguard": "gamma", "optimizer-step": "gamma", "best-step": "gamma"}
 """Numbers that each point has its own of: of many points the range is kept, as `span`."""
 
 

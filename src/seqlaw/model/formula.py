@@ -17,12 +17,10 @@ import numpy as np
 from seqlaw.model.checks import InputError
 
 _Values = Mapping[str, Any]
-_Term = Callable[[_Values], Any] | None
-"""A function of the values; None is zero."""
-_Affine = tuple[_Term, _Term]
-"""a and b of a + b·linear."""
+_Affine = tuple[Any, Any]
+"""a and b of a + b·linear; None is zero, and stays so whatever it is multiplied with."""
 _LONGEST = 1000  # characters
-_DEEPEST = 200  # operations inside one another: each is a call when the formula is read and evaluated
+_DEEPEST = 200  # operations inside one another: each is a call when the formula is evaluated
 _LARGEST = 1e100  # of a number: products of a few stay inside floating point
 
 
@@ -38,11 +36,8 @@ class Formula:
     def __post_init__(self) -> None:
         self.parts(dict.fromkeys(self.names, 2))  # an error now rather than later
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Formula, (self.text, self.names, self.linear, self.field)  # what was read does not travel
-
     @cached_property
-    def _affine(self) -> _Affine:
+    def _tree(self) -> ast.expr:
         if not isinstance(self.text, str) or len(self.text) > _LONGEST:
             raise self._error(f"must be a formula of at most {_LONGEST} characters")
         try:
@@ -52,14 +47,15 @@ class Formula:
             raise self._error(f"must be a formula, like {example}") from None
         if _depth(tree) > _DEEPEST:
             raise self._error(f"must have at most {_DEEPEST} operations inside one another")
-        return self._read(tree)
+        return tree
 
     def _error(self, rule: str) -> InputError:
         return InputError(self.field, rule, self.text)
 
     def parts(self, values: _Values) -> tuple[Any, Any]:
         """(a, b) of a + b·linear at these values of the other names."""
-        constant, slope = self._finite(lambda: tuple(part(values) if part else 0 for part in self._affine))
+        parts = self._finite(lambda: self._value(self._tree, values))
+        constant, slope = (0 if part is None else part for part in parts)
         return constant, slope
 
     def __call__(self, **values: Any) -> Any:
@@ -81,25 +77,23 @@ class Formula:
     @property
     def used(self) -> tuple[str, ...]:
         """The names that it speaks of."""
-        found = {node.id for node in ast.walk(ast.parse(self.text.strip())) if isinstance(node, ast.Name)}
+        found = {node.id for node in ast.walk(self._tree) if isinstance(node, ast.Name)}
         return tuple(name for name in self.names if name in found)
 
-    def _read(self, node: ast.expr) -> _Affine:
-        if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
-            value = node.value
-            if isinstance(value, bool) or value > _LARGEST:
-                raise self._error(f"must hold numbers of at most {_LARGEST:g}")
-            return (lambda values: value), None
-        if isinstance(node, ast.Name):
-            name = node.id
-            if name not in self.names:
-                raise self._error(f"may speak of {', '.join(self.names)}, not of {name}")
-            return (None, lambda values: 1) if name == self.linear else (lambda values: values[name], None)
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.UAdd, ast.USub)):
-            a, b = self._read(node.operand)
-            return (a, b) if isinstance(node.op, ast.UAdd) else (_minus(None, a), _minus(None, b))
+    def _value(self, node: ast.expr, values: _Values) -> _Affine:
         if isinstance(node, ast.BinOp):
-            return self._combine(node.op, self._read(node.left), self._read(node.right))
+            return self._combine(node.op, self._value(node.left, values), self._value(node.right, values))
+        if isinstance(node, ast.Name):
+            if node.id not in self.names:
+                raise self._error(f"may contain {', '.join(self.names)}, not {node.id}")
+            return (None, 1) if node.id == self.linear else (values[node.id], None)
+        if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
+            if isinstance(node.value, bool) or node.value > _LARGEST:
+                raise self._error(f"must hold numbers of at most {_LARGEST:g}")
+            return node.value, None
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.UAdd, ast.USub)):
+            a, b = self._value(node.operand, values)
+            return (a, b) if isinstance(node.op, ast.UAdd) else (_minus(a), _minus(b))
         raise self._error("may hold + - * / ** and parentheses only")
 
     def _combine(self, op: ast.operator, left: _Affine, right: _Affine) -> _Affine:
@@ -107,13 +101,13 @@ class Formula:
         if isinstance(op, ast.Add):
             return _plus(a, c), _plus(b, d)
         if isinstance(op, ast.Sub):
-            return _minus(a, c), _minus(b, d)
-        if isinstance(op, ast.Mult) and not (b and d):
-            return _times(a, c), _times(a, d) or _times(b, c)
-        if isinstance(op, ast.Div) and not d and c:
-            return _over(a, c), _over(b, c)
-        if isinstance(op, ast.Pow) and not b and not d:
-            return (lambda values: self._power(a(values) if a else 0, c(values) if c else 0)), None
+            return _plus(a, _minus(c)), _plus(b, _minus(d))
+        if isinstance(op, ast.Mult) and (b is None or d is None):
+            return _times(a, c), _times(a, d) if b is None else _times(b, c)
+        if isinstance(op, ast.Div) and d is None and c is not None:
+            return (None if a is None else a / c), (None if b is None else b / c)
+        if isinstance(op, ast.Pow) and b is None and d is None:
+            return self._power(0 if a is None else a, 0 if c is None else c), None
         if isinstance(op, (ast.Mult, ast.Div, ast.Pow)):
             raise self._error(f"must be linear in {self.linear}")
         raise self._error("may hold + - * / ** and parentheses only")
@@ -139,19 +133,13 @@ def _depth(tree: ast.expr) -> int:
     return depth
 
 
-def _plus(x: _Term, y: _Term) -> _Term:
-    return (lambda values: x(values) + y(values)) if x and y else x or y
+def _plus(x: Any, y: Any) -> Any:
+    return y if x is None else x if y is None else x + y
 
 
-def _minus(x: _Term, y: _Term) -> _Term:
-    if x and y:
-        return lambda values: x(values) - y(values)
-    return (lambda values: -y(values)) if y else x
+def _minus(x: Any) -> Any:
+    return None if x is None else -x
 
 
-def _times(x: _Term, y: _Term) -> _Term:
-    return (lambda values: x(values) * y(values)) if x and y else None
-
-
-def _over(x: _Term, y: _Term) -> _Term:
-    return (lambda values: x(values) / y(values)) if x and y else None
+def _times(x: Any, y: Any) -> Any:
+    return None if x is None or y is None else x * y

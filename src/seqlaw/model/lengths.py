@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,11 @@ class Lengths:
     """Several lengths and their shares: of the tokens, or with `phases` of the steps, one after another.
 
     With phases the tokens follow the steps, so a share is one of both.
+
+    >>> import seqlaw
+    >>> mixture = seqlaw.Lengths((16, 1024), (0.7, 0.3))
+    >>> str(mixture)
+    '16:0.7,1024:0.3'
     """
 
     lengths: tuple[int, ...]
@@ -120,7 +125,7 @@ class Lengths:
         total = math.fsum(share for _, share in kept)
         if len(kept) < len(wanted) and len(wanted) > _SHOWN and total > 1 - _RARE:
             lengths, shares = zip(*((P, share / total) for P, share in kept), strict=True)
-            return Lengths(lengths, shares).counted(N, field=field)
+            return replace(Lengths(lengths, shares).counted(N, field=field), given=self)
         if N < self.fewest:
             rule = f"must be at least {self.fewest} to hold a sequence of each length of {self.words}"
             raise InputError(field, rule, N)
@@ -143,7 +148,7 @@ class Lengths:
         shares, tokens = self.shares, sum(n * P for n, P in zip(counts, self.lengths, strict=True))
         if not self.phases:
             shares = tuple(n * P / tokens for n, P in zip(counts, self.lengths, strict=True))
-        return Counted(self.lengths, shares, self.phases, tuple(counts))
+        return Counted(self.lengths, shares, self.phases, counts=tuple(counts), given=self)
 
     def steps(self, L: int) -> tuple[int, ...]:
         """The steps of each phase, which add up to L."""
@@ -156,11 +161,13 @@ class Lengths:
         return found
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Counted(Lengths):
     """Lengths with the whole number of sequences of each: in the data set, or in a step."""
 
-    counts: tuple[int, ...] = ()
+    counts: tuple[int, ...]
+    given: Lengths
+    """The lengths with the shares that were asked for."""
 
     @property
     def tokens(self) -> int:
@@ -173,6 +180,20 @@ class Counted(Lengths):
 
 Length = int | Lengths
 """What a Setting calls P."""
+
+
+@dataclass(frozen=True)
+class Position:
+    """One position of a sequence, p = 0, 1, …: the input is x_p, of covariance Σ_p, the target x_{p+1}."""
+
+    p: int
+
+    def __post_init__(self) -> None:
+        vars(self).update(p=whole("position", self.p, least=0, most=LONGEST))
+
+
+Test = Length | Position
+"""Where a student is tested: a spectrum, the average H of a length's positions, or Σ_p of one."""
 
 
 def parts(P: Length) -> tuple[tuple[int, float], ...]:
@@ -190,13 +211,17 @@ def longest(P: Length) -> int:
     return P.longest if isinstance(P, Lengths) else P
 
 
-def words(P: Length) -> str:
-    """A length, or lengths, for people."""
+def words(P: Test) -> str:
+    """A length, lengths or a position, for people."""
+    if isinstance(P, Position):
+        return f"position {P.p:,}"
     return P.words if isinstance(P, Lengths) else f"{P:,}"
 
 
-def averaged(modes: Modes, P: Length) -> Array:
-    """h = Σ_k w_k h_{P_k}."""
+def averaged(modes: Modes, P: Test) -> Array:
+    """h = Σ_k w_k h_{P_k}; at a position σ_p."""
+    if isinstance(P, Position):
+        return modes.covariance(P.p)
     if not isinstance(P, Lengths):
         return modes.averaged(P)
     if P.phases:  # no method but that of phases may take them, by whatever door they came
@@ -204,9 +229,9 @@ def averaged(modes: Modes, P: Length) -> Array:
     return np.asarray(np.array(P.shares) @ modes.averaged(np.array(P.lengths, dtype=np.float64)))
 
 
-def averages(modes: Modes, lengths: Sequence[Length]) -> Array:
+def averages(modes: Modes, lengths: Sequence[Test]) -> Array:
     """`averaged` of each, (len(lengths), d)."""
-    if not any(isinstance(P, Lengths) for P in lengths):
+    if all(isinstance(P, (int, float)) for P in lengths):
         return modes.averaged(np.array(lengths, dtype=np.float64))
     return np.stack([averaged(modes, P) for P in lengths])
 
@@ -239,44 +264,32 @@ def as_lengths(field: str, value: object) -> Lengths | None:
     raise InputError(field, "must be Lengths, or text such as 16:0.7,1024:0.3", value)
 
 
-def counted(counts: Mapping[int, int]) -> Lengths:
-    """The mixture of so many sequences of each length."""
-    tokens = {whole("lengths", P): whole("lengths", P) * _count(n) for P, n in counts.items()}
-    tokens = {P: size for P, size in tokens.items() if size}
-    if not tokens:
-        raise InputError("lengths", "must hold at least one sequence", dict(counts))
-    total = sum(tokens.values())
-    return Lengths(tuple(tokens), tuple(size / total for size in tokens.values()))
-
-
 def documents(counts: Mapping[int, int], window: int | None = None) -> Lengths:
     """The mixture of documents of these lengths, cut to a context window where one is given.
 
     A document of ℓ tokens is ⌊ℓ/W⌋ sequences of W and one of the rest. More than 64 lengths are binned
     evenly in the logarithm; a bin counts at its mean length.
     """
-    found: dict[int, int] = {}
+    found = Counter[int]()
     for length, n in counts.items():
         whole_ones, rest = divmod(whole("lengths", length), window) if window else (0, int(length))
         for P, times in ((window or 0, whole_ones), (rest, 1)):
             if P and times and n:
-                found[P] = found.get(P, 0) + times * _count(n)
+                found[P] += times * _count(n)
     if not found:
         raise InputError("lengths", "must hold at least one sequence", dict(counts))
-    if len(found) <= MOST:
-        return counted(dict(sorted(found.items())))
     low, high = min(found), max(found)
     fold = math.log(high / low) / (MOST - 1)
-    bins: dict[int, tuple[int, int]] = {}
+    sequences, tokens, shares = Counter[int](), Counter[int](), dict[int, float]()
     for P, n in found.items():
-        place = MOST if P == high else int(math.log(P / low) / fold)
-        number, tokens = bins.get(place, (0, 0))
-        bins[place] = number + n, tokens + n * P
-    shares: dict[int, float] = {}
-    total = sum(tokens for _, tokens in bins.values())
-    for _, (number, tokens) in sorted(bins.items()):
-        P = round(tokens / number)
-        shares[P] = shares.get(P, 0.0) + tokens / total
+        place = P
+        if len(found) > MOST:
+            place = MOST if P == high else int(math.log(P / low) / fold)
+        sequences[place] += n
+        tokens[place] += n * P
+    for place in sorted(tokens):
+        P = round(tokens[place] / sequences[place]) if len(found) > MOST else place
+        shares[P] = shares.get(P, 0.0) + tokens[place] / tokens.total()
     return Lengths(tuple(shares), tuple(shares.values()))
 
 

@@ -29,7 +29,12 @@ _LEAST = 1e-5  # L(1-β) below which g, right to 1e-15/(L(1-β)), would lose mor
 
 @dataclass(frozen=True, kw_only=True)
 class Momentum(Constant):
-    """γ_t = γ with momentum β in [0, 1), heavy ball or Nesterov's; R = g(0), γL/(1-β) for many steps."""
+    """γ_t = γ with momentum β in [0, 1), heavy ball or Nesterov's; R = g(0), γL/(1-β) for many steps.
+
+    >>> import seqlaw
+    >>> round(seqlaw.Momentum(gamma=0.1, L=1000, beta=0.9).horizon)
+    991
+    """
 
     beta: float
     nesterov: bool = False

@@ -1,4 +1,4 @@
-"""A schedule as runs of equal steps, for laws that are closed on such a run (docs/one-pass.md, §4).
+"""A schedule as runs of equal steps, for laws that are closed on such a run (docs/one-pass-theory.md, §4).
 
 Constant, block and explicit schedules are such runs. A smooth one is cut at the levels γ·ratio^-k, and each
 piece replaced by n equal steps with the same Σγ and Σγ²: n = (Σγ)²/Σγ², γ = Σγ²/Σγ, n not whole. The error

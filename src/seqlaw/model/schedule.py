@@ -55,7 +55,12 @@ class _Counted(Schedule):
 
 @dataclass(frozen=True, kw_only=True)
 class Constant(_Counted):
-    """γ_t = γ; R = γL."""
+    """γ_t = γ; R = γL.
+
+    >>> import seqlaw
+    >>> seqlaw.Constant(gamma=0.1, L=1000).horizon
+    100.0
+    """
 
     name: ClassVar[str] = "constant"
 
@@ -86,6 +91,10 @@ class Cosine(_Smooth):
     """γ_t = γ cos²(π(t-1)/(2L)), from γ down to almost zero; R = γL.
 
     Σ_t cos^{2n}(π(t-1)/(2L)) = L binom(2n, n)/4^n + ½ exactly for n < 2L (no aliasing).
+
+    >>> import seqlaw
+    >>> seqlaw.Cosine(gamma=0.1, L=1000).horizon
+    100.0
     """
 
     name: ClassVar[str] = "cosine"
@@ -109,6 +118,10 @@ class WSD(_Smooth):
 
     γ t/L_w up to L_w, γ up to L_s, then γ exp(-(t - L_s) ln L/(L - L_s)), which ends at γ/L.
     `warmup` and `decay` are the fractions L_w/L and (L - L_s)/L; 1 ≤ L_w < L_s < L is checked.
+
+    >>> import seqlaw
+    >>> seqlaw.WSD(gamma=0.1, L=1000, warmup=0.1, decay=0.2).at([1, 500, 1000])
+    array([0.001 , 0.1   , 0.0001])
     """
 
     warmup: float = 0.1
@@ -179,6 +192,10 @@ class BlockDecay(_Counted):
     """γ_t = γ/2^⌊(t-1)/L_eff⌋, L_eff = ⌊L/ln L⌋ (the paper's experiments); R = γ L_eff.
 
     About ln L blocks, the last one partial; Σγ_t ≈ 2R.
+
+    >>> import seqlaw
+    >>> seqlaw.BlockDecay(gamma=0.1, L=1000).L_eff
+    144
     """
 
     name: ClassVar[str] = "block"
@@ -212,7 +229,12 @@ class BlockDecay(_Counted):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Explicit(Schedule):
-    """Any array of step sizes γ_t ≥ 0; R is their sum. Costs O(distinct sizes) per eigenvalue."""
+    """Any array of step sizes γ_t ≥ 0; R is their sum. Costs O(distinct sizes) per eigenvalue.
+
+    >>> import seqlaw
+    >>> seqlaw.Explicit(sizes=[0.1, 0.05]).horizon
+    0.15...
+    """
 
     sizes: Array
     name: ClassVar[str] = "explicit"
@@ -302,6 +324,7 @@ def build_schedule(kind: type[Schedule], field: str, **numbers: Any) -> Schedule
 
 def kind_name(schedule: Schedule) -> str:
     """What `schedule_kind` knows the schedule's class by."""
+    schedule = schedule.plain
     named = (SCHEDULES | FURTHER).get(schedule.name)
     known = named is type(schedule) or isinstance(schedule, Explicit)
     return schedule.name if known else path_of(type(schedule))

@@ -8,7 +8,20 @@ from types import NoneType
 from typing import Any, NamedTuple
 
 from seqlaw.model.checks import InputError, whole, whole_or_infinite
-from seqlaw.model.lengths import LARGEST, Counted, Length, Lengths, mean_length, one_or_many, parse
+from seqlaw.model.lengths import (
+    LARGEST,
+    Counted,
+    Length,
+    Lengths,
+    Position,
+    Test,
+    mean_length,
+    one_or_many,
+    parse,
+)
+from seqlaw.model.network import Network, as_network
+from seqlaw.model.optimizer import Optimizer, as_optimizer
+from seqlaw.model.preconditioned import preconditioned, refused
 from seqlaw.model.schedule import Schedule, as_schedule
 from seqlaw.model.teacher import LONGEST, Modes, Teacher, as_teacher
 
@@ -29,7 +42,7 @@ class FullBatch:
 
 @dataclass(frozen=True)
 class MiniBatches:
-    """`batch` trajectories a step, each used in so many epochs, shuffled anew; beyond one no law is known."""
+    """`batch` trajectories a step, each used in so many epochs, shuffled anew in each."""
 
     batch: int
     epochs: int = 1
@@ -52,14 +65,29 @@ class Setting:
 
     `teacher` is a power law (with `d` modes; math.inf where a method allows it), the name of a preset, or
     measured `Modes`, which bring their own d. `schedule` is a Schedule or the name of one, which then has
-    γ = 0.1 and L = 30000. `eval_length` None means the training length P, as in the paper.
+    γ = 0.1 and L = 30000. `eval_length` None means the training length P, as in the paper. With `position` p
+    the student is tested on the inputs x_p alone, p = 0, 1, …; the mean over p < P' is the loss at length P'.
 
     With a `batch` training is one pass: each step takes so many fresh trajectories, and N = batch·L. With
-    `epochs` each of N = batch·⌈L/epochs⌉ is used so often, shuffled anew in each epoch. `safeguard` False,
-    in one pass only, takes a step that is too large as it is given.
+    `epochs` each of N = batch·⌈L/epochs⌉ is used so often, shuffled anew in each epoch. If N is given too the
+    steps follow, L = epochs·N/batch whatever the schedule says, and N must be whole batches. `safeguard`
+    False, with a batch only, takes a step that is too large as it is given.
+
+    `precondition` p multiplies gradients by Ĝ^-p, and `weight_decay` λ adds λB to them: both become part of
+    the schedule, whose γ is then in units of Ĝ^(1-p) + λ. With a batch it is the population's G.
 
     P may be a mixture of lengths, whose N are whole numbers of each, or phases, each with data of its own
-    (`Lengths`): `lengths` keeps them as they were given, P has the numbers of sequences too.
+    (`Lengths`): `lengths` has them as they were given, P has the numbers of sequences too.
+
+    `optimizer` is "sgd" (plain descent, kept as None), "adam", "muon", or an Optimizer with its numbers. The
+    schedule is then the shape of the steps, and their peak the optimizer's own `step`, tuned if not given.
+
+    `network` is the student: "linear" (kept as None), "lru", "gru", "transformer", or a Network with sizes.
+
+    >>> import seqlaw
+    >>> setting = seqlaw.Setting(teacher="regime2", M=64, N=4096, P=32, d=512, schedule="wsd")
+    >>> setting.regime, setting.but(P=8).test_length
+    ('II', 8)
     """
 
     teacher: Teacher | Modes
@@ -69,8 +97,11 @@ class Setting:
     training: FullBatch | MiniBatches
     d: float | None = None
     eval_length: int | None = None
-    lengths: Lengths | None = None
-    """A mixture or phases as given; None for one length."""
+    position: int | None = None
+    optimizer: Optimizer | None = None
+    """None for plain descent."""
+    network: Network | None = None
+    """None for the linear student."""
 
     # Written out since it takes more than it keeps: a name becomes what it names. `dataclasses.replace` hands
     # back `training`, which what is given beside it changes.
@@ -84,39 +115,59 @@ class Setting:
         schedule: Schedule | str,
         d: float | None = None,
         eval_length: int | None = None,
+        position: int | None = None,
         batch: int | None = _SAME,
         epochs: int = _SAME,
         safeguard: bool = _SAME,
         lengths: Lengths | str | None = None,
         training: FullBatch | MiniBatches | None = None,
+        optimizer: Optimizer | str | None = None,
+        network: Network | str | None = None,
+        precondition: float = _SAME,
+        weight_decay: float = _SAME,
     ) -> None:
         teacher = as_teacher("Setting.teacher", teacher)
         M = whole("M", M, most=WIDEST)
-        if training is None and lengths is not None and P is not None:
-            raise InputError("lengths", "must be left out where P is given", str(lengths))
-        # P as it was given; `dataclasses.replace` hands back the counted one, which is made anew.
-        given = lengths if P is None or (isinstance(P, Counted) and lengths is not None) else P
-        if given is None:
-            raise InputError("P", "must be given", None)
-        if isinstance(given, Counted):
-            given = Lengths(given.lengths, given.shares, given.phases)
-        P = one_or_many(parse(given) if isinstance(given, str) else given)
-        lengths = P if isinstance(P, Lengths) else None
-        schedule = as_schedule("Setting.schedule", schedule)
-        training = _trained(training, N, batch, epochs, safeguard, schedule)
         if lengths is not None:
+            if training is None and P is not None:
+                raise InputError("lengths", "must be left out where P is given", str(lengths))
+            P = lengths
+        if P is None:
+            raise InputError("P", "must be given", None)
+        # `dataclasses.replace` hands back lengths that are counted; they are counted anew.
+        P = one_or_many(parse(P) if isinstance(P, str) else P.given if isinstance(P, Counted) else P)
+        schedule = as_schedule("Setting.schedule", schedule)
+        schedule = preconditioned(
+            schedule,
+            schedule.precondition if precondition is _SAME else precondition,
+            schedule.weight_decay if weight_decay is _SAME else weight_decay,
+        )
+        training = _trained(training, N, batch, epochs, safeguard, schedule)
+        if N is not None and isinstance(training, MiniBatches):
+            steps = training.epochs * _whole_batches(N, training.batch)
+            schedule = schedule if schedule.L == steps else schedule.with_steps(steps)
+        optimizer = as_optimizer("optimizer", optimizer)
+        if optimizer is not None and schedule.memory:
+            rule = f"must be left out with {optimizer.name}, which has its own"
+            raise InputError("momentum", rule, getattr(schedule, "beta", None))
+        if optimizer is not None and not schedule.entire:
+            raise refused(schedule, f"must be left out with {optimizer.name}, which has its own")
+        if optimizer is not None and isinstance(training, MiniBatches) and not training.safeguard:
+            raise InputError("safeguard", f"must be left out with {optimizer.name}, which has none", False)
+        if isinstance(P, Lengths):
+            if P.phases:
+                P.steps(schedule.L)
+                if schedule.memory:
+                    beta = getattr(schedule, "beta", None)
+                    raise InputError("momentum", "must be left out with phases", beta)
+                if not schedule.entire and isinstance(training, MiniBatches):
+                    raise refused(schedule, "must be left out with phases of mini-batches")
             if isinstance(training, FullBatch):
-                P = lengths.counted(training.N)
+                P = P.counted(training.N)
             elif training.epochs > 1:
                 raise InputError("epochs", "must be 1 with several lengths", training.epochs)
             else:
-                P = lengths.batched(training.batch)
-            if lengths.phases:
-                lengths.steps(schedule.L)
-                if schedule.memory:
-                    raise InputError(
-                        "momentum", "must be left out with phases", getattr(schedule, "beta", None)
-                    )
+                P = P.batched(training.batch)
         if isinstance(teacher, Modes):
             if d is not None and whole_or_infinite("d", d) != teacher.d:
                 raise InputError("d", f"must be {teacher.d}, the number of modes given", d)
@@ -129,17 +180,23 @@ class Setting:
             raise InputError("M", f"must be at most d = {d}", M)
         if eval_length is not None:
             eval_length = whole("eval_length", eval_length, most=LONGEST)
+        if position is not None:
+            position = Position(position).p
+            if eval_length is not None:
+                raise InputError("position", "cannot be given together with eval_length", position)
         # Past the frozen __setattr__, once.
         vars(self).update(teacher=teacher, M=M, P=P, schedule=schedule, training=training)
-        vars(self).update(d=d, eval_length=eval_length, lengths=lengths)
+        vars(self).update(d=d, eval_length=eval_length, position=position, optimizer=optimizer)
+        vars(self).update(network=as_network("network", network))
 
     def but(self, **changes: Any) -> Setting:
         """The setting with some of what its constructor takes changed: `setting.but(N=64)`."""
-        if "lengths" in changes:
-            changes["P"] = changes.pop("lengths")
-        if isinstance(P := changes.get("P"), Counted):
-            changes["P"] = Lengths(P.lengths, P.shares, P.phases)
         return replace(self, **changes)
+
+    @property
+    def lengths(self) -> Lengths | None:
+        """A mixture or phases as given; None for one length."""
+        return self.P.given if isinstance(self.P, Counted) else None
 
     @property
     def batch(self) -> int | None:
@@ -174,8 +231,13 @@ class Setting:
         )
 
     @property
-    def test_length(self) -> Length:
-        """The length P' of the test sequences: if not chosen, as in training, of phases as in the last."""
+    def test_length(self) -> Test:
+        """The length P' of the test sequences, or a position of them.
+
+        If neither was chosen the length is that of training, of phases that of the last.
+        """
+        if self.position is not None:
+            return Position(self.position)
         if self.eval_length is not None:
             return self.eval_length
         return self.P.lengths[-1] if isinstance(self.P, Lengths) and self.P.phases else self.P
@@ -253,11 +315,19 @@ def _trained(
     if schedule.memory:
         rule = "must be left out with a batch: there it is plain descent with gamma/(1 - momentum)"
         raise InputError("momentum", rule, getattr(schedule, "beta", None))
-    if N is not None:
-        raise InputError("N", "must be left out with a batch: it is batch · L", N)
-    whole("epochs", epochs, most=schedule.L)
-    whole("batch", batch, most=LARGEST // schedule.L)
+    L = schedule.L if N is None else epochs * _whole_batches(N, batch)
+    whole("epochs", epochs, most=L)
+    whole("batch", batch, most=LARGEST // L)
     return MiniBatches(batch, epochs, safeguard)
+
+
+def _whole_batches(N: int, batch: int) -> int:
+    """The steps of an epoch: of an incomplete batch there is no law."""
+    N = whole("N", N, most=LARGEST)
+    if N % batch:
+        near = f"{N // batch * batch} or {(N // batch + 1) * batch}" if N > batch else f"{batch}"
+        raise InputError("N", f"must be whole batches of {batch}, such as {near}", N)
+    return N // batch
 
 
 def as_setting(field: str, value: object) -> Setting:

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from seqlaw.model.arrays import eigh, host, is_host, like, namespace
-from seqlaw.model.checks import Array, InputError, matrix, whole
+from seqlaw.model.checks import Array, InputError, SeqlawError, matrix, whole
 from seqlaw.model.device import WORTH, Device
-from seqlaw.model.lengths import Length, Lengths, averaged, words
+from seqlaw.model.lengths import Length, Lengths, Position, Test, averaged, words
 from seqlaw.model.randomness import generator
 from seqlaw.model.teacher import Modes
 
@@ -25,7 +25,7 @@ LARGEST_SHARED = 2**24
 """Numbers of a sketch up to which a device gets the CPU's, drawn in a third of a second: the same answers."""
 
 
-class SingularProblem(ValueError):
+class SingularProblem(SeqlawError, ValueError):
     """G cannot be inverted in double precision; the message carries its condition number."""
 
 
@@ -51,12 +51,12 @@ def gaussian_sketch(M: int, d: int, *, seed: int = 0, index: int = 0, device: De
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Problem:
-    """Population quantities of one sketch at one trajectory length P, or a mixture of lengths."""
+    """Population quantities of one sketch at one trajectory length P, a mixture of lengths, or a position."""
 
     modes: Modes
     S: Array
     """The sketch, M×d."""
-    P: Length
+    P: Test
     h: Array
     """The averaged covariance H_P, its d diagonal entries."""
     G: Array
@@ -80,13 +80,29 @@ class Problem:
     def M(self) -> int:
         return int(self.S.shape[0])
 
-    def loss(self, B: ArrayLike, *, P: int | None = None) -> float:
+    @property
+    def length(self) -> Length:
+        """P of training sequences; a position is for tests alone."""
+        if isinstance(self.P, Position):
+            raise InputError("position", "is no length of training sequences", self.P.p)
+        return self.P
+
+    def power(self, exponent: float) -> Array:
+        """G^exponent."""
+        found: Array = (self.eigenvectors * self.eigenvalues**exponent) @ self.eigenvectors.T
+        return found
+
+    def loss(self, B: ArrayLike, *, P: int | Position | None = None) -> float:
         """L_M(B) = ½ tr(S Σ_ξ Sᵀ) + ½ ‖(B S - S A) H^{1/2}‖²_F on test sequences of length P.
 
-        P defaults to the training length, as in the paper.
+        P may be a position of them; it defaults to the training length, as in the paper.
         """
         B = matrix("B", B, (self.M, self.M))
-        h = self.h if P is None else like(self.S, self.modes.averaged(whole("P", P)))
+        h = (
+            self.h
+            if P is None
+            else like(self.S, averaged(self.modes, P if isinstance(P, Position) else whole("P", P)))
+        )
         missed = B @ self.S - self.S * like(self.S, self.modes.a)
         return self.irreducible + float((missed**2 @ h).sum() / 2)
 
@@ -115,8 +131,8 @@ class Problem:
         return replace(self, **{name: host(getattr(self, name)) for name in names})
 
 
-def sketched_problem(modes: Modes, S: ArrayLike, P: Length) -> Problem:
-    """Solve the population problem for one sketch and one length, or a mixture.
+def sketched_problem(modes: Modes, S: ArrayLike, P: Test) -> Problem:
+    """Solve the population problem for one sketch and one length, a mixture, or a position.
 
     The approximation is taken from the residual D and not as a difference of traces, which
     cancels when it is small; an error δ in B* enters it only as ‖δ‖²_G.
@@ -126,7 +142,7 @@ def sketched_problem(modes: Modes, S: ArrayLike, P: Length) -> Problem:
     if not 1 <= M <= d:
         raise InputError("M", f"must lie between 1 and d = {d}", M)
     S = matrix("S", S, (M, d))
-    P = P if isinstance(P, Lengths) else whole("P", P)
+    P = P if isinstance(P, (Lengths, Position)) else whole("P", P)
     h, a, sigma_xi = (like(S, x) for x in (averaged(modes, P), modes.a, modes.sigma_xi))
     root = S * namespace(S).sqrt(h)
     G = root @ root.T
@@ -160,7 +176,10 @@ def sketched_problem(modes: Modes, S: ArrayLike, P: Length) -> Problem:
 
 def as_sketch(S: ArrayLike, d: int) -> Array:
     """A sketch of d modes as an array of doubles, where it is."""
-    array: Any = np.asarray(S, dtype=np.float64) if is_host(S) else S
+    try:
+        array: Any = np.asarray(S, dtype=np.float64) if is_host(S) else S
+    except (TypeError, ValueError, OverflowError):
+        raise InputError("S", "must be a real matrix", S) from None
     if array.ndim != 2 or array.shape[1] != d:
         raise InputError("S", f"must have shape (M, {d})", tuple(array.shape))
     return array  # type: ignore[no-any-return]  # NumPy's or torch's

@@ -5,6 +5,8 @@ What is made of a file is bounded by its own size or by the limits below, before
 
 from __future__ import annotations
 
+import contextlib
+import os
 import warnings
 import zipfile
 from collections.abc import Callable, Iterator
@@ -28,6 +30,18 @@ def first_line(error: Exception) -> str:
     """What a library says of a file, in brackets."""
     lines = str(error).splitlines()
     return f" ({shown(lines[0], str)})" if lines else ""
+
+
+@contextmanager
+def replaced(path: Path) -> Iterator[Path]:
+    """A draft of a file, which takes its place at the end: it is replaced whole or left as it is."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}{path.suffix}")
+    try:
+        yield draft
+        os.replace(draft, path)
+    finally:
+        with contextlib.suppress(OSError):  # gone where all went well, impossible where it could not be made
+            draft.unlink()
 
 
 @contextmanager

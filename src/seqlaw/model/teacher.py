@@ -25,6 +25,10 @@ class Teacher:
 
     Values outside the theorem's assumptions (α ≤ 1, r ≥ ½, …) are accepted and flagged by
     `seqlaw.model.assumptions`; values that define no stable teacher are refused here.
+
+    >>> import seqlaw
+    >>> seqlaw.Teacher(alpha=1.8, theta=1.25, r=0.35, rho=0.55, c_xi=0.03, c_0=0.3).regime
+    'II'
     """
 
     alpha: float
@@ -103,6 +107,10 @@ class Modes:
 
     |a_j| < 1 (stability), σ_ξ,j ≥ 0, σ_0,j ≥ 0. The paper takes 0 < a_j and 0 < σ_ξ,j; zeros and
     negative transitions are computed too, and flagged.
+
+    >>> import seqlaw
+    >>> seqlaw.Modes(a=[0.5, 0.4], sigma_xi=[1, 0.5], sigma_0=[1, 1]).d
+    2
     """
 
     a: Array

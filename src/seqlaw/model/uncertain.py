@@ -9,8 +9,9 @@ from types import MappingProxyType
 
 import numpy as np
 
-from seqlaw.model.checks import Array, InputError, checked, positive, real, whole
+from seqlaw.model.checks import Array, InputError, positive, real, whole
 from seqlaw.model.randomness import generator
+from seqlaw.model.signature import checked
 from seqlaw.model.teacher import NUMBERS, Teacher, as_power_law
 
 SCALES = ("c_xi", "c_0")
@@ -23,6 +24,10 @@ class Uncertain:
 
     An interval means: every number between its ends is as likely as another (of c_ξ and c_0, every
     logarithm), whatever the other numbers are. Each end makes a stable teacher, and the middle lies between.
+
+    >>> import seqlaw
+    >>> seqlaw.Uncertain(teacher="regime2", intervals={"alpha": (1.7, 1.9)}).teacher.alpha
+    1.8
     """
 
     teacher: Teacher

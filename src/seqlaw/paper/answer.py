@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import seqlaw
 from seqlaw.answers.answer import Answer
 from seqlaw.answers.blocks import Block, Sentence, Table
 from seqlaw.answers.words import Side
+from seqlaw.lab.work import versions
+from seqlaw.methods.terms import Row
 from seqlaw.model.flags import Flag, flag
-from seqlaw.paper.experiments import reproduction
+from seqlaw.paper.experiments.panels import Panel
+from seqlaw.paper.experiments.slopes import Agreement, Measured, SlopeRow
 from seqlaw.paper.report.figures import HEIGHT, WIDTH, draw_panel
 from seqlaw.paper.report.formats import cells, ratio_cells
 
@@ -20,19 +25,52 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Reproduction(Answer, reproduction.Reproduction):
-    """What one run of the experiments gave."""
+class Reproduction(Answer):
+    """The results of one run of the experiments; all but `files` and `seconds` follow from the inputs."""
 
     out: Path
-    files: list[Path]
-    seconds: float
-    others: Mapping[str, int]
-    """Tasks in the folder that other code recorded, and that were not taken."""
+    method: str
+    seed: int
+    quick: bool
+    panels: list[Panel]
+    series: list[Measured]
+    smooth: list[Measured]
+    """The same series without sampling, for comparison."""
+    overlays: list[list[Measured]]
+    slopes: list[SlopeRow]
+    agreement: dict[str, Agreement]
+    clipping: float
+    conditions: list[dict[str, Any]]
+    replicates: int
+    rows: list[Row]
+    device: str | None = None
+    others: Mapping[str, int] = field(default_factory=dict)
+    """Tasks in the folder that other code recorded, and that were not used."""
+    files: list[Path] = field(default_factory=list)
+    seconds: float = 0.0
     command: ClassVar[str] = "reproduce"
 
     @property
     def pictures(self) -> tuple[int, float, float]:  # type: ignore[override]  # one a panel
         return len(self.panels), WIDTH / 3 * len(self.panels), HEIGHT
+
+    def document(self) -> dict[str, Any]:
+        """The numbers as plain types: `table.json`, and what the command prints."""
+        return {
+            "method": self.method,
+            "grid": "quick" if self.quick else "paper",
+            "seed": self.seed,
+            "replicates": self.replicates,
+            "overlay": [overlay[0].curve.method for overlay in self.overlays],
+            "slopes": [asdict(row) for row in self.slopes],
+            "agreement": {
+                name: {key: value for key, value in vars(one).items() if key != "series"}
+                for name, one in self.agreement.items()
+            },
+            "clipping_rate": self.clipping,
+            "conditions": self.conditions,
+            "versions": _versions(),
+        } | ({} if self.device is None else {"device": self.device})
 
     def inputs(self) -> Mapping[str, Any]:
         return {
@@ -77,7 +115,7 @@ class Reproduction(Answer, reproduction.Reproduction):
                 header=("Regime II", "mean [least, largest]", "paper"),
                 title="Measured over guide",
             )
-        smaller = "; not given on the smaller grid, whose slopes are others." if self.quick else "."
+        smaller = "; not given on the smaller grid, which has different slopes." if self.quick else "."
         yield Sentence(
             f"z: distance from the paper's slope, in standard deviations of such a difference{smaller}"
         )
@@ -98,3 +136,10 @@ class Reproduction(Answer, reproduction.Reproduction):
         """The panels, one axes each."""
         for place, panel in zip(axes, self.panels, strict=True):
             draw_panel(place, panel, self.series, self.overlays)
+
+
+def _versions() -> dict[str, str]:
+    """The software on which the last bits of a number depend."""
+    names = ("numpy", "scipy", "numba", "matplotlib")
+    found = dict.fromkeys(names, "not installed") | versions(*names)
+    return {"seqlaw": seqlaw.__version__, "python": platform.python_version()} | found

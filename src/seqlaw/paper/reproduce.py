@@ -5,19 +5,19 @@ from __future__ import annotations
 import importlib.util
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from seqlaw.answers.answer import fields_of
 from seqlaw.lab.engine import Notice
 from seqlaw.lab.run import Progress
 from seqlaw.methods.ask import method_name, method_of
 from seqlaw.methods.method import Method
-from seqlaw.model.checks import MissingLibrary, checked, needs, whole
+from seqlaw.model.checks import MissingLibrary, needs, whole
 from seqlaw.model.device import cards, device_name
+from seqlaw.model.signature import checked
 from seqlaw.paper.answer import Reproduction
 from seqlaw.paper.experiments.conditions import conditions
 from seqlaw.paper.experiments.panels import paper_panels, quick_panels, select
-from seqlaw.paper.experiments.reproduction import Reproduction as Record
 from seqlaw.paper.experiments.roles import SMOOTH
 from seqlaw.paper.experiments.run import measure, plan, write_rows
 from seqlaw.paper.experiments.slopes import agreement, clipping_rate, measured, slope_table
@@ -50,11 +50,39 @@ def reproduce(
 ) -> Reproduction:
     """Reproduce the paper's experiments in the folder `out`: the numbers, and the files that hold them.
 
-    `method` replaces the sampled trajectories by their expectation (`exact`) or also the sketches by theirs
-    (`equivalent`); `overlay` draws further methods into the figure. `replicate` K runs the whole experiment
-    with seeds seed … seed + K - 1 for the spread of each slope. What `out` has recorded is not run again.
-    `device="cuda"` draws on GPUs, `jobs` of them at most: other data than the CPU's, of the same law.
-    `progress` gets each record of all the seeds together, `step` what comes after them.
+    Parameters
+    ----------
+    out
+        The folder of the results. What it has recorded is not run again.
+    method
+        "sampled" as in the paper; "exact" replaces the trajectories by their expectation, "equivalent" also
+        the sketches by theirs.
+    panels
+        Letters of the panels, by default all six.
+    quick
+        Whether to take a smaller grid, in seconds.
+    replicate
+        How often to run the whole experiment, with seeds seed, seed + 1, …, for the spread of each slope.
+    overlay
+        Further methods to draw into the figure.
+    seed
+        The first seed.
+    jobs, device
+        How many processes. `device="cuda"` draws on as many GPUs: other data than the CPU's, of the same law.
+    progress, step, notice
+        Called with each record of all seeds, with what comes after them, and with a line for people.
+
+    Returns
+    -------
+    Reproduction
+        `.slopes`, each with the paper's beside it, `.agreement`, and `.files`, the paths that were written.
+
+    Examples
+    --------
+    >>> from seqlaw import reproduce
+    >>> found = reproduce("paper", method="equivalent", panels="a", quick=True)
+    >>> [path.name for path in found.files if path.suffix == ".html"]
+    ['report.html']
     """
     start = time.monotonic()
     name = method_name(method_of(method))
@@ -72,7 +100,8 @@ def reproduce(
     series = {one: measured(found[0], chosen, one) for one in methods}
     again = [series[name], *(measured(rows, chosen, name) for rows in found[1:])]
     rows = [row for rows in found for row in rows]
-    result = Record(
+    result = Reproduction(
+        out=folder,
         method=name,
         seed=seed,
         device=device,
@@ -87,10 +116,10 @@ def reproduce(
         conditions=conditions(chosen),
         replicates=replicate,
         rows=rows,
+        others=others,
     )
     files = _write(result, folder)
-    seconds = time.monotonic() - start
-    return Reproduction(**fields_of(result, out=folder, files=files, seconds=seconds, others=others))
+    return replace(result, files=files, seconds=time.monotonic() - start)
 
 
 def _require_libraries() -> None:
@@ -100,7 +129,7 @@ def _require_libraries() -> None:
             raise MissingLibrary(f"{file} {needs(name, extra)}")
 
 
-def _write(result: Record, folder: Path) -> list[Path]:
+def _write(result: Reproduction, folder: Path) -> list[Path]:
     """All output files; none holds a time or a name of the machine."""
     paths = save_all(draw_panels(result.series, result.overlays), folder, "figure")
     texts = {

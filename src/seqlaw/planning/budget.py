@@ -27,6 +27,10 @@ class Budget:
 
     `cost` is the compute of a training run, a formula in M, N, P, L that is linear in N: the paper's N·P·M²·L
     unless given.
+
+    >>> import seqlaw
+    >>> seqlaw.Budget(compute=1e12, tokens=1e6, max_P=256).cost
+    'N*P*L*M**2'
     """
 
     compute: float
@@ -63,7 +67,7 @@ class Budget:
 
     @cached_property
     def _proportional(self) -> bool:
-        """Whether the cost is proportional to L, as far as can be seen."""
+        """Whether the cost is proportional to L at the sizes that are tried."""
         sizes = {"M": np.array([1.0, 7.0, 300.0]), "N": 3.0, "P": np.array([2.0, 90.0, 1e5])}
         one = self.formula(**sizes, L=1.0)
         return all(
@@ -81,7 +85,7 @@ class Budget:
         return 1
 
     def trained_on(self, P: int) -> Length:
-        """What the N sequences are, where a search says P."""
+        """The lengths that N sequences have when a search asks for P."""
         return P
 
     def tokens_each(self, P: Any) -> Any:
@@ -98,7 +102,7 @@ class Budget:
         return found
 
     def in_whole(self, M: int, N: int, P: int, L: int) -> tuple[int, int]:
-        """N and L with what floating point may have added to the tokens taken off."""
+        """N and L lowered where floating point rounded them above the budgets."""
         return min(N, int(self.tokens) // P), L
 
     def most_sequences(self, M: Any, P: Any, L: Any) -> Array:

@@ -34,7 +34,7 @@ class Enumerated(Landscape):
         self.variance = counts * np.array([risk.variance for risk in risks])
 
     def with_law(self) -> Enumerated:
-        """With the law at any amount of data, where that can be the least: it is 30 % below at most."""
+        """With the finite-sample law where that can be the least: it lowers a risk by 30 % or less."""
         sizes = [
             (int(M), max(int(N), self.search.budget.fewest), int(P), int(L))
             for M, N, P, L in zip(self.M, self.most, self.P, self.L, strict=True)
@@ -75,7 +75,7 @@ class Enumerated(Landscape):
 
 
 def all_triples(search: Search, box: Box) -> list[tuple[int, int, int]] | None:
-    """Every (M, P, L) that leaves a sequence, if these are few."""
+    """Every (M, P, L) at which at least one sequence fits the budgets; None if they are many."""
     triples: list[tuple[int, int, int]] = []
     for M in range(1, box.high["M"] + 1):
         for P in range(box.low["P"], box.high["P"] + 1):

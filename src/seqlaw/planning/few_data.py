@@ -46,7 +46,7 @@ def factors(search: Search, sizes: Sequence[tuple[int, int, int, int]]) -> Array
 
 
 def factors_on(search: Search, nodes: dict[str, Array], room: Array, risk: Array) -> Array:
-    """The factor on all nodes (M, P, L), interpolated from some of those worth looking at.
+    """The factor on all nodes (M, P, L), interpolated from a few nodes near the least risk.
 
     `room` is the real N of each node, `risk` the frozen filter's there.
     """
@@ -78,7 +78,7 @@ def factors_on(search: Search, nodes: dict[str, Array], room: Array, risk: Array
 
 
 def polished(ground: Landscape, start: Allocation) -> Allocation:
-    """The best that small moves of M, P and L lead to by the law itself, N as large as the budgets allow."""
+    """The best allocation that small moves of M, P and L reach under the law, at the largest N."""
     search, box, best = ground.search, ground.box, start
     for stride in _STRIDES:
         for _ in range(_MOVES):
@@ -108,12 +108,12 @@ def polished(ground: Landscape, start: Allocation) -> Allocation:
 
 
 def small(best: Allocation) -> bool:
-    """Whether a whole number more or less counts."""
+    """Whether the allocation is so small that rounding to whole numbers matters."""
     return max(best.M, best.N, best.P) < _SMALL
 
 
 def _fitting(ground: Landscape, sizes: dict[str, int]) -> list[Allocation]:
-    """With all the sequences that the budgets allow; if not even one, with fewer steps, or shorter."""
+    """The allocation with the largest N; if no sequence fits, with fewer steps or a shorter length."""
     budget, box = ground.search.budget, ground.box
     room = float(budget.most_sequences(**sizes))
     ways = [sizes]
@@ -129,7 +129,7 @@ def _fitting(ground: Landscape, sizes: dict[str, int]) -> list[Allocation]:
 
 
 def stated(search: Search, found: Sequence[Allocation]) -> list[Allocation]:
-    """The same allocations with the risks that the law says, not interpolated."""
+    """The same allocations with the risks of the finite-sample law instead of interpolated ones."""
     risks = equivalent_risks([search.setting(a.M, a.N, a.P, a.L) for a in found], quick=True, ample=AMPLE)
     return [replace(a, reducible=risk.reducible) for a, risk in zip(found, risks, strict=True)]
 

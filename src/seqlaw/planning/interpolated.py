@@ -79,16 +79,19 @@ class Interpolated(Landscape):
         places = {axis: coordinate(axis, self.nodes[axis], self.search.widest) for axis in _AXES}
         return {axis: (float(x[0]), float(x[-1])) for axis, x in places.items()}
 
-    def risk(self, M: Array, P: Array, L: Array, N: Array) -> Array:
-        """Interpolated; infinite where N < 1, and outside the nodes."""
+    def logs_at(self, M: Array, P: Array, L: Array) -> Array:
+        """The logarithms at these sizes, (…, 2); those of the nearest node outside the nodes."""
         wide = self.search.widest
         where = [
             np.clip(coordinate(axis, x, wide), *self._ends[axis])
             for axis, x in zip(_AXES, (M, P, L), strict=True)
         ]
         # Between a term of 1e-300 and its neighbours a spline may swing anywhere: large is enough to say.
-        logs = np.minimum(self.spline(np.stack(where, axis=-1)), 300.0)
-        fixed, variance = np.moveaxis(np.exp(logs), -1, 0)
+        return np.asarray(np.minimum(self.spline(np.stack(where, axis=-1)), 300.0))
+
+    def risk(self, M: Array, P: Array, L: Array, N: Array) -> Array:
+        """Interpolated; infinite where N < 1, and outside the nodes."""
+        fixed, variance = np.moveaxis(np.exp(self.logs_at(M, P, L)), -1, 0)
         known = N >= self.search.budget.fewest
         for axis, x in zip(_AXES, (M, P, L), strict=True):
             known &= (x >= self.nodes[axis][0]) & (x <= self.nodes[axis][-1])
@@ -104,7 +107,7 @@ class Interpolated(Landscape):
         return [self.allocation(row[:4], row[4]) if np.isfinite(row[4]) else None for row in rows]
 
     def _whole(self, rows: Array, held: dict[str, Array]) -> Array:
-        """The best with a whole number of sequences, of those next to the real number."""
+        """The best allocation with N rounded down or up to a whole number."""
         counts: list[int] = []
         origin: list[int] = []
         for k, N in enumerate(rows[:, 1]):
@@ -176,7 +179,7 @@ class Interpolated(Landscape):
         return np.array([self.logs[axis][k] for axis, k in zip(_AXES, where, strict=True)])
 
     def _bounds(self, axis: str) -> tuple[float, float]:
-        """Where there are nodes: all of the box but for widths, and few steps, that are far from the best."""
+        """The part of the box with nodes: without widths and small step counts far from the best."""
         return max(self.box.low[axis], self.nodes[axis][0]), min(self.box.high[axis], self.nodes[axis][-1])
 
     @cached_property
@@ -185,7 +188,7 @@ class Interpolated(Landscape):
 
     @cached_property
     def _room(self) -> Array:
-        """The real N that each node leaves room for."""
+        """The largest N, as a real number, that the budgets allow at each node."""
         M, P, L = np.meshgrid(*(self.nodes[axis] for axis in _AXES), indexing="ij", sparse=True)
         return self.search.budget.most_sequences(M, P, L)
 
@@ -217,7 +220,7 @@ class Interpolated(Landscape):
         return Interpolated(*made, few=self.few, factor=factor * self.factor)
 
     def near(self, best: Allocation, hold: str | None = None) -> list[Allocation]:
-        """With the neighbouring widths, counts and lengths, the steps taking what is left."""
+        """This allocation and its neighbours in M, N and P, with the steps that the compute leaves."""
         budget, box = self.search.budget, self.box
         spent = best.compute >= 0.98 * budget.compute
         rows = []
@@ -249,7 +252,7 @@ def _around(size: int) -> list[int]:
 
 
 def interpolated(search: Search, box: Box, whole: bool, few: bool) -> Interpolated:
-    """Coarse nodes over the whole box tell where the fine ones are wanted."""
+    """Fine nodes near the optimum that coarse nodes over the whole box find."""
     coarse = {
         "M": width_nodes(search, box.low["M"], box.high["M"], 3.5),
         "P": spaced(box.low["P"], box.high["P"], 5.0),

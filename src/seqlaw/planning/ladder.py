@@ -10,21 +10,24 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations, permutations
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from seqlaw.methods.terms import frozen_error, frozen_filter_flags, reach
-from seqlaw.methods.trials import Bench, Runs, Trial
 from seqlaw.methods.workbench import LagSums
 from seqlaw.model.assumptions import setting_flags
 from seqlaw.model.checks import Array, InputError, positive, whole
 from seqlaw.model.flags import Flag
 from seqlaw.model.lengths import Length, Lengths
+from seqlaw.model.optimizer import plain_only
 from seqlaw.model.pattern import pattern_search
+from seqlaw.model.preconditioned import refused
 from seqlaw.model.setting import Setting, as_setting
+from seqlaw.model.signature import checked
 from seqlaw.model.teacher import LONGEST
 from seqlaw.model.threads import one_thread
+from seqlaw.planning.trials import Bench, Runs, Trial
 
 CANDIDATES = (2, 16, 128, 4096)
 CHOOSING = 3
@@ -33,6 +36,8 @@ LARGEST = 4096
 """Modes: the sums over lags are held as d×d."""
 _LEAST, _FINEST, _MOVED = 0.02, 0.02, 0.16
 """The smallest share, how finely shares are chosen, and what is first moved from one to another."""
+_DEPTHS = (1.0, 0.5, 0.25)
+"""Log₂ of the factors between steps that are compared. 2^⅛ off the bottom of a flat valley costs little."""
 _PARTS = ("approx", "bias", "variance")
 
 
@@ -49,16 +54,28 @@ class Choice:
     against: float
     """Paired by sketch, over the best single length."""
     against_error: float
+    gammas: tuple[float, ...]
+    """The peak step size of each phase, the mean over sketches."""
 
     @property
     def reducible(self) -> float:
         return self.approx + self.bias + self.variance
 
 
+class Step(NamedTuple):
+    """The factor, one for all phases, between the best step and the largest that each phase allows."""
+
+    factor: float
+    half: float
+    """The relative increase of the risk at half of it, on the sketches that choose."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Ladder:
     """The best single length, mixture and ladder, and presets beside them."""
 
+    setting: Setting
+    """The student; its N and P do not matter."""
     regime: str
     tokens: int
     eval_length: int
@@ -73,6 +90,8 @@ class Ladder:
     presets: tuple[Choice, ...]
     tokens_per_dimension: float | None
     """The least of any phase, full batch."""
+    step: Step | None
+    """How far the ladder's step lies below the largest, and what others cost; None for a given step."""
     flags: tuple[Flag, ...]
 
     @property
@@ -136,12 +155,17 @@ def asked(setting: Setting, tokens: float, candidates: Sequence[int]) -> tuple[i
 
 def require_phases(setting: Setting) -> None:
     """Refuse what phases cannot have."""
+    if (refusal := plain_only(setting.optimizer)) is not None:
+        raise refusal
     if setting.schedule.memory:
         raise InputError("momentum", "must be left out with phases", getattr(setting.schedule, "beta", None))
+    if setting.schedule.plain is not setting.schedule:
+        raise refused(setting.schedule, "must be left out here: ladders are of plain descent")
     if setting.modes.d > LARGEST:
         raise InputError("d", f"must be at most {LARGEST} here: sums over pairs of modes are held", setting.d)
 
 
+@checked
 @one_thread()
 def ladder(
     setting: Setting,
@@ -149,18 +173,47 @@ def ladder(
     *,
     candidates: Sequence[int] = CANDIDATES,
     most_phases: int = 2,
+    tune: bool = True,
     sketches: int = 8,
     seed: int = 0,
 ) -> Ladder:
-    """What to train on for a test at `setting.eval_length`; N and P of the setting do not matter.
+    """The best length, mixture of lengths and ladder (lengths in phases) for so many tokens.
 
-    In one pass `setting.batch` is the sequences of the longest candidate in a step; all have those tokens a
-    step, and the steps follow from `tokens`.
+    Parameters
+    ----------
+    setting
+        The teacher, M, d, the schedule and the test length, which must be chosen; its N and P do not matter.
+        A batch, which counts sequences of the longest candidate, makes it a single pass: all students have
+        those tokens a step, and the steps follow.
+    tokens
+        How many tokens each student sees.
+    candidates
+        The lengths to choose from.
+    most_phases
+        How many phases a ladder may have.
+    tune
+        Choose the step size too. Each phase takes the largest step that its length allows, times a factor of
+        at most 1 that all phases share. Otherwise it is the schedule's.
+    sketches, seed
+        How many sketches the comparison draws, and their seed.
+
+    Returns
+    -------
+    Ladder
+        `.single`, `.mixture` and `.ladder` are the best of each kind; `.helps` says whether the ladder's
+        `.gain` over the best single length is more than chance.
+
+    Examples
+    --------
+    >>> from seqlaw import Setting, ladder
+    >>> student = Setting(teacher="regime2", M=8, N=1, P=2, d=32, eval_length=64, schedule="wsd")
+    >>> ladder(student, 1e6, candidates=[2, 64], sketches=2).single.lengths
+    64
     """
     budget, rising = asked(setting, tokens, candidates)
     most = whole("most_phases", most_phases, most=6)
     count, trial = whole("sketches", sketches, least=2), trial_of(setting, budget, rising[-1], most)
-    search = Sketches(setting, trial, count, seed)
+    search = Sketches(setting, trial, count, seed, tune=tune)
     single = min(rising, key=search.quick)
     mixture = search.best(rising, most, phases=False, beside=single)
     best = search.best(rising, most, phases=True, beside=single)
@@ -176,6 +229,7 @@ def ladder(
         flags += frozen_filter_flags(least)
     assert setting.eval_length is not None
     return Ladder(
+        setting=setting,
         regime=setting.regime,
         tokens=budget,
         eval_length=setting.eval_length,
@@ -189,6 +243,7 @@ def ladder(
         ladder=choice("ladder"),
         presets=tuple(choice(name) for name in presets(rising)),
         tokens_per_dimension=least,
+        step=search.step(best) if tune else None,
         flags=tuple(flags),
     )
 
@@ -216,7 +271,7 @@ def _trial(setting: Setting, tokens: int, longest: int) -> Trial:
 class Sketches:
     """The sketches: some to choose on, others to compare on."""
 
-    def __init__(self, setting: Setting, trial: Trial, count: int, seed: int) -> None:
+    def __init__(self, setting: Setting, trial: Trial, count: int, seed: int, *, tune: bool) -> None:
         assert setting.eval_length is not None
         sums = LagSums(setting.modes)
         self.trial, self.test, self.runs = trial, setting.eval_length, Runs(trial.schedule)
@@ -224,17 +279,45 @@ class Sketches:
         choosing = CHOOSING if trial.step_tokens is None else 1
         benches = [Bench(sums, setting.M, sketch=k, seed=seed) for k in range(count + choosing)]
         self.comparing, self.choosing = benches[:count], benches[count:]
-        self._quick: dict[Length, float] = {}
+        self.tune = tune
+        self._quick: dict[tuple[Length, float | None], float] = {}
+        self._depths: dict[Length, float] = {}
 
-    def _terms(self, bench: Bench, lengths: Length, *, quick: bool) -> dict[str, float]:
-        return bench.trained(lengths, self.trial, self.runs, quick=quick).terms(bench.problem(self.test))
+    def _terms(self, bench: Bench, lengths: Length, depth: float | None, *, quick: bool) -> dict[str, float]:
+        trial = self.trial._replace(depth=depth)
+        return bench.trained(lengths, trial, self.runs, quick=quick).terms(bench.problem(self.test))
 
     def quick(self, lengths: Length) -> float:
         """The reducible risk on the sketches that choose."""
-        if lengths not in self._quick:
-            terms = [self._terms(bench, lengths, quick=True) for bench in self.choosing]
-            self._quick[lengths] = float(np.mean([sum(one[name] for name in _PARTS) for one in terms]))
-        return self._quick[lengths]
+        return self._at(lengths, self.depth(lengths))
+
+    def _at(self, lengths: Length, depth: float | None) -> float:
+        if (lengths, depth) not in self._quick:
+            terms = [self._terms(bench, lengths, depth, quick=True) for bench in self.choosing]
+            self._quick[lengths, depth] = float(np.mean([sum(one[name] for name in _PARTS) for one in terms]))
+        return self._quick[lengths, depth]
+
+    def depth(self, lengths: Length, near: float = 0.0) -> float | None:
+        """Of the best step, found by ever smaller moves from `near`; None for a given step."""
+        if not self.tune:
+            return None
+        if lengths not in self._depths:
+            best = near
+            for move in _DEPTHS:
+                while True:
+                    tried = [depth for depth in (best, best - move, best + move) if depth >= 0]
+                    lowest = min(tried, key=lambda depth: self._at(lengths, depth))
+                    if lowest == best:
+                        break
+                    best = lowest
+            self._depths[lengths] = best
+        return self._depths[lengths]
+
+    def step(self, lengths: Length) -> Step:
+        """The best step, and what half of it costs."""
+        depth = self.depth(lengths)
+        assert depth is not None
+        return Step(2.0**-depth, self._at(lengths, depth + 1) / self._at(lengths, depth) - 1)
 
     def best(self, candidates: Sequence[int], most: int, *, phases: bool, beside: int) -> Length:
         """The best mixture or ladder of at most so many lengths; one alone, `beside`, where none beats it."""
@@ -256,38 +339,48 @@ class Sketches:
             [[(k == taker) - (k == giver) for k in range(len(start.shares))] for giver, taker in pairs]
         )
 
+        depth = self.depth(start)
+
         def risk(_: Any, shares: Array) -> Array:
             tried = [_with_shares(start, one) for one in shares[0].tolist()]
-            return np.array([[math.inf if one is None else self.quick(one) for one in tried]])
+            return np.array([[math.inf if one is None else self._at(one, depth) for one in tried]])
 
         found, _ = pattern_search(risk, np.array([start.shares]), moves, step=_MOVED, finest=_FINEST / 1.01)
         best = _with_shares(start, found[0].tolist())
         assert best is not None
+        self.depth(best, near=depth or 0.0)
         return best
 
-    def compared(self, tried: Iterable[Length], single: Length) -> dict[Length, dict[str, float]]:
+    def compared(self, tried: Iterable[Length], single: Length) -> dict[Length, dict[str, Any]]:
         """Means over the other sketches, and ratios to the single length on the same sketch."""
         terms: dict[Length, list[dict[str, float]]] = {one: [] for one in tried}
         for bench in self.comparing:  # one after the other, for what they keep
             for one, rows in terms.items():
-                rows.append(self._terms(bench, one, quick=False))
+                rows.append(self._terms(bench, one, self.depth(one), quick=False))
             bench.forget()
         risk = {
             one: np.array([sum(row[name] for name in _PARTS) for row in rows]) for one, rows in terms.items()
         }
         root = math.sqrt(len(self.comparing))
-        found = {}
+        found: dict[Length, dict[str, Any]] = {}
         for one, rows in terms.items():
             ratio = risk[one] / risk[single]
             found[one] = {name: float(np.mean([row[name] for row in rows])) for name in _PARTS} | {
                 "error": float(risk[one].std(ddof=1)) / root,
                 "against": float(ratio.mean()),
                 "against_error": float(ratio.std(ddof=1)) / root,
+                "gammas": self._peaks(one),
             }
         return found
 
     def tokens_per_dimension(self, lengths: Length) -> float:
-        return self.comparing[0].tokens_per_dimension(lengths, self.trial, self.runs)
+        trial = self.trial._replace(depth=self.depth(lengths))
+        return self.comparing[0].tokens_per_dimension(lengths, trial, self.runs)
+
+    def _peaks(self, lengths: Length) -> tuple[float, ...]:
+        trial = self.trial._replace(depth=self.depth(lengths))
+        scales = np.mean([bench.scales(lengths, trial) for bench in self.comparing], axis=0)
+        return tuple((trial.schedule.gamma * scales).tolist())
 
 
 def _with_shares(lengths: Lengths, shares: Sequence[float]) -> Lengths | None:

@@ -11,6 +11,7 @@ from seqlaw.model.checks import InputError, real, whole
 from seqlaw.model.flags import Flag
 from seqlaw.model.lengths import Length, Lengths
 from seqlaw.model.setting import Setting
+from seqlaw.model.signature import checked
 from seqlaw.model.threads import one_thread
 from seqlaw.planning.ladder import Choice, Sketches, asked, trial_of
 
@@ -31,6 +32,7 @@ class At(Choice):
 class LadderCurve:
     """The risk of each way at each share, over the better of the two lengths alone."""
 
+    setting: Setting
     regime: str
     tokens: int
     eval_length: int
@@ -43,6 +45,8 @@ class LadderCurve:
     rows: tuple[At, ...]
     """The two lengths alone first."""
     tokens_per_dimension: float | None
+    tune: bool
+    """Whether each row has its best step."""
     flags: tuple[Flag, ...]
 
     def curve(self, way: str) -> list[At]:
@@ -54,6 +58,7 @@ class LadderCurve:
         return min(self.curve(WAYS[0]), key=lambda row: row.reducible)
 
 
+@checked
 @one_thread()
 def ladder_curve(
     setting: Setting,
@@ -61,10 +66,40 @@ def ladder_curve(
     *,
     candidates: Sequence[int] = (2, 4096),
     shares: Sequence[float] = SHARES,
+    tune: bool = True,
     sketches: int = 4,
     seed: int = 0,
 ) -> LadderCurve:
-    """The record behind `seqlaw.ladder_curve`."""
+    """Two lengths at each share of the longer, for so many tokens: short first, long first, and mixed.
+
+    Parameters
+    ----------
+    setting
+        As in `ladder`: the teacher, M, d, the schedule and the test length. With a batch it is one pass.
+    tokens
+        How many tokens each student sees.
+    candidates
+        The two lengths.
+    shares
+        The shares of the tokens that the longer one gets.
+    tune
+        Choose the step size too, as `ladder` does.
+    sketches, seed
+        How many sketches the comparison draws, and their seed.
+
+    Returns
+    -------
+    LadderCurve
+        `.rows`, one for each order and share. Ratios are to the better of the two lengths alone.
+
+    Examples
+    --------
+    >>> from seqlaw import Setting, ladder_curve
+    >>> student = Setting(teacher="regime2", M=8, N=1, P=2, d=32, eval_length=64, schedule="wsd")
+    >>> found = ladder_curve(student, 1e6, candidates=[2, 64], shares=[0.5], sketches=2)
+    >>> [row.name for row in found.rows]
+    ['only', 'only', 'short-to-long', 'long-to-short', 'mixed']
+    """
     budget, rising = asked(setting, tokens, candidates)
     if len(rising) != 2:
         raise InputError("candidates", "must be two lengths", list(candidates))
@@ -85,7 +120,7 @@ def ladder_curve(
             ("mixed", share, Lengths((short, long), (first, last))),
         ]
     count = whole("sketches", sketches, least=2)
-    benches = Sketches(setting, trial_of(setting, budget, long, 2), count, seed)
+    benches = Sketches(setting, trial_of(setting, budget, long, 2), count, seed, tune=tune)
     alone = min(rising, key=benches.quick)
     known = benches.compared(dict.fromkeys(lengths for *_, lengths in found), alone)
     rows = tuple(At(name=name, share=s, lengths=one, **known[one]) for name, s, one in found)
@@ -95,6 +130,7 @@ def ladder_curve(
         flags += frozen_filter_flags(least)
     assert setting.eval_length is not None
     return LadderCurve(
+        setting=setting,
         regime=setting.regime,
         tokens=budget,
         eval_length=setting.eval_length,
@@ -105,5 +141,6 @@ def ladder_curve(
         single=next(row for row in rows if row.lengths == alone),
         rows=rows,
         tokens_per_dimension=least,
+        tune=tune,
         flags=tuple(flags),
     )

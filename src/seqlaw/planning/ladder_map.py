@@ -13,14 +13,15 @@ from itertools import permutations
 
 import numpy as np
 
-from seqlaw.methods.trials import Bench, Runs, Trial
 from seqlaw.methods.workbench import LagSums
 from seqlaw.model.checks import Array, InputError, positive, whole
 from seqlaw.model.lengths import Length, Lengths
 from seqlaw.model.setting import Setting
+from seqlaw.model.signature import checked
 from seqlaw.model.teacher import LONGEST
 from seqlaw.model.threads import one_thread
 from seqlaw.planning.ladder import CANDIDATES, CHOOSING, distinct, require_phases
+from seqlaw.planning.trials import Bench, Runs, Trial
 
 HORIZONS = (10**3, 10**4, 3 * 10**4, 10**5, 3 * 10**5, 10**6, 10**7)
 TESTS = (16, 128, 4096)
@@ -64,6 +65,7 @@ class LadderMap:
     cells: tuple[Cell, ...]
 
 
+@checked
 @one_thread()
 def ladder_map(
     setting: Setting,

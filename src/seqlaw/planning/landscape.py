@@ -30,7 +30,7 @@ class Landscape(ABC):
 
     @abstractmethod
     def scaled(self, factor: float) -> Landscape:
-        """The same with every variance so many times as large: what few data do, where it is much alike."""
+        """The same with every variance multiplied by one factor, an approximation for few data."""
 
     def closer(self, guess: Allocation, lengths: tuple[int, int]) -> Landscape:
         """The same, more accurate round a guess and for these lengths."""
@@ -38,14 +38,14 @@ class Landscape(ABC):
 
     @abstractmethod
     def near(self, best: Allocation, hold: str | None = None) -> list[Allocation]:
-        """This one and others that could be as good, to be told apart by the accurate sums."""
+        """This allocation and neighbours that may be as good; the accurate sums decide between them."""
 
     def reaches(self, size: str, value: int) -> bool:
         """Whether this size is looked at here."""
         return True
 
     def allocation(self, sizes: Sequence[float], risk: float) -> Allocation | None:
-        """In whole numbers; a last step or sequence is given up where floating point took it."""
+        """The allocation in whole numbers, one step or sequence smaller where rounding exceeds a budget."""
         M, N, P, L = (int(x) for x in sizes)
         budget = self.search.budget
         N, L = budget.in_whole(M, N, P, L)

@@ -1,6 +1,7 @@
-"""A budget whose sequences are a mixture of lengths: a search then chooses M, N and L.
+"""A budget for sequences of a mixture of lengths: the search chooses M, N and L, the mixture is given.
 
-P is not searched. It stands there as one number that nothing reads, the mean length.
+The search still has a P, since its boxes have four sizes. It is held at the mean length, and costs and tokens
+are computed from the mixture instead.
 """
 
 from __future__ import annotations
@@ -14,31 +15,31 @@ from seqlaw.model.formula import Formula
 from seqlaw.model.lengths import Length, Lengths
 from seqlaw.planning.budget import Budget
 
-_SPENT = 0.98  # of the steps that the compute allows
+_SPENT = 0.98  # of the steps that the compute allows: from there on L counts as spending all compute
 
 
 @dataclass(frozen=True)
 class _Averaged(Formula):
-    """A cost with N sequences of a mixture: Σ_k (N_k/N) cost(P_k), so what is linear in N adds up over them.
+    """The cost of N sequences of a mixture: Σ_k (N_k/N) cost(P_k), exact for the part that is linear in N.
 
-    What does not grow with N is averaged likewise.
+    The part that does not grow with N is averaged in the same way.
     """
 
     lengths: Lengths | None = None
 
     def parts(self, values: Any) -> tuple[Any, Any]:
         assert self.lengths is not None
-        found = [
+        by_length = [
             (share * self.lengths.mean / P, super(_Averaged, self).parts({**values, "P": P}))
             for P, share in self.lengths
         ]
-        constant, slope = (sum(weight * part[k] for weight, part in found) for k in (0, 1))
+        constant, slope = (sum(weight * part[k] for weight, part in by_length) for k in (0, 1))
         return constant, slope
 
 
 @dataclass(frozen=True, kw_only=True)
 class MixedBudget(Budget):
-    """The ceilings for sequences of a mixture."""
+    """A Budget for sequences of a mixture of lengths."""
 
     lengths: Lengths
 
@@ -70,7 +71,7 @@ class MixedBudget(Budget):
         return float(self._counted(N).formula(M=M, N=N, P=P, L=L))
 
     def in_whole(self, M: int, N: int, P: int, L: int) -> tuple[int, int]:
-        """Whole sequences of each length may be more than their share, of the tokens and of the compute."""
+        """N and L lowered until whole sequences of each length fit into the tokens and the compute."""
         N = min(N, int(self.tokens / self.lengths.mean))
         while N > self.fewest and (excess := self.tokens_of(N, P) - self.tokens) > 0:
             N -= max(1, int(excess / self.lengths.mean))
@@ -82,7 +83,7 @@ class MixedBudget(Budget):
 
 
 def mixed(budget: Budget, lengths: Lengths) -> Budget:
-    """The budget for sequences of a mixture; of one length that with P held there."""
+    """The budget for sequences of a mixture; a mixture of one length is a Budget with P fixed."""
     if not isinstance(lengths, Lengths) or lengths.phases:
         raise InputError("lengths", "must be a mixture of lengths", getattr(lengths, "words", lengths))
     ceilings: dict[str, Any] = {field.name: getattr(budget, field.name) for field in fields(Budget)}

@@ -11,7 +11,7 @@ from seqlaw.planning.budget import Search
 
 
 def coordinate(axis: str, sizes: Array, widest: float) -> Array:
-    """log size; that of M is stretched towards M = d, where a width more counts as much as one below."""
+    """log size; for M stretched towards M = d, where d - M matters as M does below."""
     bent = np.log1p(-sizes / (widest + 1)) if axis == "M" and widest < math.inf else 0.0
     return np.asarray(np.log(sizes) - bent)
 
@@ -34,10 +34,10 @@ def width_nodes(search: Search, low: int, high: int, step: float) -> Array:
     return np.unique(np.clip(np.round(width_at(places, search.widest)), low, high))
 
 
-def length_nodes(low: int, high: int, step: float) -> Array:
+def length_nodes(low: int, high: int, step: float, near: float = 0.55) -> Array:
     """Denser where sequences are short and the averaged covariance changes with each position."""
-    near = spaced(low, min(high, max(low, 64)), 0.55)
-    return joined(near, spaced(int(near[-1]), high, step))
+    short = spaced(low, min(high, max(low, 64)), near)
+    return joined(short, spaced(int(short[-1]), high, step))
 
 
 def step_counts(search: Search, low: int, high: int, step: float) -> Array:
@@ -51,6 +51,6 @@ def spread(here: int, reach: float, count: int, low: int, high: int) -> Array:
 
 
 def joined(one: Array, two: Array) -> Array:
-    """Both, without those that their logarithms cannot tell apart."""
+    """The union of both, without values whose logarithms are equal."""
     every = np.union1d(one, two)
     return np.asarray(every[np.diff(np.log(every), prepend=-1.0) > 1e-9])

@@ -3,101 +3,156 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from seqlaw.methods.one_pass.equivalent import one_pass_equivalent
 from seqlaw.methods.one_pass.tuning import critical_tokens
 from seqlaw.methods.terms import Risk
-from seqlaw.model.checks import InputError, whole, whole_or_infinite
-from seqlaw.model.flags import Flag
-from seqlaw.model.schedule import Schedule, as_schedule
+from seqlaw.model.checks import InputError
+from seqlaw.model.schedule import Schedule
 from seqlaw.model.setting import Setting
-from seqlaw.model.teacher import Modes, Teacher, as_teacher
+from seqlaw.model.teacher import Modes, Teacher
 from seqlaw.model.threads import one_thread
-from seqlaw.planning.budget import PAPER_COST, Budget
-from seqlaw.planning.passes import Passes, Run, best_pass
+from seqlaw.planning.budget import PAPER_COST, Allocation, Budget, Search
+from seqlaw.planning.passes import Passes, Run, pass_search, runs_of, wide_and_close
+from seqlaw.planning.search import FLAT, flat_range, least_with
 
-_AGAIN = 3  # times at most that the sizes beside the best one show a better one
+_FAR, _MISSED = 3.0, 1.1
+"""Times the least risk, where a profile ends; what a table may miss there."""
+_LENGTHS, _RIVAL = (0.6, 1.6), 0.005
+"""Other lengths that the accurate law looks at, where they cost less than this."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class OnePassPlan:
-    """What to do with compute C and tokens T in one pass."""
+class OnePass:
+    """The best single pass over fresh mini-batches, and what other sizes cost."""
 
-    teacher: Teacher | Modes
-    schedule: Schedule
-    regime: str
-    budget: Budget
-    d: float
-    d_by_default: bool
-    eval_length: int | None
     setting: Setting
-    """The best."""
+    """The best student, its batch and its step."""
+    best: Allocation
+    """Its sizes and what they spend; N counts all sequences of the pass."""
     risk: Risk
     flat: dict[str, tuple[int, int]]
-    """Of M, P and batch: from where to where the risk is within 1 % of the least, the others chosen anew."""
+    """The ranges of M, P and batch with a risk within 1 % of the least, the other sizes chosen again."""
     limits: dict[str, tuple[str | None, str | None]]
-    """The limit that an end of that range is, if it is one."""
+    """The limit that ends the range, if one does."""
     by_batch: tuple[Run, ...]
     by_length: tuple[Run, ...]
     by_width: tuple[Run, ...]
     critical_tokens: float
-    flags: tuple[Flag, ...]
-
-    @property
-    def compute(self) -> float:
-        one = self.setting
-        return float(self.budget.formula(M=one.M, N=one.batch, P=one.P, L=one.schedule.L))
+    """Tokens a step beyond which bias and variance are well above their best."""
 
 
 @one_thread()
-def plan_one_pass(
-    teacher: Teacher | Modes | str,
-    budget: Budget,
-    *,
-    schedule: Schedule | str = "wsd",
-    d: float | None = None,
-    eval_length: int | None = None,
-) -> OnePassPlan:
-    """The best (M, b, P, L, γ) for tokens b·P·L and compute; γ of `schedule` is not used."""
-    teacher, schedule = as_teacher("teacher", teacher), as_schedule("schedule", schedule)
+def one_pass(
+    teacher: Teacher | Modes, budget: Budget, *, schedule: Schedule, d: float, eval_length: int | None
+) -> OnePass:
+    """The best (M, b, P, L, γ) for tokens b·P·L and compute b·P·L·M²; γ of `schedule` is not used."""
     if budget.cost != PAPER_COST:
         raise InputError("cost", f"must be {PAPER_COST} in one pass, with N the batch", budget.cost)
     if budget.max_P < budget.shortest:
         raise InputError("max_P", f"must be at least {budget.shortest}", budget.max_P)
-    eval_length = None if eval_length is None else whole("eval_length", eval_length)
-    chosen = whole_or_infinite("d", math.inf if d is None else d)
-    if isinstance(teacher, Modes):
-        chosen = float(teacher.d)
-    search = Passes(teacher, chosen, schedule, eval_length, budget)
-    best = best_pass(search)
-    if not math.isfinite(best.reducible):
+    asked = Search(teacher=teacher, d=d, schedule=schedule, budget=budget, eval_length=eval_length)
+    search = pass_search(asked)
+    try:
+        found = wide_and_close(search)
+    except InputError:
+        found = None
+    if found is None:
         least = schedule.least_steps()
         raise InputError("tokens", f"or compute must allow {least} steps of one sequence", budget.tokens)
-    for _ in range(_AGAIN):
-        profiles = {size: search.profile(best, size) for size in ("M", "P", "batch")}
-        runs = (run for profile in profiles.values() for run in profile)
-        best, before = min((best, *runs), key=lambda run: run.reducible), best
-        if best is before:
-            break
-    flat = {size: search.flat(profile, size, best) for size, profile in profiles.items()}
-    setting = search.setting(best)
-    risk = one_pass_equivalent([setting])[0]
-    return OnePassPlan(
-        teacher=teacher,
-        schedule=schedule,
-        regime=setting.regime,
-        budget=budget,
-        d=chosen,
-        d_by_default=d is None and not isinstance(teacher, Modes),
-        eval_length=eval_length,
+    wide, close, guess = found
+    setting, risk = _decided(search, close, guess)
+    sizes = {"M": setting.M, "P": setting.one_length, "L": setting.schedule.L}
+    batch = int(setting.batch or 1)
+    best = Run(**sizes, batch=batch, gamma=setting.schedule.gamma, reducible=risk.reducible)
+    [same] = runs_of(search, [replace(guess, **sizes, N=batch)])
+    told = risk.reducible / same.reducible
+
+    def runs(found: Sequence[Allocation | None]) -> list[Run]:
+        """The runs, their risks multiplied by the ratio of the accurate to the quick law."""
+        near = [one for one in found if one is not None and one.reducible < _FAR * _MISSED * guess.reducible]
+        return [run._replace(reducible=run.reducible * told) for run in runs_of(search, near)]
+
+    def beside(size: str) -> tuple[Run, ...]:
+        """The least risk at other values of a size, each a factor two from the next."""
+        here, box = getattr(best, size), wide.box
+        low, high = (1, budget.tokens // best.P) if size == "batch" else (box.low[size], box.high[size])
+        sides = []
+        for way in (-1, 1):
+            values = _doubled(here, way, low, high)
+            if size == "batch":
+                side = runs(wide.least_batch(values, best.P)) if values else []
+            else:
+                side = runs(least_with(close, wide, size, values)) if values else []
+            last = next((k for k, run in enumerate(side) if run.reducible > _FAR * best.reducible), len(side))
+            sides.append(side[: last + 1])
+        return (*sides[0][::-1], best, *sides[1])
+
+    flat, ends = {}, {}
+    for size in ("M", "P"):
+        (low, low_limit), (high, high_limit) = flat_range(close, wide, size, guess, FLAT)
+        flat[size], ends[size] = (low, high), (low_limit, _limit(size, high_limit, budget))
+    flat["batch"] = _batch_range(close, guess)
+    ends["batch"] = "one" if flat["batch"][0] == 1 else None, None
+    return OnePass(
         setting=setting,
+        best=Allocation(
+            **sizes,
+            N=int(setting.N),
+            compute=float(budget.formula(**sizes, N=best.batch)),
+            reducible=risk.reducible,
+            tokens=int(setting.tokens),
+        ),
         risk=risk,
         flat=flat,
-        limits={size: search.limits(size, ends) for size, ends in flat.items()},
-        by_batch=tuple(profiles["batch"]),
-        by_length=tuple(profiles["P"]),
-        by_width=tuple(profiles["M"]),
-        critical_tokens=critical_tokens(setting, search.learners),
-        flags=risk.flags,
+        limits=ends,
+        by_batch=beside("batch"),
+        by_length=beside("P"),
+        by_width=beside("M"),
+        critical_tokens=critical_tokens(setting),
     )
+
+
+def _decided(search: Search, close: Passes, guess: Allocation) -> tuple[Setting, Risk]:
+    """The accurate law decides between the guess, its neighbours and other lengths that are as good."""
+    lengths = [round(guess.P * factor) for factor in _LENGTHS]
+    lengths = [P for P in lengths if close.reaches("P", P) and guess.P != P]
+    others = close.least("P", lengths) if lengths else []
+    rivals = [a for a in others if a is not None and a.reducible <= guess.reducible * (1 + _RIVAL)]
+    settings = []
+    for run in runs_of(search, [guess, *rivals]):
+        plain = search.setting(run.M, 1, run.P, run.L)
+        settings.append(plain.but(N=None, batch=run.batch, schedule=plain.schedule.scaled(run.gamma)))
+    risks = one_pass_equivalent(settings)
+    return min(zip(settings, risks, strict=True), key=lambda pair: pair[1].reducible)
+
+
+def _doubled(here: int, way: int, low: float, high: float) -> list[int]:
+    """here·2^k for k = way, 2·way, …, up to the limit."""
+    values = [min(max(round(here * 2.0 ** (way * k)), low), high) for k in range(1, 40)]
+    return [int(value) for value in dict.fromkeys(values) if value != here]
+
+
+def _limit(size: str, name: str | None, budget: Budget) -> str | None:
+    """The name of a limit; one that the search has set, not the user, is named after its cause."""
+    if name == f"max_{size}" and getattr(budget, name) == math.inf:
+        return {"M": "longest", "P": "tokens"}[size]
+    return name
+
+
+def _batch_range(close: Passes, guess: Allocation) -> tuple[int, int]:
+    """The range of batches that cost at most 1 % at the best length."""
+    most = close.search.budget.tokens // (guess.P * close.box.low["L"])
+    around = guess.N * np.exp(np.linspace(-4, 4, 161))
+    batches = np.unique(np.clip(np.round(around), 1, max(most, 1))).astype(int).tolist()
+    found = close.least_batch(batches, guess.P)
+    least = min(one.reducible for one in (*found, guess) if one is not None)
+    good = [one is not None and one.reducible <= (1 + FLAT) * least for one in found]
+    here = min(range(len(batches)), key=lambda k: abs(batches[k] - guess.N))
+    low = next((k + 1 for k in range(here, -1, -1) if not good[k]), 0)
+    high = next((k - 1 for k in range(here, len(good)) if not good[k]), len(good) - 1)
+    return min(batches[min(low, here)], guess.N), max(batches[max(high, here)], guess.N)

@@ -1,8 +1,9 @@
 """The finite-size optimum: whole (M, N, P, L) of least risk under the budgets, constants included.
 
-Found on splines, first over all that the budgets allow, then on closer nodes, with the filter frozen. The law
-at any amount of data decides between the last few; where it differs from the splines by more than 1 % they
-are made anew with it. How flat it is: the least risk with one size held, followed to where 1 % is lost.
+The search uses splines of the frozen filter's risk: first over all that the budgets allow, then on closer
+nodes. The finite-sample law decides between the last candidates. If it differs from the splines by more than
+1 %, they are computed again with it. The flat range of a size ends where the least risk with that size fixed
+is 1 % above the optimum.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ from seqlaw.planning.interpolated import interpolated
 from seqlaw.planning.landscape import Landscape
 
 FLAT, TIED = 0.01, 0.001
-"""What a size may cost to count as as good, and to be chosen for another reason than the risk."""
+"""The relative excess risk up to which sizes count as equally good, and up to which lengths are tied."""
 _STRIDES = (0.05, 0.15, 0.4, 1.0, 2.5, 6.0, 12.0, 20.0)
-_FAR = 0.05  # by which a landscape may miss and still be right but for a factor
+_FAR = 0.05  # error of a landscape up to which one factor on its variance is enough to correct it
 _CLOSE = 4e-3  # of a range's end, where the size is large: 0.06 % of the risk
 _TIE = 0.02  # of an end that only says which lengths are tried
 _ROUGH = 0.2  # of an end that only says where to look closer
@@ -50,9 +51,9 @@ class FinitePlan:
     by_length: tuple[Allocation, ...]
     """The best allocation at each of several lengths: what another P would cost."""
     flat: dict[str, tuple[int, int]]
-    """Where each size, the others chosen anew, keeps the risk within 1 % of the least."""
+    """The range of each size with a risk within 1 % of the least, the other sizes chosen again."""
     limits: dict[str, tuple[str | None, str | None]]
-    """The limit that an end of that range is, where 1 % is not lost before."""
+    """The limit that ends the range, if one does before 1 % is lost."""
 
 
 def finite_plan(search: Search) -> FinitePlan:
@@ -61,14 +62,14 @@ def finite_plan(search: Search) -> FinitePlan:
     with one_thread():
         ground = _landscape(search, box)
         if isinstance(ground, Enumerated):
-            return _anywhere(search, ground.with_law(), few=True)[0]
-        found, missed = _anywhere(search, ground)
+            return _optimum(search, ground.with_law(), few=True)[0]
+        found, missed = _optimum(search, ground)
         if FLAT < missed <= _FAR:  # few data: as much more variance everywhere as the law has there
             best = found.best
             [factor] = factors(search, [(best.M, best.N, best.P, best.L)]).tolist()
-            found, missed = _anywhere(search, ground, factor=factor)
+            found, missed = _optimum(search, ground, factor=factor)
         if missed > FLAT:  # or at each place its own
-            found, _ = _anywhere(search, _landscape(search, box, few=True), few=True)
+            found, _ = _optimum(search, _landscape(search, box, few=True), few=True)
     return found
 
 
@@ -83,52 +84,60 @@ def _landscape(search: Search, box: Box, *, whole: bool = False, few: bool = Fal
     return Enumerated(search, box, triples)
 
 
-def _anywhere(
+def _optimum(
     search: Search, ground: Landscape, *, few: bool = False, factor: float = 1.0
 ) -> tuple[FinitePlan, float]:
-    """The optimum, and by what share the landscape missed its risk."""
-    again = few or factor != 1
-    found = _found(search, ground.scaled(factor), again=again)
-    if found is None:  # a range ends where nobody looked
+    """The optimum, and the relative error of the landscape's risk there.
+
+    `few`: the landscape has the finite-sample law. `factor` multiplies its variance.
+    """
+    refine = few or factor != 1
+    found = _optimum_on(search, ground.scaled(factor), refine=refine)
+    if found is None:
         whole = _landscape(search, ground.box, whole=True, few=few)
-        found = _found(search, whole.scaled(factor), again=again, last=True)
+        found = _optimum_on(search, whole.scaled(factor), refine=refine, complete=True)
     assert found is not None
     return found
 
 
-def _found(
-    search: Search, wide: Landscape, *, again: bool, last: bool = False
+def _optimum_on(
+    search: Search, wide: Landscape, *, refine: bool, complete: bool = False
 ) -> tuple[FinitePlan, float] | None:
-    """The optimum on a landscape; None where a range of sizes goes on beyond it, unless this is the last."""
-    [guess] = wide.least()
-    if guess is None:
+    """The optimum on a landscape and the landscape's relative error; None if a flat range leaves its nodes.
+
+    `refine` improves the optimum by small moves under the law; a `complete` landscape reaches every size.
+    """
+    [first_guess] = wide.least()
+    if first_guess is None:
         raise InputError("compute", "leaves no allocation under these limits", search.budget.compute)
-    (low, _), (high, _) = _flat_range(wide, wide, "P", guess, 2 * FLAT, near=_ROUGH)
-    close = wide.closer(guess, (low, high))
-    least = close.least()[0] or guess
-    ends = {size: _flat_range(close, wide, size, least, FLAT) for size in SIZES}
-    if not last and any(_cut(wide, size, *ends[size]) for size in ("M", "L")):
+    (low, _), (high, _) = flat_range(wide, wide, "P", first_guess, 2 * FLAT, tolerance=_ROUGH)
+    close = wide.closer(first_guess, (low, high))
+    least = close.least()[0] or first_guess
+    ends = {size: flat_range(close, wide, size, least, FLAT) for size in SIZES}
+    if not complete and any(_cut(wide, size, *ends[size]) for size in ("M", "L")):
         return None
-    tied = _tie(close, wide, least)
+    at_tied_length = _tied_length(close, wide, least)
     finalists = close.near(least)
-    if tied is not None:
-        finalists = [*close.near(tied, hold="P"), finalists[0]]
-    curves = {size: _curve(close, wide, size, tied or least, ends[size]) for size in ("M", "P")}
-    *known, rival, chosen = stated(search, [*curves["M"], *curves["P"], guess, least])
-    missed = abs(chosen.reducible / least.reducible - 1)
-    if again or small(least):
+    if at_tied_length is not None:
+        finalists = [*close.near(at_tied_length, hold="P"), finalists[0]]
+    middle = at_tied_length or least
+    curves = {size: _curve(close, wide, size, middle, ends[size]) for size in ("M", "P")}
+    *on_curves, guess, chosen = stated(search, [*curves["M"], *curves["P"], first_guess, least])
+    error = abs(chosen.reducible / least.reducible - 1)
+    if refine or small(least):
         finalists.append(polished(wide, chosen))
-    finalists += [a for a in (*known, rival) if a.reducible < chosen.reducible]  # a spline was wrong
+    # Where the spline was wrong, another allocation turns out better than the chosen one.
+    finalists += [a for a in (*on_curves, guess) if a.reducible < chosen.reducible]
     risks = equivalent_risks([search.setting(a.M, a.N, a.P, a.L) for a in finalists])
     exact = [dataclasses.replace(a, reducible=r.reducible) for a, r in zip(finalists, risks, strict=True)]
     least = _thriftiest(exact)
-    good = [a for a in exact if tied is not None and a.P == tied.P]
+    good = [a for a in exact if at_tied_length is not None and a.P == at_tied_length.P]
     good = [a for a in good if a.reducible <= least.reducible * (1 + TIED)]
     best = _thriftiest(good or [least])
     for size in SIZES:  # the choice among ties may lie in another piece of the range
         (bottom, _), (top, _) = ends[size]
         if not bottom <= getattr(best, size) <= top:
-            more = _flat_range(close, wide, size, best, FLAT)
+            more = flat_range(close, wide, size, best, FLAT)
             pairs = zip((min, max), ends[size], more, strict=True)
             low_end, high_end = (pick(one, two, key=lambda end: end[0]) for pick, one, two in pairs)
             ends[size] = low_end, high_end
@@ -137,16 +146,16 @@ def _found(
         best=best,
         least=least,
         risk=risks[exact.index(best)],
-        isoflop=_with(best, "M", known[:width]),
-        by_length=_with(best, "P", known[width:]),
+        isoflop=_with(best, "M", on_curves[:width]),
+        by_length=_with(best, "P", on_curves[width:]),
         flat={size: (low[0], high[0]) for size, (low, high) in ends.items()},
         limits={size: (low[1], high[1]) for size, (low, high) in ends.items()},
     )
-    return plan, missed
+    return plan, error
 
 
 def _cut(wide: Landscape, size: str, low: End, high: End) -> bool:
-    """Whether a range ends for want of nodes."""
+    """Whether a range ends only because the landscape has no nodes beyond it."""
     return any(
         limit is None and not wide.reaches(size, round(end * (1 + 4 * _CLOSE * sign)) + sign)
         for (end, limit), sign in ((low, -1), (high, 1))
@@ -160,22 +169,22 @@ def _thriftiest(choices: Sequence[Allocation]) -> Allocation:
 
 
 End = tuple[int, str | None]
-"""The end of a range, and the name of the limit that it is, if it is one."""
+"""The end of a range, and the name of the budget's limit if that is what ends it."""
 
 
-def _flat_range(
-    close: Landscape, wide: Landscape, size: str, best: Allocation, share: float, near: float = _CLOSE
+def flat_range(
+    close: Landscape, wide: Landscape, size: str, best: Allocation, share: float, tolerance: float = _CLOSE
 ) -> tuple[End, End]:
     """How far a size can go each way before the least risk with it is `share` above the least of all.
 
-    The ends are known to `near` of themselves. N counts as a real number where another size is held. `wide`
-    is asked where `close` does not reach.
+    The ends are exact to the relative `tolerance`. N counts as a real number where another size is held.
+    `wide` is asked where `close` does not reach.
     """
     level = best.reducible
     box = wide.box
 
     def excess(values: Sequence[int]) -> list[float]:
-        found = _least(close, wide, size, values, whole=size == "N")
+        found = least_with(close, wide, size, values, whole=size == "N")
         return [math.inf if a is None else a.reducible / level - 1 for a in found]
 
     sides = [_Side(getattr(best, size), edge) for edge in (box.low[size], box.high[size])]
@@ -184,15 +193,15 @@ def _flat_range(
         risen = iter(excess([value for side in values for value in side]))
         for side, asked in zip(sides, values, strict=True):
             side.learn(asked, list(itertools.islice(risen, len(asked))), share)
-        values = [side.next(share, near) for side in sides]
+        values = [side.next(share, tolerance) for side in sides]
     low, high = ((s.inside, None if s.outside else box.set_by[size][k]) for k, s in enumerate(sides))
     return low, high
 
 
-def _least(
+def least_with(
     close: Landscape, wide: Landscape, size: str, values: Sequence[int], *, whole: bool = True
 ) -> list[Allocation | None]:
-    """The best with a size held, each from the ground that knows it best."""
+    """The best allocation with a size fixed at each value, from `close` where it has nodes, else `wide`."""
     near = [value for value in values if close.reaches(size, value)]
     far = [value for value in values if not close.reaches(size, value)]
     known = dict(zip(near, close.least(size, near, whole=whole), strict=True)) if near else {}
@@ -201,7 +210,7 @@ def _least(
 
 
 class _Side:
-    """One side of a range: the last size that is good, the first that is not, and how much each loses."""
+    """One side of a range: the last size within the share, the first beyond it, and their excess risks."""
 
     def __init__(self, here: int, edge: int) -> None:
         self.here, self.edge = here, edge
@@ -209,7 +218,7 @@ class _Side:
         self.below, self.above = 0.0, math.inf
 
     def strides(self) -> list[int]:
-        """Ever larger, up to the edge."""
+        """Sizes at growing distances, up to the edge."""
         reach = abs(math.log(self.edge / self.here))
         return _between(self.here, self.edge, [r for r in _STRIDES if r < reach] + [reach])
 
@@ -221,7 +230,7 @@ class _Side:
             self.inside, self.below = value, lost
 
     def next(self, share: float, close: float) -> list[int]:
-        """Sizes round where the loss, as a power of the distance in log size, is `share`; none when done."""
+        """The next sizes to try, around where a power law of the excess reaches `share`; none when done."""
         if not self.outside or abs(self.outside - self.inside) <= max(1, close * self.inside):
             return []
         near, far = (abs(math.log(size / self.here)) for size in (self.inside, self.outside))
@@ -248,9 +257,9 @@ def _between(start: int, end: int, distances: Iterable[float]) -> list[int]:
     return values
 
 
-def _tie(close: Landscape, wide: Landscape, least: Allocation) -> Allocation | None:
-    """Where a range of lengths costs nothing: that nearest the test length, or the shortest without one."""
-    (low, _), (high, _) = _flat_range(close, wide, "P", least, TIED, near=_TIE)
+def _tied_length(close: Landscape, wide: Landscape, least: Allocation) -> Allocation | None:
+    """The best allocation at the length nearest the test length, or at the shortest, among tied lengths."""
+    (low, _), (high, _) = flat_range(close, wide, "P", least, TIED, tolerance=_TIE)
     if high < 2 * low:
         return None
     asked = close.search.eval_length
@@ -259,7 +268,7 @@ def _tie(close: Landscape, wide: Landscape, least: Allocation) -> Allocation | N
         wanted = min(max(asked, low), high)
         spread = sorted({*spread, wanted}, key=lambda P: abs(math.log(P / wanted)))
     level = least.reducible * (1 + TIED)
-    good = (a for a in _least(close, wide, "P", spread) if a is not None and a.reducible <= level)
+    good = (a for a in least_with(close, wide, "P", spread) if a is not None and a.reducible <= level)
     return next(good, None)
 
 
@@ -273,7 +282,7 @@ def _curve(
         asked = (search.eval_length, search.budget.max_P)
         values |= {int(P) for P in asked if P is not None and P < math.inf}
     values = {min(max(value, box.low[size]), box.high[size]) for value in values} - {here}
-    return [a for a in _least(close, wide, size, sorted(values)) if a is not None]
+    return [a for a in least_with(close, wide, size, sorted(values)) if a is not None]
 
 
 def _with(best: Allocation, size: str, others: Sequence[Allocation]) -> tuple[Allocation, ...]:

@@ -9,16 +9,21 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from seqlaw.methods import ask
-from seqlaw.methods.one_pass.tuning import tuned, with_tokens
+from seqlaw.methods.best_step import Best, tuned
+from seqlaw.methods.one_pass.tuning import with_tokens
 from seqlaw.methods.terms import Risk
 from seqlaw.model.checks import InputError, positive, whole
 from seqlaw.model.flags import Flag, flag
-from seqlaw.model.lengths import Lengths, longest, words
+from seqlaw.model.lengths import Lengths, as_lengths, longest, words
+from seqlaw.model.optimizer import plain_only
 from seqlaw.model.setting import Setting, as_setting
+from seqlaw.model.signature import checked
+from seqlaw.model.teacher import Modes, Teacher, as_teacher
 from seqlaw.planning.budget import PAPER_COST, Budget
 from seqlaw.planning.mixed import mixed
 
@@ -51,7 +56,7 @@ class Split:
 
 @dataclass(frozen=True, kw_only=True)
 class Held:
-    """A mixture with the same tokens, at one test: its own is the mixture."""
+    """A mixture with the same tokens at one test; its own test is the mixture itself."""
 
     tested: str
     setting: Setting
@@ -72,7 +77,7 @@ class Verdict:
     tested: str
     """"own", or the common test length."""
     kind: str
-    """"single" (one split only), "level" (no difference worth having), "shorter", "longer" (the best range
+    """"single" (one split only), "level" (the difference is negligible), "shorter", "longer" (the best range
     reaches the shortest, the longest), "middle", or "ends" (both ends win over the middle)."""
     best: int
     worst: int
@@ -88,6 +93,8 @@ class Verdict:
 class Tradeoff:
     """The curves, and for each test length the range of P around the best that lies within 1 % of it."""
 
+    setting: Setting
+    """The student whose tokens were split; its N, P and test length do not matter."""
     regime: str
     tokens: int
     compute: float | None
@@ -99,6 +106,10 @@ class Tradeoff:
     mixture: Lengths | None = None
     held: tuple[Held, ...] = ()
     """The mixture at each test."""
+    tune: bool = True
+    """Whether each row has its best step."""
+    beside: tuple[Tradeoff, ...] = ()
+    """The same with other teachers, for a picture."""
 
     def curve(self, tested: str | int) -> list[Split]:
         """The rows at one test: "own", or a common test length."""
@@ -167,6 +178,7 @@ def usable(setting: Setting, tokens: int, compute: float | None, cost: str) -> i
     return max(2, 2 * int(spent.most_sequences(setting.M, 2, setting.schedule.L)))
 
 
+@checked
 def tradeoff(
     setting: Setting,
     tokens: float,
@@ -175,17 +187,51 @@ def tradeoff(
     eval_lengths: Sequence[int] = (16, 4096),
     compute: float | None = None,
     cost: str = PAPER_COST,
-    tune: bool = False,
-    mixture: Lengths | None = None,
+    tune: bool = True,
+    mixture: Lengths | str | None = None,
+    compare: Sequence[Teacher | Modes | str] = (),
 ) -> Tradeoff:
-    """The risk of the setting's student at N·P ≈ tokens for each length, N = ⌊tokens/P⌋.
+    """Longer or more: the risk of one student at N·P ≈ tokens for each length, N = ⌊tokens/P⌋.
 
-    `setting` gives the teacher, M, d and the schedule; its own N, P and test length do not matter. With a
-    ceiling on the compute, counted by `cost`, N is no more than that allows. In one pass it is the steps that
-    follow, L = ⌊tokens/(batch·P)⌋, and `tune` takes the best step for each length and test. A `mixture` with
-    the same tokens is set beside the single lengths.
+    Parameters
+    ----------
+    setting
+        The teacher, M, d and the schedule; its own N, P and test length do not matter, nor its peak step if
+        the step is tuned. With a batch it is a single pass, and the steps follow from the tokens.
+    tokens
+        How many tokens are split.
+    lengths
+        The training lengths; by default about a dozen from 2 to 4096.
+    eval_lengths
+        Common test lengths, beside the test of each student at its own length as in the paper.
+    compute, cost
+        A ceiling on the compute, counted by the formula `cost`: N is no more than it allows.
+    tune
+        Take the best step size at each length and test. Otherwise all have the schedule's, which compares
+        step sizes too: longer sequences often allow larger steps.
+    mixture
+        A mixture of lengths with the same tokens, compared with the best single length at each test.
+    compare
+        Other teachers whose curves the picture shows beside these.
+
+    Returns
+    -------
+    Tradeoff
+        `.best` has the best range of P at each test, `.rows` the risk of each length.
+
+    Examples
+    --------
+    >>> from seqlaw import Setting, tradeoff
+    >>> student = Setting(teacher="regime2", M=16, N=1, P=2, d=64, schedule="wsd")
+    >>> tradeoff(student, 1e5, lengths=[2, 32], eval_lengths=[32]).best
+    {'own': (32, 32), '32': (2, 32)}
     """
-    as_setting("setting", setting)
+    if (position := as_setting("setting", setting).position) is not None:
+        raise InputError("position", "must be left out here, where eval_lengths are the tests", position)
+    if (refusal := plain_only(setting.optimizer)) is not None:
+        raise refusal
+    mixture = as_lengths("mixture", mixture)
+    others = [replace(setting, teacher=as_teacher("compare", one)) for one in compare]
     budget = whole("tokens", positive("tokens", tokens), least=2)
     if lengths is None:
         lengths = split_lengths(setting, usable(setting, budget, compute, cost))
@@ -209,9 +255,9 @@ def tradeoff(
         budgeted = mixed(spent, mixture)
         beside = _of_mixture(setting, budgeted)
         asked += [replace(beside, eval_length=P_test) for P_test in tests.values()]
-    if tune:
-        asked = tuned(asked)
-    risks = ask.risks(asked)
+    best_steps = tuned(asked) if tune else [Best(one) for one in asked]
+    asked = [one.setting for one in best_steps]
+    risks = [one.told(risk) for one, risk in zip(best_steps, ask.risks(asked), strict=True)]
     rows = tuple(
         Split(
             P=P,
@@ -219,7 +265,7 @@ def tradeoff(
             L=one.schedule.L,
             gamma=one.schedule.gamma,
             tested=name,
-            eval_length=longest(risk.eval_length),
+            eval_length=longest(one.P if name == OWN else int(name)),
             compute=spent.formula(M=setting.M, N=one.batch or one.N, P=P, L=one.schedule.L),
             approx=risk.approx,
             bias=risk.bias,
@@ -233,7 +279,14 @@ def tradeoff(
         flags = [(*own, *_left_over(row, budget)) for own, row in zip(flags, rows, strict=True)]
     held = () if mixture is None else _held(rows, asked, risks, budgeted)
     best = {name: around([row for row in rows if row.tested == name]) for name in tests}
+    same: dict[str, Any] = {
+        "lengths": lengths,
+        "eval_lengths": eval_lengths,
+        "compute": compute,
+        "cost": cost,
+    }
     return Tradeoff(
+        setting=setting,
         regime=setting.regime,
         tokens=budget,
         compute=compute,
@@ -243,6 +296,8 @@ def tradeoff(
         flags=tuple(flags),
         mixture=mixture,
         held=held,
+        tune=tune,
+        beside=tuple(tradeoff(one, tokens, **same, tune=tune) for one in others),
     )
 
 
@@ -312,7 +367,7 @@ def _left_over(row: Split, tokens: int) -> tuple[Flag, ...]:
 
 
 def _all_at_once(setting: Setting, spent: Budget, lengths: Sequence[int]) -> dict[int, Setting]:
-    """By length, as many sequences as the budgets allow, all in every step."""
+    """The full-batch settings, by length: as many sequences as the budgets allow."""
     L = setting.schedule.L
     counts = {P: int(spent.most_sequences(setting.M, P, L)) for P in lengths}
     short = [P for P in lengths if counts[P] < 1]
@@ -324,7 +379,7 @@ def _all_at_once(setting: Setting, spent: Budget, lengths: Sequence[int]) -> dic
 def _one_pass(
     setting: Setting, tokens: int, lengths: Sequence[int], compute: float | None
 ) -> dict[int, Setting]:
-    """By length, as many steps as the tokens allow."""
+    """The one-pass settings, by length: as many steps as the tokens allow."""
     if compute is not None:
         raise InputError("compute", "follows from the tokens in one pass, tokens · M²: leave it out", compute)
     return {P: with_tokens(replace(setting, P=P), tokens) for P in lengths}

@@ -20,14 +20,14 @@ from seqlaw.planning.search import FinitePlan, finite_plan
 
 DRAWS = 24
 LOW, HIGH = 0.1, 0.9
-"""Between which shares of the draws a spread lies."""
+"""The quantiles at the ends of a spread."""
 
 _RESOLVED = 2e-4  # of the risk, what quick sums tell apart: below it the middle's optimum is as good
 
 
 @dataclass(frozen=True, kw_only=True)
 class Spread:
-    """Where a quantity lies over the draws: from a tenth of them to nine tenths."""
+    """The 10 %, 50 % and 90 % quantiles of a quantity over the draws."""
 
     low: float
     median: float
@@ -36,7 +36,7 @@ class Spread:
 
 @dataclass(frozen=True, kw_only=True)
 class Draw:
-    """One teacher of those that may be true, and what would be best if it were."""
+    """One teacher drawn from the intervals, and the allocation that is best for it."""
 
     teacher: Teacher
     best: Allocation
@@ -44,7 +44,7 @@ class Draw:
     regret: float
     """What the single choice loses if this teacher is true."""
     regret_of_middle: float
-    """What the middle teacher's optimum loses then."""
+    """What the middle teacher's optimum loses if this teacher is true."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +71,7 @@ class Over:
 
 
 def check_draws(uncertain: Uncertain, draws: int, d: float | None) -> None:
-    """Refuse at once what a draw would meet after minutes."""
+    """Raise now the errors that a draw would raise after minutes."""
     whole("draws", draws, least=2, most=1000)
     for name in ("alpha", "theta"):
         if d in (None, math.inf) and name in uncertain.intervals and uncertain.intervals[name][0] <= 1:

@@ -20,7 +20,11 @@ from seqlaw.model.pattern import pattern_search
 from seqlaw.runs.law import Estimate, Fitted, estimate
 from seqlaw.runs.table import Runs, positive_column
 
-DEFAULT_COST = "6*params*tokens"
+COSTS = {"linear": "6*params*tokens", "transformer": "6*params*tokens + 12*layers*width*length*tokens"}
+"""Floating-point operations of training. A recurrent model's do not depend on the length. A transformer's
+attention adds scores and averages of the values, 2·2·layers·width·length a token, three times with the
+backward pass; a causal mask is not counted as a saving."""
+DEFAULT_COST = COSTS["linear"]
 Wider = Callable[[Mapping[str, Array], int, str], Array]
 """Errors (draws, rows) of the log loss at runs beyond the table: columns, how many draws, for what."""
 FAR = 10.0
@@ -98,6 +102,8 @@ def make_cost(text: str, frame: Any, runs: Runs, fitted: Fitted) -> Cost:
     law = fitted.form.columns
     if not isinstance(text, str):
         raise InputError("cost", "must be a formula or a column", text)
+    if text in COSTS and text not in columns:
+        text = _model(text, frame, columns)
     if text in columns and text not in law:
         return _measured(text, positive_column(frame, text, "cost"), runs, law)
     names = {identifier(name): name for name in columns}
@@ -118,6 +124,20 @@ def make_cost(text: str, frame: Any, runs: Runs, fitted: Fitted) -> Cost:
         _growing(cost, runs)
         return cost
     raise InputError("cost", f"must be linear in one of {', '.join(free)}", text)
+
+
+def _model(name: str, frame: Any, columns: list[str]) -> str:
+    """The formula of a kind of model; layers·width grows with params as a power fitted to the table."""
+    needed = [one for one in ("params", "tokens", "length", "layers", "width") if one in COSTS[name]]
+    if not set(needed) <= set(columns):
+        raise InputError("cost", f"needs the columns {', '.join(needed)} ({COSTS[name]})", name)
+    if name == "linear":
+        return COSTS[name]
+    params, layers, width = (np.log(positive_column(frame, one, "cost")) for one in needed[:1] + needed[3:])
+    away, size = params - params.mean(), layers + width
+    power = float(away @ size / max(away @ away, 1e-300))
+    factor = 12 * np.exp(size.mean() - power * params.mean())
+    return f"6*params*tokens + {factor:.4g}*params**{power:.3g}*length*tokens"
 
 
 def _middle(frame: Any, name: str) -> float:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from seqlaw.model.checks import Array, InputError, positive, real, whole
 from seqlaw.model.flags import Flag, flag
-from seqlaw.model.randomness import generator
-from seqlaw.runs.allocate import DEFAULT_COST, Allocation, Cost, Wider, allocate, make_cost
+from seqlaw.model.signature import checked
+from seqlaw.runs.allocate import DEFAULT_COST, Allocation, Cost, allocate, make_cost
 from seqlaw.runs.compare import Comparison, FormChoice, compare, compare_forms, largest_runs
 from seqlaw.runs.form import PAPER, Form, make_form
 from seqlaw.runs.law import (
@@ -28,13 +28,15 @@ from seqlaw.runs.law import (
     law_flags,
     refit,
 )
+from seqlaw.runs.length import LengthEffect, length_effect, length_flags
+from seqlaw.runs.logs import TAKES, read_any
+from seqlaw.runs.predict import Prediction, Widening, columns_ahead, predictions
 from seqlaw.runs.rollout import Drift, Reach, measure_drift, pattern_flags
 from seqlaw.runs.solve import HUBER
 from seqlaw.runs.table import Runs, positive_column, read_runs
 
 _SLOW = 0.1  # an exponent below which a term takes the place of a floor that is missing
 _ABOUT = 0.01  # an interval that comes so near to 0 holds it
-_LENGTH = re.compile(r"(?i)(?:p|.*len.*|.*context.*|ctx.*)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,16 +75,6 @@ class Extrapolation:
     """Median of log predicted - log measured: above zero, too pessimistic."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Prediction:
-    """The loss of a run that has none, with the interval of one new run, and how far outside the table."""
-
-    columns: Mapping[str, float]
-    loss: Estimate
-    beyond: float
-    """The largest factor by which its cost or a column lies outside the table's range; 1 inside."""
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Law:
     """A law of a table of runs, and what was asked about it."""
@@ -109,14 +101,17 @@ class Law:
     comparison: Comparison | None = None
     nested: Nested | None = None
     """The law to read where the comparison found no evidence of a term."""
+    length: LengthEffect | None = None
+    """What of an effect of length is the test's, where a second table says."""
     forms: FormChoice | None = None
     drift: Drift | None = None
     """How errors grow beyond the table; measured where a prediction or a budget asks for it."""
     cost: Cost | None = None
     allocation: Allocation | None = None
     predictions: tuple[Prediction, ...] = ()
-    tested_at: str | None = None
     flags: tuple[Flag, ...] = ()
+    asked: Mapping[str, Any]
+    """The arguments of `fit_law`; of a table its file, if it was one."""
 
     @property
     def n(self) -> int:
@@ -127,6 +122,7 @@ class Law:
         return HUBER
 
 
+@checked
 def fit_law(
     frame: Any,
     *,
@@ -135,6 +131,8 @@ def fit_law(
     preset: str | None = None,
     without: str | None = None,
     tested_at: str | None = None,
+    common: Any = None,
+    take: str = TAKES[0],
     groups: str | None = None,
     form: str = "sum",
     floor: float | None = None,
@@ -145,7 +143,66 @@ def fit_law(
     level: float = LEVEL,
     seed: int = 0,
 ) -> Law:
-    """See `seqlaw.answers.law.fit_law`."""
+    """The law loss = E + Σ_k A_k Π_c x_c^-e_kc of a table of training runs, one row a run.
+
+    Parameters
+    ----------
+    frame
+        A DataFrame, a .csv or .parquet file, or a log of runs: JSON lines of W&B's API, or a folder of
+        Hugging Face `trainer_state.json`, of TensorBoard's event files or of Lightning's `metrics.csv`.
+    loss
+        The column of the loss.
+    terms
+        Columns, or products of them: `["params", "tokens", "params*length"]`.
+    preset
+        In the place of terms: "chinchilla", or "seqlaw-1" and "seqlaw-2", the paper's regimes in the columns
+        M, N, P, R.
+    without
+        A term or a column: does it matter?
+    tested_at
+        The column of the length that a run was tested at.
+    common
+        The same runs tested at one length, if `frame` has each tested at its own: what of an effect of length
+        is the test's?
+    take
+        Of a log: "last", the last value of every metric of a run, or "best", the values up to its least loss.
+    groups
+        A column whose values are redrawn together.
+    form
+        "sum", or "power-mean": E + (Σ_k t_k^q)^{1/q} of the same terms, q ≥ 1 fitted.
+    floor
+        E, where you know it.
+    cost, budget
+        The sizes of least loss at this budget. The cost is a formula in the columns (6*params*tokens), a
+        measured column, "transformer" (with attention by length) or "linear" (a recurrent model).
+    predict
+        A table of runs without a loss.
+    bootstraps, level, seed
+        How many tables are redrawn, the confidence of the intervals, and the seed of the draws.
+
+    Returns
+    -------
+    Law
+        `.E`, `.terms` and `.numbers` with their intervals; `.predict(frame)` predicts further runs.
+
+    Examples
+    --------
+    >>> from seqlaw import fit_law
+    >>> sizes = [(x, t) for x in (1e6, 1e7, 1e8, 1e9) for t in (1e9, 1e10, 1e11)]
+    >>> import pandas
+    >>> runs = pandas.DataFrame(sizes, columns=["params", "tokens"])
+    >>> runs["loss"] = 1.7 + 400 * runs.params**-0.3 + 900 * runs.tokens**-0.35
+    >>> law = fit_law(runs, loss="loss", terms=["params", "tokens"], bootstraps=20)
+    >>> round(law.numbers["params"].value, 2)
+    0.3
+    """
+    asked = dict(locals())
+    tables = {"file": asked.pop("frame"), "predict": asked.pop("predict"), "common": asked.pop("common")}
+    files = {name: str(one) for name, one in tables.items() if isinstance(one, (str, Path))}
+    asked |= {"terms": list(terms or []), **files}
+    frame = read_any(frame, loss=loss, take=take)
+    predict = None if predict is None else read_any(predict, field="predict")
+    common = None if common is None else read_any(common, loss=loss, take=take, field="common")
     if not 0 < real("level", level) < 1:
         raise InputError("level", "must lie in (0, 1)", level)
     budget = None if budget is None else positive("budget", budget)
@@ -158,12 +215,15 @@ def fit_law(
         needs = f"needs the columns {', '.join(shape.columns)}; the table has {', '.join(known)}"
         raise InputError("preset", needs, preset)
     runs = read_runs(frame, loss, shape.columns, groups)
-    ahead = None if predict is None else _ahead(predict, shape)
+    ahead = None if predict is None else columns_ahead(predict, shape)
     if without is not None:
         shape.without(without)  # an error now rather than later
     fitted = fit_form(shape, runs)
     price = _cost(cost, budget, frame, runs, fitted)
     tests = [] if preset in PAPER else length_flags(frame, runs, tested_at)  # the paper tests at P
+    own = next((one for one in tests if one.code == "tested-at-own"), None)
+    if common is not None and own is None:
+        raise InputError("common", "goes with runs each tested at its own length", tested_at)
     draws = bootstrap(fitted, runs, bootstraps, seed)
     weighty, alone = influences(fitted, runs, level)
     reach = _reach(runs, price)
@@ -175,10 +235,11 @@ def fit_law(
         if drift is None:
             flags.append(flag("no-rollout", n=runs.n))
 
+    wider = Widening(reach=reach, drift=drift, seed=seed)
     allocation = None
     if budget is not None:
         assert price is not None
-        allocation = allocate(fitted, draws, runs, price, budget, level, _wider(reach, drift, seed))
+        allocation = allocate(fitted, draws, runs, price, budget, level, wider)
         flags += allocation.flags
     comparison = None if without is None else compare(fitted, runs, without, size, level=level, seed=seed)
     nested = None
@@ -186,6 +247,10 @@ def fit_law(
         smaller = fit_form(shape.without(comparison.without), runs)
         again = bootstrap(smaller, runs, bootstraps, seed)
         nested = Nested(form=smaller.form, **_estimates(smaller, again, level))
+    effect = None
+    if common is not None and own is not None:
+        read = {"loss": loss, "groups": groups}
+        effect = length_effect(fitted, draws, runs, common, own, read, level, seed)
     found = _estimates(fitted, draws, level)
     E, parts = found["E"], found["terms"]
     fixed = preset in PAPER or floor is not None
@@ -209,43 +274,23 @@ def fit_law(
         extrapolation=_extrapolation(fitted, runs, size),
         comparison=comparison,
         nested=nested,
+        length=effect,
         forms=compare_forms(fitted, runs, size, level=level, seed=seed),
         drift=drift,
         cost=price,
         allocation=allocation,
-        predictions=()
-        if ahead is None
-        else _predictions(fitted, draws, runs, ahead, level, seed, reach, drift),
-        tested_at=tested_at,
+        predictions=() if ahead is None else predictions(fitted, draws, runs, ahead, level, wider),
         flags=tuple(flags),
+        asked=asked,
     )
 
 
 def predict(law: Law, frame: Any) -> tuple[Prediction, ...]:
     """The runs of a table that has the columns of a law, predicted by it."""
-    columns, reach = _ahead(frame, law.fitted.form), _reach(law.runs, law.cost)
+    columns, reach = columns_ahead(frame, law.fitted.form), _reach(law.runs, law.cost)
     drift = law.drift or measure_drift(law.fitted, law.runs, reach, law.seed)
-    return _predictions(law.fitted, law.draws, law.runs, columns, law.level, law.seed, reach, drift)
-
-
-def _ahead(frame: Any, form: Form) -> dict[str, Array]:
-    known = [str(name) for name in frame]
-    if len(set(known)) < len(known):
-        raise InputError("predict", "must name every column once", ", ".join(known))
-    if not set(form.columns) <= set(known):
-        raise InputError("predict", f"must have the columns {', '.join(form.columns)}", ", ".join(known))
-    return {name: positive_column(frame, name, "predict") for name in form.columns}
-
-
-def _wider(reach: Reach, drift: Drift | None, seed: int) -> Wider:
-    """Errors of the log loss that grow with the distance, shape (count, rows); none where none were found."""
-
-    def errors(columns: Mapping[str, Array], count: int, name: str) -> Array:
-        far = reach.beyond(columns)
-        rng = generator(seed, "runs", f"drift-{name}")
-        return np.zeros((count, far.size)) if drift is None else drift.errors(far, count, rng)
-
-    return errors
+    wider = Widening(reach=reach, drift=drift, seed=law.seed)
+    return predictions(law.fitted, law.draws, law.runs, columns, law.level, wider)
 
 
 def _estimates(fitted: Fitted, draws: Array, level: float) -> dict[str, Any]:
@@ -319,7 +364,7 @@ def _cost(cost: str | None, budget: float | None, frame: Any, runs: Runs, fitted
         return make_cost(DEFAULT_COST, frame, runs, fitted)
     if budget is not None:
         raise InputError(
-            "cost", f"must be given beside a budget, unless the law has the columns of {DEFAULT_COST}", None
+            "cost", f"must be given with a budget, unless the law has the columns of {DEFAULT_COST}", None
         )
     return None
 
@@ -353,55 +398,3 @@ def _extrapolation(fitted: Fitted, runs: Runs, size: Array) -> Extrapolation | N
         error=float(np.median(np.abs(off))),
         lean=float(np.median(off)),
     )
-
-
-def _predictions(
-    fitted: Fitted,
-    draws: Array,
-    runs: Runs,
-    columns: Mapping[str, Array],
-    level: float,
-    seed: int,
-    reach: Reach,
-    drift: Drift | None,
-) -> tuple[Prediction, ...]:
-    """Each row by the fit, with the spread of the law, of one run about it, and of the way beyond the table.
-
-    Residuals are smaller than errors of new runs by √((n - p)/n): p numbers were fitted to them.
-    """
-    value = np.exp(fitted.log_loss(columns)[0])
-    rest = fitted.rest(runs) * np.sqrt(runs.n / max(1, runs.n - fitted.form.size))
-    drawn = fitted.log_loss(columns, draws)
-    drawn = drawn + generator(seed, "runs", "predict").choice(rest, size=drawn.shape)
-    drawn = np.exp(drawn + _wider(reach, drift, seed)(columns, len(drawn), "predict"))
-    beyond = reach.beyond(columns)
-    return tuple(
-        Prediction(
-            columns={name: float(x[k]) for name, x in columns.items()},
-            loss=estimate(value[k], drawn[:, k], level),
-            beyond=float(beyond[k]),
-        )
-        for k in range(value.size)
-    )
-
-
-def length_flags(frame: Any, runs: Runs, tested_at: str | None) -> list[Flag]:
-    """Whether an effect of a length could be the test's: at which length each run was tested.
-
-    A test length that is itself a term is modelled only if a training length beside it is another term.
-    """
-    lengths = [name for name in runs.columns if _LENGTH.fullmatch(name)]
-    if tested_at is None:
-        return [flag("test-length", column=name) for name in lengths]
-    tests = positive_column(frame, tested_at, "tested_at")
-    if np.unique(tests).size == 1:
-        return []
-    others = [name for name in runs.columns if name != tested_at]
-    own = [name for name in others if np.allclose(runs.columns[name], tests, rtol=1e-9)]
-    if tested_at in runs.columns and not own:
-        if set(lengths) & set(others):
-            return []
-        own = [tested_at]
-    if own:
-        return [flag("tested-at-own", column=own[0], tested_at=tested_at)]
-    return [flag("tests-differ", tested_at=tested_at, tests=int(np.unique(tests).size))]

@@ -41,6 +41,15 @@ class Runs:
         """What a bootstrap draws and a fold leaves out: rows, or groups of them; numbered from 0."""
         return np.arange(self.n) if self.groups is None else self.groups
 
+    def picked(self, order: Whole) -> Runs:
+        """These rows, in this order."""
+        return Runs(
+            loss=self.loss[order],
+            columns={name: x[order] for name, x in self.columns.items()},
+            groups=None if self.groups is None else self.groups[order],
+            rows=self.rows[order],
+        )
+
     def middle(self, names: Iterable[str]) -> Array:
         """The geometric mean of each column: the unit that coefficients are given in."""
         return np.array([np.exp(np.mean(np.log(self.columns[name]))) for name in names])
@@ -57,10 +66,15 @@ class Runs:
         return Points(u=u - u.mean(axis=0), v=v - v.mean(), floor=floor)
 
 
-def read_runs(frame: Any, loss: str, columns: Sequence[str], groups: str | None = None) -> Runs:
-    """The runs of a DataFrame (or any mapping of columns); errors name the column and its first bad row."""
-    found = {name: positive_column(frame, name, "term") for name in columns}
-    y = positive_column(frame, loss, "loss")
+def read_runs(
+    frame: Any, loss: str, columns: Sequence[str], groups: str | None = None, field: str | None = None
+) -> Runs:
+    """The runs of a DataFrame (or any mapping of columns); errors name the column and its first bad row.
+
+    They name `field` too, if the table is not the first one.
+    """
+    found = {name: positive_column(frame, name, field or "term") for name in columns}
+    y = positive_column(frame, loss, field or "loss")
     if loss in columns:
         raise InputError("term", "must not be the loss itself", loss)
     for name, values in found.items():

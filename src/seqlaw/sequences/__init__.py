@@ -1,1 +1,1 @@
-"""A user's sequences: source → tally → spectra → exponents → advice; reading → pilot → law → forecast."""
+"""A user's sequences: reading → moments → spectra → exponents → measure, or pilot → curves → forecast."""

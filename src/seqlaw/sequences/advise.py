@@ -28,8 +28,9 @@ class Advice:
     compute: float | None
     eval_length: int | None
     student: Setting | None = None
-    """Its teacher, width, modes and schedule; N and P are what is compared. It and all that follows are
-    missing without tokens, and where nothing can be predicted or the theory does not apply."""
+    """Its teacher, width, modes and schedule; N and P are what is compared, each P at its best step. It and
+    all that follows are missing without tokens, and where nothing can be predicted or the theory does not
+    apply."""
     chosen: str | None = None
     """Why this width: "asked", "plan", "quarter" (of the modes) or "widest" (the default's largest)."""
     tradeoff: Tradeoff | None = None
@@ -58,7 +59,7 @@ class Advice:
 
     @property
     def margin(self) -> float:
-        """A relative difference of risks not worth having: the method's accuracy 1/M, at least 2 %."""
+        """Relative differences of risks below this are negligible: the accuracy 1/M, at least 2 %."""
         return 0.02 if self.student is None else _margin(self.student)
 
     @property

@@ -2,6 +2,10 @@
 
 One draw resamples the groups of sequences, picks a window, takes off the bias of a random projection (where
 the features look like one) and adds that projection's scatter and any scatter that is left unexplained.
+
+The paper's student sees u = S x with a Gaussian S of D rows. Whoever measures u finds exponents that are off
+by a bias (the spectrum bends near j = D) and by a scatter (each |S_j|² is off by √(2/D)) that no resampling
+of the sequences shows. Both are read off sketches of the fitted law (`project`).
 """
 
 from __future__ import annotations
@@ -11,14 +15,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
+from scipy.linalg import eigh
 
 from seqlaw.model.checks import Array
 from seqlaw.model.flags import Flag
 from seqlaw.model.randomness import generator
 from seqlaw.model.teacher import Teacher
-from seqlaw.sequences.powerlaw import LEAST_POINTS, Line, Window, fit_line, windows
-from seqlaw.sequences.projection import Projected, project
-from seqlaw.sequences.spectra import Alignment, Spectra
+from seqlaw.sequences.spectra import LEAST_POINTS, Alignment, Spectra
 
 LAWS = {"innovation": ("alpha", "c_xi"), "initial": ("theta", "c_0"), "transition": ("r", "rho")}
 """Spectrum → the names of its exponent and its scale."""
@@ -34,10 +37,61 @@ LEAST_GROUPS = 4
 """Groups of sequences below which a bootstrap says nothing."""
 LEAST_PROBABILITY = 0.9
 """Of the regime."""
+SKETCHES = 24
+_HEAD = 512  # modes drawn one by one; the tail acts as its trace over D times the identity
+_AMBIENT = 8  # latent modes a feature
+Window = tuple[int, int]
+"""First and last index j, from 1, both included."""
+
+
+def windows(top: int) -> list[Window]:
+    """The window of the fit, then those that show how much the choice matters.
+
+    The first index is left out by default (in real data it is often a law of its own).
+    """
+    candidates = [(2, top), (1, top), (3, top), (4, top), (2, (3 * top) // 4), (1, top // 2), (2, top // 2)]
+    fitting = [w for w in candidates if w[1] - w[0] + 1 >= LEAST_POINTS]
+    if not fitting and top >= LEAST_POINTS:
+        fitting = [(1, top)]
+    return list(dict.fromkeys(fitting))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Law:
+class Line:
+    """log y = intercept - exponent · log j over a window, for each row of a table of spectra."""
+
+    exponent: Array
+    intercept: Array
+    scatter: Array
+    """Residual variance of log y, with two degrees of freedom taken off."""
+    r2: Array
+    leverage: float
+    """Σ (log j - mean)²: a scatter s² moves the exponent by s²/leverage."""
+
+
+def fit_line(logs: Array, window: Window) -> Line:
+    """Least squares in log–log; `logs` is (…, ≥ last) with index j = 1 first."""
+    first, last = window
+    x = np.log(np.arange(first, last + 1))
+    y = np.asarray(logs)[..., first - 1 : last]
+    centre = x - x.mean()
+    leverage = float(centre @ centre)
+    slope = y @ centre / leverage
+    level = y.mean(axis=-1)
+    rest = y - level[..., None] - slope[..., None] * centre
+    square = (rest**2).sum(axis=-1)
+    spread = ((y - level[..., None]) ** 2).sum(axis=-1)
+    return Line(
+        exponent=-slope,
+        intercept=level - slope * x.mean(),
+        scatter=square / max(1, x.size - 2),
+        r2=1 - square / np.maximum(spread, np.finfo(float).tiny),
+        leverage=leverage,
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PowerLaw:
     """One fitted spectrum."""
 
     exponent: float
@@ -58,7 +112,7 @@ class Law:
 class Fit:
     """What the three spectra gave; a spectrum with too few usable eigenvalues is missing."""
 
-    laws: dict[str, Law]
+    laws: dict[str, PowerLaw]
     seen: str
     """ "direct": the features are the latent directions; "projected": they look like a random projection of
     more of them; "unknown": the data cannot tell, and both are allowed for; "neither": transition and
@@ -81,7 +135,11 @@ def fit(spectra: Spectra, *, D: int, P: int, seed: int, dynamics: bool) -> Fit:
         laws = _laws(spectra, first, (simulated, teacher), 0.0, seed)
         return Fit(laws=laws, seen="neither")
     # The bias is read at the fitted law, then once more at the corrected one.
-    teacher = _teacher(first, _biases(first, simulated, teacher))
+    biases = {
+        name: _errors(simulated, teacher, name, allowed[0])[0].mean(axis=0)
+        for name, (allowed, _) in first.items()
+    }
+    teacher = _teacher(first, biases)
     simulated = project(teacher, D, P, block=alignment.block, seed=seed)
     laws = _laws(spectra, first, (simulated, teacher), 1.0 if clear else 0.5, seed)
     return Fit(laws=laws, seen="projected" if clear else "unknown")
@@ -105,21 +163,12 @@ def _lines(spectra: Spectra, names: list[str], top: int) -> dict[str, tuple[list
     return out
 
 
-def _biases(
-    lines: dict[str, tuple[list[Window], Line]], simulated: Projected, teacher: Teacher
-) -> dict[str, Array]:
-    """(exponent, log scale) that a projection adds, by spectrum."""
-    out = {}
-    for name, (allowed, _) in lines.items():
-        seen = fit_line(simulated.logs[name], allowed[0])
-        exponent, scale = _truth(teacher, name)
-        out[name] = np.array([seen.exponent.mean() - exponent, seen.intercept.mean() - scale])
-    return out
-
-
-def _truth(teacher: Teacher, name: str) -> tuple[float, float]:
+def _errors(simulated: Projected, teacher: Teacher, name: str, window: Window) -> tuple[Array, Line]:
+    """The errors of exponent and log scale for each sketch (sketches × 2), and the lines that give them."""
     exponent, scale = LAWS[name]
-    return getattr(teacher, exponent), float(np.log(getattr(teacher, scale)))
+    truth = getattr(teacher, exponent), math.log(getattr(teacher, scale))
+    seen = fit_line(simulated.logs[name], window)
+    return np.stack([seen.exponent, seen.intercept], axis=1) - truth, seen
 
 
 def _teacher(lines: dict[str, tuple[list[Window], Line]], biases: dict[str, Array] | None = None) -> Teacher:
@@ -143,8 +192,8 @@ def _laws(
     projection: tuple[Projected, Teacher] | None,
     share: float,
     seed: int,
-) -> dict[str, Law]:
-    """`share` is the weight of the projection's bias: 1 certain, ½ unknown, 0 where it has no ground."""
+) -> dict[str, PowerLaw]:
+    """`share` is the weight of the projection's bias: 1 if it is certain, ½ if unknown, else 0."""
     rng = generator(seed, "measure", "draws")
     groups = len(next(iter(spectra.moving.values())).counts)
     weights = rng.multinomial(groups, np.full(groups, 1 / groups), size=DRAWS).astype(np.float64)
@@ -170,12 +219,9 @@ def _laws(
             draws[mine] = np.stack([drawn.exponent, drawn.intercept], axis=1)
         explained = float(moved.var(axis=0)[allowed[0][0] - 1 : allowed[0][1]].mean()) if groups > 1 else 0.0
         if projection is not None:
-            simulated, teacher = projection
-            truth = np.array(_truth(teacher, name))
             for k, window in enumerate(allowed):
                 mine = choice == k
-                seen = fit_line(simulated.logs[name][:, :J], window)
-                errors = np.stack([seen.exponent, seen.intercept], axis=1) - truth
+                errors, seen = _errors(*projection, name, window)
                 mean = errors.mean(axis=0)
                 rows = (sketch[mine] * len(errors)).astype(int)
                 draws[mine] -= (errors - mean)[rows] + mean * biased[mine, None]
@@ -189,7 +235,7 @@ def _laws(
         draws += np.stack([tilt, level + tilt * x.mean()], axis=1)
         enough = groups >= LEAST_GROUPS
         exponents = [float(each.exponent - bias[0]) for each, bias in zip(fits, biases, strict=True)]
-        laws[name] = Law(
+        laws[name] = PowerLaw(
             exponent=exponents[0],
             scale=float(np.exp(line.intercept - biases[0, 1])),
             window=allowed[0],
@@ -200,6 +246,59 @@ def _laws(
             scales=np.exp(draws[:, 1]) if enough else np.empty(0),
         )
     return laws
+
+
+# --- through a random projection ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Projected:
+    """Logarithms of the leading eigenvalues seen through each sketch (sketches × J), by spectrum."""
+
+    logs: dict[str, Array]
+    off_square: float
+    """Mean squared off-diagonal entry of T on the leading block of principal directions."""
+
+
+def project(
+    teacher: Teacher, D: int, P: int, *, block: int, seed: int, sketches: int = SKETCHES
+) -> Projected:
+    """The spectra of the teacher's population problem seen through random sketches of width D."""
+    d = _AMBIENT * D
+    head = min(d, max(_HEAD, 2 * block))
+    modes = teacher.modes(d)
+    a, xi, start, h = modes.a, modes.sigma_xi, modes.sigma_0, modes.averaged(P)
+    diagonals = {"xi": xi, "start": start, "G": h, "C": a * h, "moved": a * a * h}
+    tails = {name: float(x[head:].sum()) / D for name, x in diagonals.items()}
+    follow = min(D, head, 256)
+    rows: dict[str, list[Array]] = {"innovation": [], "transition": [], "initial": []}
+    squares = []
+    for index in range(sketches):
+        R = _root(generator(seed, "projection", D, index), D, head)
+        seen = {name: (R * x[:head]) @ R.T + tails[name] * np.eye(len(R)) for name, x in diagonals.items()}
+        g, U = eigh(seen["G"], driver="evd", check_finite=False)
+        W = (U / np.sqrt(np.maximum(g, 1e-14 * g[-1])))[:, ::-1]
+        T = W.T @ seen["C"] @ W
+        half = seen["C"] @ W
+        residual = seen["xi"] + seen["moved"] - half @ half.T
+        for name, matrix in (("innovation", residual), ("transition", T), ("initial", seen["start"])):
+            values = eigh(matrix, eigvals_only=True, driver="evr", check_finite=False)[::-1]
+            rows[name].append(np.log(np.maximum(values[:follow], 1e-300)))
+        corner = T[:block, :block]
+        squares.append((np.sum(corner**2) - np.sum(np.diagonal(corner) ** 2)) / (block * max(1, block - 1)))
+    return Projected(logs={name: np.stack(x) for name, x in rows.items()}, off_square=float(np.mean(squares)))
+
+
+def _root(rng: np.random.Generator, D: int, head: int) -> Array:
+    """S on its first modes, up to a rotation of the features: D × head, or its triangular factor."""
+    if head >= D:
+        return np.asarray(rng.standard_normal((D, head)) / np.sqrt(D))
+    upper = np.triu(rng.standard_normal((head, head)), 1)
+    upper[np.diag_indices(head)] = np.sqrt(rng.chisquare(D - np.arange(head)))
+    return np.asarray(upper / np.sqrt(D))
+
+
+# --- estimates ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)

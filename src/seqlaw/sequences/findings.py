@@ -14,11 +14,10 @@ from seqlaw.model.checks import Array
 from seqlaw.model.flags import ASSUMPTIONS, Flag, flag
 from seqlaw.sequences.exponents import ASYMMETRY, LAWS, Estimate, Fit, Regime
 from seqlaw.sequences.moments import Tally
-from seqlaw.sequences.powerlaw import LEAST_POINTS, samples_of_covariance, samples_of_transition
-from seqlaw.sequences.spectra import Spectra
+from seqlaw.sequences.spectra import LEAST_POINTS, Spectra, samples_of_covariance, samples_of_transition
 
 NOISE_EDGE = 1.5
-"""By which the largest transition must pass what noise alone gives."""
+"""The largest transition must exceed what noise alone gives by this factor."""
 LEAST_ORDER = 0.5
 """Rank correlation of variance and transition."""
 UNIT_ROOT = 0.98
@@ -47,7 +46,7 @@ VOID = (
 )
 """Codes that leave nothing to predict from."""
 FAILS = ("same-start", "no-dynamics", "unit-root", "non-commuting", "not-a-power-law", *ASSUMPTIONS)
-"""Codes of what the theorem assumes and does not hold."""
+"""Codes of assumptions of the theorem that do not hold."""
 
 
 def is_reliable(flags: Iterable[Flag]) -> bool:

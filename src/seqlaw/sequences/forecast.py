@@ -2,45 +2,48 @@
 
 The held-out loss of the student of N sequences of length P is
     L(N, P) = L_n + V_P (1/N - 1/n)
-with L_n that of the whole pilot of n sequences and V_P from students of random halves (`sequences.law`). It
-assumes independent sequences (or groups), and neither a linear teacher nor a Gaussian one. Up to n/2 the
-loss is measured by students of random subsets.
+with L_n that of the whole pilot of n sequences and V_P from students of random halves
+(`sequences.learning_curve`). It assumes independent sequences (or groups), and neither a linear teacher nor a
+Gaussian one. Up to n/2 the loss is measured by students of random subsets.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from seqlaw.model.checks import Array, InputError, positive, whole
-from seqlaw.model.descent import Moments
 from seqlaw.model.flags import Flag, flag
 from seqlaw.model.randomness import generator
 from seqlaw.model.schedule import WSD, Schedule
+from seqlaw.model.signature import checked
 from seqlaw.model.threads import cores, in_order, one_thread
-from seqlaw.sequences.law import (
+from seqlaw.sequences.learning_curve import (
+    LEAST_TOKENS,
     Accuracy,
     Best,
-    Law,
+    Crossing,
+    LearningCurve,
+    Needed,
     Overlap,
     Row,
     accuracy,
     bars,
     best,
-    make_law,
-    overlap,
-    rows_at,
+    crossings,
+    needed,
 )
-from seqlaw.sequences.needed import Crossing, Needed, crossings, needed
+from seqlaw.sequences.opening import file_names
 from seqlaw.sequences.pilot import (
     Blocks,
     Pilot,
     Progress,
     Start,
     Student,
+    best_schedule,
     block_sums,
     held_out_moments,
     look,
@@ -50,27 +53,29 @@ from seqlaw.sequences.pilot import (
 )
 from seqlaw.sequences.reading import Sequences, equal_lengths, join, sequences, split
 from seqlaw.sequences.tables import Columns, Index
-from seqlaw.sequences.warnings import pilot_flags
 from seqlaw.sequences.worth import gains, worth_flags
 
 STUDENTS = ("all", "pca", "sketch")
 LEAST_SEQUENCES = 8
 SHARE = 0.2
 """Of the groups, for the test."""
+FEW_GROUPS = 20
 _LEAST_GROUPS = 4
-_LARGEST_STEP = 0.4  # γ‖Ĝ_P‖ at the length where that is largest: one step for all lengths
 _MOST_LENGTHS, _SUBSETS = 6, 16
 _WIDE, _WIDE_LENGTHS, _WIDE_SUBSETS = 512, 4, 8  # wider students cost a second each, and 8 MB a moment
 SURE = 0.975
 """One-sided: with which a length must be better to be named."""
 _TESTED_HALVES, _WIDE_TESTED_HALVES = 4, 2  # whose losses are kept by test group
 _FILLED = 0.95  # of the tokens must fill whole sequences, else lengths are not compared at equal tokens
+_OFF = 0.05  # an accuracy worse than this is flagged
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Forecast:
-    """The held-out loss along P at equal tokens, and what stands behind it."""
+    """The held-out loss along P at equal tokens: measured where the pilot reaches, forecast beyond."""
 
+    asked: Mapping[str, Any]
+    """The arguments; files by name."""
     rows: tuple[Row, ...]
     null_loss: float
     """Of predicting nothing."""
@@ -79,7 +84,8 @@ class Forecast:
     apart: Mapping[int, float]
     """By length P: what its loss must be above the least one for the two to be distinguished."""
     overlap: tuple[Overlap, ...]
-    laws: tuple[Law, ...]
+    curves: tuple[LearningCurve, ...]
+    """One a length."""
     crossings: tuple[Crossing, ...]
     needed: tuple[Needed, ...]
     target_loss: float | None
@@ -94,7 +100,9 @@ class Forecast:
     M: int
     student: str
     eval_length: int
-    schedule: Schedule
+    steps: int
+    gamma: float | None
+    """The step of all lengths, if one was given; without one each curve has its own."""
     test_se: float
     """Standard error of a loss over the test sequences, common to all rows."""
     gain: float
@@ -102,37 +110,208 @@ class Forecast:
     doubt: float
     """The ± of that, 95 %."""
     start: Start
-    seed: int
     flags: tuple[Flag, ...]
 
 
+@checked
 def forecast(
     X: Any,
     *,
-    tokens: float | None,
-    lengths: Sequence[int] | None,
-    eval_length: int | None,
-    student: str,
-    M: int | None,
-    steps: int,
-    target_loss: float | None,
-    columns: Columns,
-    groups: Any,
-    window: int | None,
-    test: Any,
-    standardise: bool,
-    drop_missing: bool,
-    seed: int,
-    progress: Progress | None,
+    tokens: float | None = None,
+    lengths: Sequence[int] | None = None,
+    eval_length: int | None = None,
+    student: str = "all",
+    M: int | None = None,
+    steps: int = 500,
+    gamma: float | None = None,
+    target_loss: float | None = None,
+    sequence: str | None = None,
+    time: str | None = None,
+    groups: Any = None,
+    window: int | None = None,
+    features: Sequence[str] = (),
+    leave_out: Sequence[str] = (),
+    test: Any = None,
+    standardise: bool = False,
+    drop_missing: bool = False,
+    seed: int = 0,
+    progress: Progress | None = None,
 ) -> Forecast:
-    """The record behind `seqlaw.forecast`, which says what the arguments are."""
+    """The held-out loss of students of `tokens` tokens, split into N sequences of each length P.
+
+    Parameters
+    ----------
+    X
+        An array N × P × D (NumPy, torch, JAX), an iterable of P_i × D sequences, a DataFrame of features,
+        a recording S × D, a file (.npy, .npz, .zarr, .mat, .jsonl, .csv or .parquet), several files
+        as a list, or a folder.
+    tokens
+        How many tokens a student has; by default as many as the pilot.
+    lengths
+        The lengths to compare, in transitions; by default powers of two up to the longest.
+    eval_length
+        The test length; by default the longest.
+    student, M
+        The student sees "all" features, M principal directions ("pca"), or a Gaussian "sketch" of M.
+    steps, gamma
+        The steps of training, and one step size for all lengths. By default each length has its own, the best
+        that the safeguard allows.
+    target_loss
+        The held-out loss to reach: how many tokens does it take?
+    sequence, time
+        In a table, the column that tells sequences apart, and the one that orders states.
+    groups
+        Labels of sequences that are not independent: a column, the name of an array in the file, one label a
+        sequence, or "file" for several files.
+    window
+        How many states to cut a recording by.
+    features, leave_out
+        In a table, the columns that are features, or those that are none.
+    test
+        Sequences to test on, in any form that X may have; by default a fifth of the groups is held out.
+    standardise, drop_missing
+        Whether to scale features to unit variance, and whether to leave out states with missing values.
+    seed
+        The seed of the split and of the draws.
+    progress
+        Called with what is done and what there is to do.
+
+    Returns
+    -------
+    Forecast
+        `.rows`, the held-out loss of each length with its interval; `.flags` say what limits it.
+
+    Examples
+    --------
+    >>> from seqlaw import PRESETS, forecast
+    >>> from seqlaw.methods import trajectories
+    >>> X = trajectories(PRESETS["regime2"].modes(6), 60, 8, seed=1)
+    >>> found = forecast(X, lengths=[2, 8], steps=50)
+    >>> [row.P for row in found.rows]
+    [2, 8]
+    """
+    columns = Columns(sequence=sequence, time=time, features=features, leave_out=leave_out)
+    asked = {
+        "file": file_names(X),
+        "tokens": tokens,
+        "lengths": lengths,
+        "eval_length": eval_length,
+        "student": student,
+        "M": M,
+        "steps": steps,
+        "gamma": gamma,
+        "target_loss": target_loss,
+        "window": window,
+        "standardise": standardise,
+        "drop_missing": drop_missing,
+        "seed": seed,
+        **columns.asked(),
+        "groups": groups if isinstance(groups, str) or groups is None else "given",
+    }
     if student not in STUDENTS:
         raise InputError("student", f"must be one of {', '.join(STUDENTS)}", student)
     seed, steps = whole("seed", seed, least=0), whole("steps", steps, least=3)
-    wanted = None if tokens is None else whole("tokens", tokens)
+    gamma = None if gamma is None else positive("gamma", gamma)
+    budget = None if tokens is None else whole("tokens", tokens)
     target = None if target_loss is None else positive("target_loss", target_loss)
     how: dict[str, Any] = {"window": window, "drop_missing": drop_missing}
-    data = sequences(X, columns, groups=groups, **how)
+    data, longest = _long_enough(sequences(X, columns, groups=groups, **how), lengths, eval_length)
+    count = int(data.groups.max()) + 1
+    least, what = (_LEAST_GROUPS, "groups") if data.grouped else (LEAST_SEQUENCES, "sequences")
+    if window is not None and groups is None:
+        what += " (blocks of windows; shorter windows make more)"
+    if count < least:
+        raise InputError("X", f"must hold at least {least} {what} to learn from and to test on", count)
+    M = _width(student, M, data.D)
+    if test is None:
+        rows, held = split(data, SHARE, generator(seed, "forecast", "split").permutation(count))
+    else:
+        data, rows, held = join(data, _given(test, columns, groups, how), longest)
+    compared = _lengths(lengths, longest, _WIDE_LENGTHS if M > _WIDE else _MOST_LENGTHS)
+    with one_thread():
+        view, constant = look(
+            data, rows, held, longest, standardise=standardise, student=student, M=M, seed=seed
+        )
+        pilot = Pilot(
+            data=data,
+            rows=rows,
+            test=held,
+            given=test is not None,
+            view=view,
+            M=M,
+            tick=_Tick(progress, total=5 * rows.size + 4 * held.size),
+        )
+        n, eval_length = pilot.n, eval_length or longest
+        blocks = block_sums(pilot, tuple(sorted({*compared, eval_length})), seed)
+        schedules: dict[int, Schedule] = {
+            P: WSD(gamma=gamma, L=steps)
+            if gamma is not None
+            else best_schedule(pilot, blocks, P, max(1, (budget or n * P) // P), eval_length, steps, seed)
+            for P in compared
+        }
+        trainer = _Trainer(pilot, blocks, schedules, eval_length, seed)
+        curves = trainer.curves()
+        budget = _default_tokens(curves) if budget is None else budget
+        used = {P: budget // P * P for P in compared}
+        splits = {P: used[P] // P for P in compared if used[P] >= _FILLED * max(used.values()) > 0}
+        curves = trainer.extended(curves, splits)
+        checked_at = [each for each in (n // 8, n // 4, n // 2) if each]
+        overlap = tuple(curve.overlap(N) for curve in curves for N in checked_at)
+        found = [
+            curve.row(splits[curve.P])
+            for curve in curves
+            if curve.P in splits and (splits[curve.P] <= n // 2 or curve.forecast)
+        ]
+        nothing, order = gains(pilot, compared[-1], eval_length, schedules[compared[-1]], seed, SURE)
+    shown = tuple(row for row, _ in found)
+    chances = {row.P: chance for row, chance in found}
+    apart = bars(chances, SURE)
+    top = min(shown, key=lambda row: row.loss, default=None)
+    difference = max(apart[top.P, row.P] for row in shown) / top.loss if top else 0.0
+    good = accuracy(curves, shown, overlap, difference)
+    worth = worth_flags(nothing, order)
+    gain, doubt = nothing.mean, nothing.error
+    if top is not None:  # the pilot's gain, and what the row has less than the pilot
+        gain += curves[-1].loss - top.loss
+        doubt = float(np.hypot(doubt, (chances[top.P] - curves[-1].chance_at(n)).width(SURE)))
+    hopeless = top is None or gain <= doubt or any(one.code != "order-unclear" for one in worth)
+    flags = [*worth, *data.flags, *_pilot_flags(pilot, curves, shown, good, constant)]
+    if unfilled := tuple(P for P in compared if P not in splits):
+        flags.append(flag("unfilled", lengths=unfilled, tokens=budget))
+    return Forecast(
+        asked=asked,
+        rows=shown,
+        null_loss=trainer.held_out.energy / 2,
+        accuracy=good,
+        best=Best(P=None, kind=None, tied=tuple(row.P for row in shown)) if hopeless else best(shown, apart),
+        apart={row.P: apart[top.P, row.P] for row in shown} if top else {},
+        overlap=overlap,
+        curves=curves,
+        crossings=crossings(curves, top.P if top else None, budget, apart),
+        needed=() if target is None else tuple(needed(one, target) for one in curves if one.forecast),
+        target_loss=target,
+        tokens=budget,
+        n=n,
+        groups=pilot.groups,
+        tested=int(held.size),
+        D=data.D,
+        M=M,
+        student=student,
+        eval_length=eval_length,
+        steps=steps,
+        gamma=gamma,
+        test_se=min(curves, key=lambda curve: curve.loss).chance_at(n).tested,
+        gain=gain,
+        doubt=doubt,
+        start=blocks.start,
+        flags=tuple(flags),
+    )
+
+
+def _long_enough(
+    data: Sequences, lengths: Sequence[int] | None, eval_length: int | None
+) -> tuple[Sequences, int]:
+    """The sequences that reach the lengths that are asked for, and the longest length."""
     if lengths is not None and len(lengths) == 0:
         raise InputError("lengths", "must hold a length", "none")
     asked = [whole("lengths", P) for P in lengths] if lengths is not None else []
@@ -145,40 +324,11 @@ def forecast(
     if eval_length is not None and eval_length > longest:
         rule = f"must be at most {longest}, the length that keeps most of the data (or give lengths)"
         raise InputError("eval_length", rule, eval_length)
-    count = int(data.groups.max()) + 1
-    least, what = (_LEAST_GROUPS, "groups") if data.grouped else (LEAST_SEQUENCES, "sequences")
-    if window is not None and groups is None:
-        what += " (blocks of windows; shorter windows make more)"
-    if count < least:
-        raise InputError("X", f"must hold at least {least} {what} to learn from and to test on", count)
-    M = _width(student, M, data.D)
-    if test is None:
-        rows, held = split(data, SHARE, generator(seed, "forecast", "split").permutation(count))
-    else:
-        data, rows, held = join(data, _given(test, columns, groups, how), longest)
-    with one_thread():
-        view, constant = look(
-            data, rows, held, longest, standardise=standardise, student=student, M=M, seed=seed
-        )
-        tick = _Tick(progress, total=5 * rows.size + 4 * held.size)
-        pilot = Pilot(
-            data=data,
-            rows=rows,
-            test=held,
-            given=test is not None,
-            longest=longest,
-            view=view,
-            M=M,
-            tick=tick,
-        )
-        chosen = _lengths(lengths, longest, _WIDE_LENGTHS if M > _WIDE else _MOST_LENGTHS)
-        return _forecast(
-            pilot, chosen, eval_length or longest, steps, wanted, target, student, seed, constant=constant
-        )
+    return data, longest
 
 
 def _given(test: Any, columns: Columns, groups: Any, how: Mapping[str, Any]) -> Sequences:
-    """The test sequences; what is wrong with them is not said of the others."""
+    """The test sequences; errors in them name the option of the test, not FILE."""
     try:
         return sequences(test, columns, groups=groups if isinstance(groups, str) else None, **how)
     except InputError as error:
@@ -218,142 +368,115 @@ def _lengths(lengths: Sequence[int] | None, longest: int, most: int) -> tuple[in
     return (*powers, longest)
 
 
-def _forecast(
-    pilot: Pilot,
-    lengths: tuple[int, ...],
-    eval_length: int,
-    steps: int,
-    tokens: int | None,
-    target: float | None,
-    kind: str,
-    seed: int,
-    *,
-    constant: int,
-) -> Forecast:
-    n = pilot.n
-    blocks = block_sums(pilot, lengths, seed)
-    means = [blocks.moments(k) for k in range(len(lengths))]
-    norm = max(float(np.linalg.norm(each.G, 2)) for each in means)
-    schedule = WSD(gamma=_LARGEST_STEP / norm, L=steps)
-    students = [Student.of(each, P, schedule) for each, P in zip(means, lengths, strict=True)]
-    test = held_out_moments(pilot, eval_length)
-    shares = [N for N in (n // 8, n // 4, n // 2) if N]
-    losses, halves = _trained(
-        pilot, blocks, [(P, N) for P in lengths for N in shares], schedule, test, seed, keep=n // 2
-    )
-    by_group, count = losses_by_group(
-        pilot, eval_length, [s.B for s in students] + [B for P in lengths for B in halves[P]]
-    )
-    of_halves = by_group[len(lengths) :].reshape(len(lengths), -1, count.size).mean(axis=1)
-    laws = tuple(
-        make_law(
-            P=student.P,
-            n=n,
-            loss=test.loss(student.B),
-            learned=student.learned,
-            losses=losses,
-            test=by_group[k],
-            count=count,
-            halves=of_halves[k],
-            blocks=len(blocks.rows),
-        )
-        for k, student in enumerate(students)
-    )
-    tokens = _default_tokens(laws) if tokens is None else tokens
-    used = {P: tokens // P * P for P in lengths}
-    splits = {P: used[P] // P for P in lengths if used[P] >= _FILLED * max(used.values()) > 0}
-    more = [(P, N) for P, N in splits.items() if N <= n // 2 and (P, N) not in losses]
-    losses |= _trained(pilot, blocks, more, schedule, test, seed)[0]
-    checked = overlap(laws, shares, losses)
-    rows, chances = rows_at(laws, splits, losses)
-    apart = bars(chances, SURE)
-    top = min(rows, key=lambda row: row.loss, default=None)
-    difference = max(apart[top.P, row.P] for row in rows) / top.loss if top else 0.0
-    good = accuracy(laws, rows, checked, difference)
-    nothing, order = gains(pilot, lengths[-1], eval_length, schedule, seed, SURE)
-    worth = worth_flags(nothing, order)
-    gain, doubt = nothing.mean, nothing.error
-    if top is not None:  # the pilot's gain, and what the row has less than the pilot
-        gain += laws[-1].loss - top.loss
-        doubt = float(np.hypot(doubt, (chances[top.P] - laws[-1].chance).width(SURE)))
-    hopeless = top is None or gain <= doubt or any(one.code != "order-unclear" for one in worth)
-    flags = [
-        *worth,
-        *pilot.data.flags,
-        *pilot_flags(pilot, laws, rows, good, constant),
-    ]
-    if unfilled := tuple(P for P in lengths if P not in splits):
-        flags.append(flag("unfilled", lengths=unfilled, tokens=tokens))
-    return Forecast(
-        rows=tuple(rows),
-        null_loss=test.energy / 2,
-        accuracy=good,
-        best=Best(P=None, kind=None, tied=tuple(row.P for row in rows)) if hopeless else best(rows, apart),
-        apart={row.P: apart[top.P, row.P] for row in rows} if top else {},
-        overlap=checked,
-        laws=laws,
-        crossings=crossings(laws, top.P if top else None, tokens, apart),
-        needed=() if target is None else needed(laws, target),
-        target_loss=target,
-        tokens=tokens,
-        n=n,
-        groups=int(np.unique(pilot.data.groups[pilot.rows]).size),
-        tested=int(pilot.test.size),
-        D=pilot.data.D,
-        M=pilot.M,
-        student=kind,
-        eval_length=eval_length,
-        schedule=schedule,
-        test_se=min(laws, key=lambda law: law.loss).chance.tested,
-        gain=gain,
-        doubt=doubt,
-        start=blocks.start,
-        seed=seed,
-        flags=tuple(flags),
-    )
-
-
-def _default_tokens(laws: Sequence[Law]) -> int:
+def _default_tokens(curves: Sequence[LearningCurve]) -> int:
     """Those of the pilot, if two lengths can be forecast there; else what half of it has at the shortest."""
-    if sum(law.forecast for law in laws) > 1 or (len(laws) == 1 and laws[0].forecast):
-        return laws[0].n * laws[-1].P
-    return max(1, laws[0].n // 2) * laws[0].P
+    if sum(curve.forecast for curve in curves) > 1 or (len(curves) == 1 and curves[0].forecast):
+        return curves[0].n * curves[-1].P
+    return max(1, curves[0].n // 2) * curves[0].P
 
 
-def _trained(
+class _Trainer:
+    """Students of the pilot and of its random subsets, tested on the held-out sequences."""
+
+    def __init__(
+        self, pilot: Pilot, blocks: Blocks, schedules: Mapping[int, Schedule], eval_length: int, seed: int
+    ) -> None:
+        self.pilot, self.blocks, self.schedules, self.seed = pilot, blocks, schedules, seed
+        self.eval_length, self.held_out = eval_length, held_out_moments(pilot, eval_length)
+        wide = pilot.view.M > _WIDE
+        self.kept = _WIDE_TESTED_HALVES if wide else _TESTED_HALVES
+        # Of two subsets the second takes the blocks from the other end: two halves are complementary.
+        self.orders: list[Index] = []
+        for r in range((_WIDE_SUBSETS if wide else _SUBSETS) // 2):
+            order = generator(seed, "forecast", "subset", r).permutation(len(blocks.rows))
+            self.orders += [order, order[::-1]]
+
+    def curves(self) -> tuple[LearningCurve, ...]:
+        """From the student of the whole pilot and those of halves, quarters and eighths, at every length."""
+        n, lengths = self.pilot.n, tuple(self.schedules)
+        students = [Student.of(self.blocks.moments(P), P, self.schedules[P]) for P in lengths]
+        losses, halves = self.losses([(P, N) for P in lengths for N in (n // 8, n // 4, n // 2) if N])
+        by_group, count = losses_by_group(self.pilot, self.eval_length, [s.B for s in students] + halves)
+        of_halves = by_group[len(lengths) :].reshape(len(lengths), -1, count.size).mean(axis=1)
+        return tuple(
+            LearningCurve(
+                P=student.P,
+                n=n,
+                loss=self.held_out.loss(student.B),
+                subsets={N: found for (P, N), found in losses.items() if P == student.P},
+                learned=student.learned,
+                schedule=student.schedule,
+                largest=student.largest,
+                test=by_group[k],
+                halves=of_halves[k],
+                count=count,
+                blocks=len(self.blocks.rows),
+            )
+            for k, student in enumerate(students)
+        )
+
+    def extended(
+        self, curves: Sequence[LearningCurve], splits: Mapping[int, int]
+    ) -> tuple[LearningCurve, ...]:
+        """With students of as many sequences as the splits have, where the pilot has twice as many."""
+        wanted = {one.P: splits.get(one.P, 0) for one in curves}
+        asked = [
+            (one.P, wanted[one.P])
+            for one in curves
+            if 0 < wanted[one.P] <= one.n // 2 and wanted[one.P] not in one.subsets
+        ]
+        losses, _ = self.losses(asked)
+        return tuple(
+            replace(one, subsets={**one.subsets, **{N: x for (P, N), x in losses.items() if P == one.P}})
+            for one in curves
+        )
+
+    def losses(self, asked: Sequence[tuple[int, int]]) -> tuple[dict[tuple[int, int], Array], list[Array]]:
+        """The losses by (P, N), from the same blocks at every length; and some students of halves."""
+        count = len(self.orders)
+
+        def result(task: tuple[int, int, int]) -> tuple[float, Array | None]:
+            P, N, r = task
+            rng = generator(self.seed, "forecast", "part", N, r)
+            seen = subset(self.pilot, self.blocks, P, N, self.orders[r], rng)
+            B = train(seen.G, seen.C, self.schedules[P])
+            return self.held_out.loss(B), B if N == self.pilot.n // 2 and r < self.kept else None
+
+        tasks = [(P, N, r) for P, N in asked for r in range(count)]
+        found, halves = [], []
+        for loss, B in in_order(result, tasks, cores()):
+            found.append(loss)
+            halves += [] if B is None else [B]
+            self.pilot.tick(2 * self.pilot.n / len(tasks))
+        return dict(zip(asked, np.reshape(found, (len(asked), count)), strict=True)), halves
+
+
+def _pilot_flags(
     pilot: Pilot,
-    blocks: Blocks,
-    asked: Sequence[tuple[int, int]],
-    schedule: Schedule,
-    test: Moments,
-    seed: int,
-    *,
-    keep: int = 0,
-) -> tuple[dict[tuple[int, int], Array], dict[int, list[Array]]]:
-    """The held-out losses of students of random subsets, the same blocks at every length.
-
-    With some of the students of `keep` sequences, by length. Of two subsets the second takes the blocks from
-    the other end: two halves are complementary.
-    """
-    wide = pilot.view.M > _WIDE
-    count, tested = (_WIDE_SUBSETS, _WIDE_TESTED_HALVES) if wide else (_SUBSETS, _TESTED_HALVES)
-    orders: list[Index] = []
-    for r in range(count // 2):
-        order = generator(seed, "forecast", "subset", r).permutation(len(blocks.rows))
-        orders += [order, order[::-1]]
-
-    def result(task: tuple[int, int, int]) -> tuple[float, Array | None]:
-        P, N, r = task
-        rng = generator(seed, "forecast", "part", N, r)
-        seen = subset(pilot, blocks, blocks.lengths.index(P), N, orders[r], rng)
-        B = train(seen.G, seen.C, schedule)
-        return test.loss(B), B if N == keep and r < tested else None
-
-    tasks = [(P, N, r) for P, N in asked for r in range(count)]
-    found, kept = [], {P: list[Array]() for P in blocks.lengths}
-    for task, (loss, B) in zip(tasks, in_order(result, tasks, cores()), strict=True):
-        found.append(loss)
-        if B is not None:
-            kept[task[0]].append(B)
-        pilot.tick(2 * pilot.n / len(tasks))
-    return dict(zip(asked, np.reshape(found, (len(asked), count)), strict=True)), kept
+    curves: Sequence[LearningCurve],
+    rows: Sequence[Row],
+    good: Accuracy | None,
+    constant: int,
+) -> Iterator[Flag]:
+    """Where the pilot is too small for what is asked."""
+    shown = {row.P for row in rows}
+    missing = [curve for curve in curves if curve.P not in shown]
+    thin = [curve for curve in missing if curve.tokens(curve.n) < LEAST_TOKENS]
+    steep = [curve for curve in missing if curve not in thin and curve.steep]
+    if steep:
+        ratio = max(curve.steepness for curve in steep)
+        yield flag("steep", lengths=tuple(curve.P for curve in steep), ratio=ratio)
+    if thin:
+        yield flag(
+            "too-few-tokens",
+            lengths=tuple(curve.P for curve in thin),
+            tokens=min(curve.tokens(curve.n) for curve in thin),
+            n=pilot.n,
+            sequences=int(np.ceil(max(LEAST_TOKENS * curve.learned / curve.P for curve in thin))),
+        )
+    if pilot.data.grouped and pilot.groups < FEW_GROUPS:
+        yield flag("few-groups", groups=pilot.groups, sequences=pilot.n)
+    if constant:
+        yield flag("constant", features=constant, of=pilot.data.D)
+    if good is not None and max(1 - good.low, good.high - 1) > _OFF:
+        yield flag("inaccurate", low=good.low, high=good.high)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from seqlaw.model.checks import Array, whole
 from seqlaw.model.flags import Flag
+from seqlaw.model.signature import checked
 from seqlaw.model.teacher import NUMBERS, Modes, Teacher
 from seqlaw.model.threads import one_thread
 from seqlaw.model.uncertain import Uncertain
@@ -29,6 +30,7 @@ from seqlaw.sequences.findings import (
     signal,
 )
 from seqlaw.sequences.moments import Tally, batches, tally
+from seqlaw.sequences.opening import file_names
 from seqlaw.sequences.reading import recordings
 from seqlaw.sequences.spectra import Spectra, spectra
 from seqlaw.sequences.tables import Columns
@@ -86,6 +88,10 @@ class Measurement:
     """The mean state, which was taken away (zero without centring)."""
     centre: bool
     seed: int
+    file: str | list[str] | None
+    """Where the sequences came from, if that was a file or several."""
+    columns: Columns
+    """What the columns of a table were said to be."""
 
     @property
     def teacher(self) -> Teacher | None:
@@ -140,16 +146,69 @@ class Measurement:
         return values
 
 
-def measure(X: Any, columns: Columns | None = None, *, centre: bool = True, seed: int = 0) -> Measurement:
-    """The record behind `seqlaw.measure`, which says what X may be."""
+@checked
+def measure(
+    X: Any,
+    *,
+    sequence: str | None = None,
+    time: str | None = None,
+    features: Sequence[str] = (),
+    leave_out: Sequence[str] = (),
+    centre: bool = True,
+    seed: int = 0,
+) -> Measurement:
+    """The exponents of your sequences with their intervals, the regime, and how far to trust them.
+
+    The data are read once, a few megabytes at a time. Memory holds a few D × D matrices for each of at most
+    32 groups of sequences, which the bootstrap resamples. A table is read whole.
+
+    Parameters
+    ----------
+    X
+        An array N × P × D, a list of P_i × D sequences, a DataFrame, a file (.npy, .npz, .zarr, .mat, .jsonl,
+        .csv or .parquet), several files, or a folder. Of several files each is a recording if it is S × D.
+    sequence, time
+        In a table, the column that tells sequences apart, and the one that orders states.
+    features, leave_out
+        In a table, the columns that are features, or those that are none.
+    centre
+        Whether to subtract the mean state.
+    seed
+        The seed of the bootstrap.
+
+    Returns
+    -------
+    Measurement
+        `.alpha`, `.theta` and the other numbers, each with `.value`, `.low` and `.high`; `.regime`,
+        `.reliable` and `.flags`. `.advise(tokens=…)` splits tokens, `.save(path)` writes a teacher.
+
+    Examples
+    --------
+    >>> from seqlaw import PRESETS, measure
+    >>> from seqlaw.methods import trajectories
+    >>> X = trajectories(PRESETS["regime2"].modes(16), 400, 15, seed=1)
+    >>> found = measure(X)
+    >>> found.N, found.D
+    (400, 16)
+    >>> found.alpha.low < found.alpha.value < found.alpha.high
+    True
+    """
+    columns = Columns(sequence=sequence, time=time, features=features, leave_out=leave_out)
     seed = whole("seed", seed, least=0)
     with one_thread():
-        held = recordings(X, columns or Columns(), stream=True)
-        return measured(tally(batches(held), centre=centre), seed=seed, noticed=held.flags)
+        held = recordings(X, columns, stream=True)
+        moments = tally(batches(held), centre=centre)
+        return _measured(moments, seed, held.flags, file_names(X), columns)
 
 
-def measured(moments: Tally, *, seed: int = 0, noticed: tuple[Flag, ...] = ()) -> Measurement:
-    """The measurement of moments that are already summed; `noticed` are the flags of who read the data."""
+def _measured(
+    moments: Tally,
+    seed: int,
+    noticed: tuple[Flag, ...],
+    file: str | list[str] | None,
+    columns: Columns,
+) -> Measurement:
+    """`noticed` are the flags of who read the data."""
     found = spectra(moments)
     dynamics = has_dynamics(moments, found)
     length = max(1, round(moments.n / moments.N))
@@ -176,6 +235,8 @@ def measured(moments: Tally, *, seed: int = 0, noticed: tuple[Flag, ...] = ()) -
         mean=moments.mean,
         centre=moments.centred,
         seed=seed,
+        file=file,
+        columns=columns,
     )
 
 

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlaw.model.checks import Array, InputError
-from seqlaw.sequences.reading import BATCH, FINITE, NONE, Recordings, usable, whole_sequences
+from seqlaw.sequences.reading import BATCH, FINITE, NONE, usable, whole_sequences
+from seqlaw.sequences.tables import Recordings
 
 GROUPS = 32
 """Groups of sequences for the bootstrap."""

@@ -9,7 +9,7 @@ coordinates in the span of the states: no loss changes.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -19,9 +19,9 @@ from scipy.special import stdtrit
 
 from seqlaw.methods.trajectories import Sums
 from seqlaw.model.checks import Array, InputError
-from seqlaw.model.descent import Moments, Spectrum
+from seqlaw.model.descent import Moments, Spectrum, operator_norm
 from seqlaw.model.randomness import generator
-from seqlaw.model.schedule import Schedule
+from seqlaw.model.schedule import WSD, Schedule
 from seqlaw.model.sketch import gaussian_sketch
 from seqlaw.sequences.reading import Sequences
 from seqlaw.sequences.tables import Index
@@ -30,6 +30,7 @@ Progress = Callable[[int, int], None]
 _MEMORY = 3 * 2**28  # bytes for the moments of all blocks
 _UNLIKE = 1e-3  # probability that first states like the others are called different
 _MOST_BLOCKS, _LEAST_BLOCKS = 64, 8
+_FOLDS = 5  # for the choice of a step
 _RANK = 1e-12  # of the largest singular value: directions with less do not vary
 
 
@@ -60,16 +61,20 @@ class Pilot:
     test: Index
     given: bool
     """Whether the user gave the test sequences."""
-    longest: int
     view: View
     M: int
     """Features that the student takes; the view may have fewer coordinates."""
     tick: Callable[[float], None]
-    """Told of the work that is done, in sequences read."""
+    """Called with the work done, in sequences read."""
 
     @property
     def n(self) -> int:
         return int(self.rows.size)
+
+    @property
+    def groups(self) -> int:
+        """Among the sequences to learn from."""
+        return int(np.unique(self.data.groups[self.rows]).size)
 
     def chunks(self, rows: Index, length: int) -> Iterator[tuple[Index, Array]]:
         """Rows and what the student sees of their first states: b × (length + 1) × M."""
@@ -142,12 +147,13 @@ class Blocks:
     """By block and length."""
     start: Start
 
-    def moments(self, k: int) -> Moments:
-        """Those of all blocks at length number k."""
-        total = Sums.zero(len(self.sums[0][0].G))
-        for block in self.sums:
-            total.merge(block[k])
-        return _mean(total, sum(rows.size for rows in self.rows) * self.lengths[k])
+    def moments(self, P: int, chosen: Iterable[int] | None = None) -> Moments:
+        """Those of these blocks, or of all, at one of the lengths."""
+        k, count, total = self.lengths.index(P), 0, Sums.zero(len(self.sums[0][0].G))
+        for b in range(len(self.rows)) if chosen is None else chosen:
+            total.merge(self.sums[b][k])
+            count += self.rows[b].size * P
+        return _mean(total, count)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,7 +173,7 @@ def _mean(sums: Sums, count: int) -> Moments:
 
 
 def _add(sums: Sums, x: Array, start: int, stop: int) -> None:
-    """Take in the transitions number start … stop - 1 of sequences."""
+    """Add the transitions number start … stop - 1 of these sequences to the sums."""
     M = x.shape[2]
     sums.add(x[:, start:stop].reshape(-1, M), x[:, start + 1 : stop + 1].reshape(-1, M))
 
@@ -206,7 +212,7 @@ def block_sums(pilot: Pilot, lengths: tuple[int, ...], seed: int) -> Blocks:
 
 
 def _start(shift: Array, n: int, P: int) -> Start:
-    """From sums by group, 3 × groups × M; what differs from all P inputs differs P/(P - 1) from the rest."""
+    """From sums by group, 3 × groups × M; a difference d from all P inputs is dP/(P - 1) from the others."""
     differs, total = shift[:2], shift[2].sum(axis=0)
     K, M = shift.shape[1:]
     error = differs.std(axis=1, ddof=1) * np.sqrt(K)
@@ -220,9 +226,9 @@ def _start(shift: Array, n: int, P: int) -> Start:
     return Start(ratio=ratio, shift=largest, differ=(bool(z[0].max() > bound), bool(z[1].max() > bound)))
 
 
-def subset(pilot: Pilot, blocks: Blocks, k: int, N: int, order: Index, rng: Any) -> Moments:
-    """The moments of N sequences of length number k: blocks in this order, the last one in part."""
-    P, taken, whole, total = blocks.lengths[k], 0, 0, Sums.zero(pilot.view.M)
+def subset(pilot: Pilot, blocks: Blocks, P: int, N: int, order: Index, rng: Any) -> Moments:
+    """The moments of N sequences of length P: blocks in this order, the last one in part."""
+    k, taken, whole, total = blocks.lengths.index(P), 0, 0, Sums.zero(pilot.view.M)
     for b in order.tolist():
         if taken + blocks.rows[b].size > N:
             break
@@ -238,10 +244,56 @@ def subset(pilot: Pilot, blocks: Blocks, k: int, N: int, order: Index, rng: Any)
     return _mean(total, N * P)
 
 
+def _response(s: Spectrum, schedule: Schedule) -> Array:
+    """g(μ) of safeguarded gradient descent, which learns nothing where nothing varies."""
+    return s.safeguard(schedule).response(s.mu) if s.mu[-1] > 0 else np.zeros_like(s.mu)
+
+
 def train(G: Array, C: Array, schedule: Schedule) -> Array:
     """B_L of safeguarded gradient descent."""
-    spectrum = Spectrum.of(G)
-    return spectrum.response(C, spectrum.safeguard(schedule)) if spectrum.mu[-1] > 0 else np.zeros_like(C)
+    s = Spectrum.of(G)
+    return ((C @ s.U) * _response(s, schedule)) @ s.U.T
+
+
+def best_schedule(
+    pilot: Pilot, blocks: Blocks, P: int, N: int, eval_length: int, steps: int, seed: int
+) -> Schedule:
+    """The step of students of N sequences of length P: the largest that the safeguard allows for the pilot,
+    unless a smaller one is better by more than two standard errors of a cross-validation over the blocks.
+
+    Students have N sequences or all of the other folds. Steps fall by factors of √2 or less, down to one with
+    which `steps` steps hardly learn a direction.
+    """
+    norm = operator_norm(blocks.moments(P).G)
+    largest = 1 / (2 * norm) if norm > 0 else 1.0  # of states that do not vary nothing is learned
+    factors = np.geomspace(1, 1 / steps, 1 + math.ceil(2 * math.log2(steps)))
+    tried = [WSD(gamma=largest * factor, L=steps) for factor in factors.tolist()]
+    fold = np.arange(len(blocks.rows)) % _FOLDS
+    found = []
+    for f in np.unique(fold).tolist():
+        rest = np.roll(np.flatnonzero(fold != f), -f * fold.size // _FOLDS)  # small N: others in every fold
+        size = min(N, sum(blocks.rows[b].size for b in rest))
+        rng = generator(seed, "forecast", "step", P, f)
+        held = blocks.moments(eval_length, np.flatnonzero(fold == f))
+        found.append(_losses_by_step(subset(pilot, blocks, P, size, rest, rng), held, tried))
+    losses = np.array(found)
+    above = losses - losses[:, [losses.mean(axis=0).argmin()]]
+    error = above.std(axis=0, ddof=1) / math.sqrt(len(found))
+    return tried[int(np.argmax(above.mean(axis=0) <= 2 * error))]
+
+
+def _losses_by_step(train: Moments, test: Moments, tried: Sequence[Schedule]) -> Array:
+    """The loss on the test's moments of a student of each schedule.
+
+    With Ĝ = U diag(μ) Uᵀ and A = ĈU it is E/2 - Σ_j g_j (AᵀC'U)_jj + ½ Σ_jk g_j (AᵀA)_jk (UᵀG'U)_kj g_k for
+    g = g(μ): one eigensystem serves all schedules.
+    """
+    s = Spectrum.of(train.G)
+    A = train.C @ s.U
+    linear = np.sum(A * (test.C @ s.U), axis=0)
+    square = (A.T @ A) * (s.U.T @ test.G @ s.U)
+    responses = [_response(s, each) for each in tried]
+    return np.array([test.energy / 2 - linear @ g + g @ square @ g / 2 for g in responses])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -252,12 +304,22 @@ class Student:
     B: Array
     learned: float
     """Σ (1 - ψ(μ)): the learned dimensions."""
+    schedule: Schedule
+    """As it was asked for."""
+    largest: bool
+    """Whether its step is the largest that the safeguard allows."""
 
     @classmethod
     def of(cls, moments: Moments, P: int, schedule: Schedule) -> Student:
         s = Spectrum.of(moments.G)
-        response = schedule.response(s.mu)
-        return cls(P=P, B=((moments.C @ s.U) * response) @ s.U.T, learned=float(np.sum(s.mu * response)))
+        response = _response(s, schedule)
+        return cls(
+            P=P,
+            B=((moments.C @ s.U) * response) @ s.U.T,
+            learned=float(np.sum(s.mu * response)),
+            schedule=schedule,
+            largest=2 * schedule.gamma * float(s.mu[-1]) > 1 - 1e-9,
+        )
 
 
 def held_out_moments(pilot: Pilot, length: int) -> Moments:

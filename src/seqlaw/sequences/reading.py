@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from seqlaw.model.checks import Array, InputError, whole
 from seqlaw.model.flags import Flag, flag
 from seqlaw.sequences.opening import open_file, paths_of
-from seqlaw.sequences.tables import Columns, Index, from_table, is_table, joined
+from seqlaw.sequences.tables import Columns, Index, Recordings, from_table, is_table, joined
 
 BATCH = 2**21
 """Numbers read at a time: 16 MB of float64."""
@@ -31,30 +31,12 @@ _LEAST_WINDOWS = 3  # in such a block, so that the gaps leave three quarters of 
 
 
 def usable(x: Array) -> NDArray[np.bool_]:
-    """Where states can be computed with: their fourth powers are summed."""
+    """Where states are finite and small enough that sums of their fourth powers do not overflow."""
     found: NDArray[np.bool_] = np.abs(x) < _LARGEST
     return found
 
 
 # --- recordings ----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Recordings:
-    """What a source holds, before it is cut."""
-
-    states: Any
-    """An array N × S × D; a list, or something indexed like one, of S_i × D; or a stream of these."""
-    labels: Any = None
-    """The group of each recording, if they have labels."""
-    files: Index | None = None
-    """The number of the file of each, if there are several."""
-    flags: tuple[Flag, ...] = ()
-
-    @property
-    def streamed(self) -> bool:
-        """Whether the recordings can be read only once, one after the other."""
-        return isinstance(self.states, Iterator)
 
 
 def recordings(
@@ -74,8 +56,6 @@ def recordings(
         with _naming(path.name if several else ""):
             held.append(open_file(path, named))
     alone = not several and window is None
-    states: Any
-    flags: tuple[Flag, ...] = ()
     if any(is_table(one) for one, _ in held):
         if not all(is_table(one) for one, _ in held):
             raise InputError("file", "must be files of one kind: tables, or arrays", ", ".join(names))
@@ -86,17 +66,17 @@ def recordings(
             raise InputError("groups", "must name a column of the table", groups)
         frame, numbers = joined([one for one, _ in held], names)
         found = from_table(frame, replace(columns, groups=named), numbers)
-        states, labels, files, flags = found.recordings, found.labels, found.files, found.flags
-    else:
-        columns.refuse()
-        parts = []
-        for (one, _), name in zip(held, names if several else [""], strict=True):
-            with _naming(name):
-                parts.append(_states(one, alone=alone, stream=stream and not several))
-        states = Joined(parts, names) if several else parts[0]
-        files = np.repeat(np.arange(len(parts), dtype=np.int64), list(map(len, parts))) if several else None
-        labels = groups if named is None else np.concatenate([np.ravel(one) for _, one in held])
-    return Recordings(states=states, labels=files if by_file else labels, files=files, flags=flags)
+        return replace(found, labels=found.files) if by_file else found
+    columns.refuse()
+    parts = []
+    for (one, _), name in zip(held, names if several else [""], strict=True):
+        with _naming(name):
+            parts.append(_states(one, alone=alone, stream=stream and not several))
+    labels = groups if named is None else np.concatenate([np.ravel(one) for _, one in held])
+    if not several:
+        return Recordings(states=parts[0], labels=labels)
+    files = np.repeat(np.arange(len(parts), dtype=np.int64), list(map(len, parts)))
+    return Recordings(states=Joined(parts, names), labels=files if by_file else labels, files=files)
 
 
 @contextmanager
@@ -236,7 +216,7 @@ class Sequences:
     D: int
     flags: tuple[Flag, ...] = ()
     own: int | None = None
-    """Sequences before those that the user gave for the test, if there are such."""
+    """How many sequences come before the user's test sequences; None without any."""
 
     @property
     def N(self) -> int:

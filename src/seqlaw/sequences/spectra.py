@@ -5,6 +5,11 @@ Each matrix is diagonalised by itself (projecting one on the eigenvectors of ano
     transition   (T + Tᵀ)/2, T = G^{-1/2} C G^{-1/2}
     initial      the covariance of the first states
 G is inverted on its k leading principal directions: those that vary, and at most n/4 of them.
+
+What finite samples add to eigenvalues is taken off. A covariance from n samples has eigenvalues
+μ_j ≈ λ_j (1 + n^-1 Σ_{k≠j} λ_k/(λ_j - λ_k)) (Lawley); a symmetric matrix with independent noise of variance
+v_jk has a_j + Σ_{k≠j} v_jk/(a_j - a_k). Both are undone to first order, and a spectrum is cut where the
+correction passes `TRUST`.
 """
 
 from __future__ import annotations
@@ -14,13 +19,91 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from seqlaw.model.checks import Array, InputError
 from seqlaw.sequences.moments import Tally
-from seqlaw.sequences.powerlaw import Corrected, correct_covariance, correct_transition
 
 LEAST_DIRECTIONS = 2
+TRUST = 0.2
+"""A relative correction above this is no longer first order: the spectrum is cut there."""
+_STEPS = 4  # of the flow
+LEAST_POINTS = 6
+"""Eigenvalues that a fit needs."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Corrected:
+    """A spectrum in falling order, corrected, with how many leading values can be used."""
+
+    raw: Array
+    values: Array
+    trusted: int
+
+
+def correct_covariance(mu: Array, samples: float) -> Corrected:
+    """Undo the spread of the eigenvalues of a covariance from `samples` samples."""
+    mu = np.maximum(mu, 0.0)
+    if samples <= 0 or mu[0] <= 0:
+        return Corrected(raw=mu, values=mu, trusted=0)
+    factor = 1 + _pushed(mu) / samples
+    good = (np.abs(factor - 1) <= TRUST) & (mu > 1e-13 * mu[0])
+    values = mu / np.where(np.abs(factor - 1) <= 0.5, factor, 1.0)
+    return Corrected(raw=mu, values=values, trusted=_leading(good))
+
+
+def correct_transition(a: Array, noise: Array, samples: int) -> Corrected:
+    """Undo the spread of the eigenvalues of the symmetrised whitened lag-one covariance.
+
+    `noise` is the whitened residual variance of each direction: entries scatter by (noise_j + noise_k)/(4n).
+    """
+    variance = (noise[:, None] + noise) / (4.0 * samples * _STEPS)
+    values = a
+    for _ in range(_STEPS):  # noise moves sorted eigenvalues by Dyson's flow; run it backwards
+        gap, width = _gaps(values)
+        values = values - (variance * gap / (gap**2 + width**2)).sum(axis=1)
+        values = -np.sort(-values)
+    good = (values > 0) & (np.abs(values - a) <= TRUST * np.abs(values))
+    return Corrected(raw=a, values=values, trusted=_leading(good))
+
+
+def _pushed(mu: Array) -> Array:
+    """Relative shift of each eigenvalue of a covariance by all others, times the samples."""
+    gap, width = _gaps(mu)
+    return np.asarray((mu * gap / (gap**2 + width**2)).sum(axis=1))
+
+
+def samples_of_covariance(spectrum: Corrected) -> float:
+    """Samples with which a fit could trust enough eigenvalues, if the spectrum stayed as it is.
+
+    Where so many are not there yet, each of those above the last one pushes it down by about 1/samples.
+    """
+    mu = spectrum.raw
+    if np.count_nonzero(mu > 1e-13 * mu[0]) < LEAST_POINTS:
+        return (LEAST_POINTS - 1) / TRUST
+    return float(np.abs(_pushed(mu)[:LEAST_POINTS]).max()) / TRUST
+
+
+def samples_of_transition(spectrum: Corrected, samples: int) -> float | None:
+    """The same of the transition, measured with `samples`; None where too few of it are positive to tell."""
+    raw, values = spectrum.raw[:LEAST_POINTS], spectrum.values[:LEAST_POINTS]
+    if raw.size < LEAST_POINTS or raw[-1] <= 0:
+        return None
+    # |shift| / more ≤ TRUST (raw - shift / more), with `more` times the samples
+    return samples * float(np.max(np.abs(raw - values) / raw)) * (1 + TRUST) / TRUST
+
+
+def _gaps(values: Array) -> tuple[Array, Array]:
+    """Differences, and the width over which 1/gap is smoothed: three spacings, so that noise cancels."""
+    size = values.size
+    width = values - values[np.minimum(np.arange(size) + 3, size - 1)]
+    floor = 1e-12 * max(float(np.abs(values).max()), np.finfo(float).tiny)
+    return values[:, None] - values, np.maximum(width, floor)[:, None]
+
+
+def _leading(good: NDArray[np.bool_]) -> int:
+    return int(good.size if good.all() else np.argmin(good))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

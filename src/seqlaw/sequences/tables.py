@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,14 +32,14 @@ class Columns:
     features: Sequence[str] = ()
     """The features, if not all the rest."""
     leave_out: Sequence[str] = ()
-    """What is no feature either."""
+    """Further columns that are not features."""
 
     def asked(self) -> dict[str, Any]:
         """What was named, but for the groups, which other forms have too."""
         return {name: getattr(self, name) for name in ("sequence", "time", "features", "leave_out")}
 
     def refuse(self) -> None:
-        """Where there is no table, none of them may be named; groups are known to other forms too."""
+        """Raise an error if a column is named but there is no table; other forms have groups too."""
         for field, value in self.asked().items():
             if value is not None and len(value) > 0:
                 raise InputError(field, "goes with tables (.csv, .parquet, a DataFrame) only", value)
@@ -66,14 +66,21 @@ class Columns:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Tabled:
-    """The recordings of a table, the label of each, and what was noticed."""
+class Recordings:
+    """What a source holds, before it is cut."""
 
-    recordings: list[Array]
-    labels: Any
-    files: Index | None
+    states: Any
+    """An array N × S × D; a list, or something indexed like one, of S_i × D; or a stream of these."""
+    labels: Any = None
+    """The group of each recording, if they have labels."""
+    files: Index | None = None
     """The number of the file of each, if there are several."""
-    flags: tuple[Flag, ...]
+    flags: tuple[Flag, ...] = ()
+
+    @property
+    def streamed(self) -> bool:
+        """Whether the recordings can be read only once, one after the other."""
+        return isinstance(self.states, Iterator)
 
 
 def is_table(X: Any) -> bool:
@@ -93,7 +100,7 @@ def joined(tables: Sequence[Any], names: Sequence[str]) -> tuple[Any, Index | No
     return library("pandas").concat(frames, ignore_index=True), numbers
 
 
-def from_table(frame: Any, columns: Columns, files: Index | None = None) -> Tabled:
+def from_table(frame: Any, columns: Columns, files: Index | None = None) -> Recordings:
     """The recordings of a DataFrame; rows of different `files` are never of one sequence."""
     if len(frame) == 0:
         raise InputError("X", "must hold rows", "a table without")
@@ -153,8 +160,8 @@ def from_table(frame: Any, columns: Columns, files: Index | None = None) -> Tabl
                 rule = f"must be the same all through a sequence: {_NUMBERED}"
                 raise InputError("groups", rule, str(part[0]))
         labels = labels[firsts]
-    return Tabled(
-        recordings=np.split(states, edges),
+    return Recordings(
+        states=np.split(states, edges),
         labels=labels,
         files=None if files is None else files[order][firsts],
         flags=flags,

@@ -49,7 +49,7 @@ class Gain:
 
 
 class _Fold(Sums):
-    """The sums of a fold, with those that a random order of each sequence leaves as they are."""
+    """The sums of a fold, including those that do not change if each sequence is shuffled."""
 
     def __init__(self, M: int) -> None:
         super().__init__(M)
@@ -62,7 +62,7 @@ class _Fold(Sums):
         self.pairs += s.T @ s
 
     def students(self, P: int, schedule: Schedule) -> tuple[Array, Array, Array]:
-        """The mean of the states, the student about it, and the one that does not know the order of time.
+        """The mean of the states, the student about it, and the one that ignores the order of time.
 
         The sums are lost.
         """
@@ -87,7 +87,7 @@ def _without(f: int, folds: Mapping[int, _Fold], M: int) -> _Fold:
 def gains(
     pilot: Pilot, P: int, eval_length: int, schedule: Schedule, seed: int, level: float
 ) -> tuple[Gain, Gain]:
-    """Over predicting nothing, and over the student that does not know the order of time."""
+    """Over predicting nothing, and over the student that ignores the order of time."""
     groups = pilot.data.groups
     rows = np.concatenate([pilot.rows, pilot.test])
     rows = rows[np.argsort(groups[rows], kind="stable")]
@@ -125,7 +125,7 @@ def gains(
 
 
 def worth_flags(nothing: Gain, order: Gain) -> list[Flag]:
-    """Whether the student beats both, does not, or the data cannot tell."""
+    """The flags that say whether the student beats both, does not, or the data cannot decide."""
     for code, gain in (("nothing", nothing), ("order", order)):
         numbers = {"loss": gain.loss, "other": gain.other, "error": gain.error}
         if not gain.sure and gain.most <= EQUAL:

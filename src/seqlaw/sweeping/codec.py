@@ -5,13 +5,17 @@ from __future__ import annotations
 from dataclasses import asdict, fields
 from typing import Any
 
+from seqlaw.methods.terms import network_columns
 from seqlaw.model.checks import InputError
-from seqlaw.model.schedule import Schedule, kind_name, schedule_kind
+from seqlaw.model.network import as_network
+from seqlaw.model.optimizer import OPTIMIZERS
+from seqlaw.model.schedule import GAMMA, Schedule, kind_name, schedule_kind
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import Teacher
 
 Task = dict[str, Any]
-
+BEST = "best"
+"""A γ that each point chooses for itself."""
 
 LATER: Task = {"batch": None, "lengths": None, "device": None}
 """What a task says where it asks for no mini-batches, mixtures of lengths or a GPU."""
@@ -26,11 +30,17 @@ def task_of(setting: Setting) -> Task:
         asdict(setting.teacher)
         | sizes
         | schedule_columns(setting.schedule)
-        | {"eval_length": setting.test_length}
+        | {"eval_length": setting.test_length if setting.position is None else None}
         | LATER
         | one_pass_columns(setting)
         | length_columns(setting)
+        | optimizer_columns(setting)
+        | position_columns(setting)
+        | ({} if setting.network is None else network_columns(setting.network))
     )
+
+
+_OPTIONAL = ("position", "epochs", "safeguard", "precondition", "weight_decay")
 
 
 def length_columns(setting: Setting) -> Task:
@@ -40,6 +50,11 @@ def length_columns(setting: Setting) -> Task:
     return {"P": None, "lengths": str(setting.lengths), "eval_length": setting.eval_length}
 
 
+def position_columns(setting: Setting) -> Task:
+    """The position of the test; nothing for a test length, whose keys stay."""
+    return {} if setting.position is None else {"position": setting.position}
+
+
 def one_pass_columns(setting: Setting) -> Task:
     """Mini-batches as parameters; N follows from them. Nothing for the full batch, whose keys stay."""
     if setting.batch is None:
@@ -47,10 +62,20 @@ def one_pass_columns(setting: Setting) -> Task:
     return {"batch": setting.batch, "epochs": setting.epochs, "safeguard": setting.safeguard, "N": None}
 
 
+def optimizer_columns(setting: Setting) -> Task:
+    """An optimizer by name and numbers; nothing for plain descent, whose keys stay."""
+    if (optimizer := setting.optimizer) is None:
+        return {}
+    if OPTIMIZERS.get(optimizer.name) is not type(optimizer):
+        raise InputError("optimizer", f"must be one of sgd, {', '.join(OPTIMIZERS)}", optimizer.name)
+    return {"optimizer": optimizer.name} | {f"optimizer_{k}": v for k, v in asdict(optimizer).items()}
+
+
 def schedule_columns(schedule: Schedule) -> Task:
     """A schedule by name (or import path) and numbers."""
-    numbers: Task = asdict(schedule)  # type: ignore[call-overload]  # every schedule is a dataclass
-    return {"schedule": kind_name(schedule)} | {column(name): value for name, value in numbers.items()}
+    numbers: Task = asdict(schedule.plain)  # type: ignore[call-overload]  # every schedule is a dataclass
+    named = {column(name): value for name, value in numbers.items()}
+    return {"schedule": kind_name(schedule)} | named | schedule.additions
 
 
 def column(field: str) -> str:
@@ -63,11 +88,24 @@ def draws_of(task: Task) -> dict[str, Any]:
     return {name: task[name] for name in ("sketches", "repetitions", "device") if name in task}
 
 
+def step_is_best(task: Task) -> bool:
+    """Whether the step is to be the best one."""
+    return task.get("gamma") == BEST
+
+
 def setting_of(task: Task) -> Setting:
-    """The setting that a task's parameters describe."""
+    """The setting that a task's parameters describe; of a step that is to be tuned with any other."""
     teacher = Teacher(**{f.name: task[f.name] for f in fields(Teacher)})
     kind: Any = schedule_kind(task["schedule"])
-    schedule: Schedule = kind(**{f.name: task[column(f.name)] for f in fields(kind)})
+    numbers = {f.name: task[column(f.name)] for f in fields(kind)}
+    if step_is_best(task):
+        numbers["gamma"] = GAMMA
+    schedule: Schedule = kind(**numbers)
     sizes: Any = {name: task.get(name) for name in ("M", "N", "P", "d", "eval_length", "batch", "lengths")}
-    more: Any = {name: task[name] for name in ("epochs", "safeguard") if name in task}
+    more: Any = {name: task[name] for name in _OPTIONAL if name in task}
+    if (name := task.get("optimizer")) in OPTIMIZERS:
+        keys = {f.name: f"optimizer_{f.name}" for f in fields(OPTIMIZERS[name])}
+        more["optimizer"] = OPTIMIZERS[name](**{k: task[v] for k, v in keys.items() if v in task})
+    if (network := task.get("network")) is not None:
+        more["network"] = as_network("network", network, hidden=task.get("hidden"), depth=task.get("depth"))
     return Setting(teacher=teacher, schedule=schedule, **sizes, **more)

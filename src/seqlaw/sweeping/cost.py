@@ -1,36 +1,33 @@
-"""Which tasks are large and how much memory they need, as their methods say."""
+"""Which tasks of a sweep are large, and about how much memory they need."""
 
 from __future__ import annotations
 
-import functools
 import heapq
-import json
 from dataclasses import dataclass
 
-from seqlaw.lab.grid import canonical
 from seqlaw.methods.ask import method_of
-from seqlaw.methods.method import Cost, Draws
+from seqlaw.methods.method import Draws
 from seqlaw.sweeping.codec import Task, draws_of, setting_of
 
 PROCESS = 2.5e8
 """Bytes of a worker before it does anything."""
-
-
-def cost(task: Task) -> Cost:
-    """About what a task takes; of the seconds only ratios between tasks are used."""
-    return _cost(canonical(task))
-
-
-@functools.lru_cache(2**17)  # asked for when counting, sorting, grouping and counting
-def _cost(text: str) -> Cost:
-    task: Task = json.loads(text)
-    settings = [setting_of(task | point) for point in task.get("points", [{}])]
-    return method_of(task["method"]).cost(settings, Draws(**draws_of(task)))
+ARRAYS = 3.2e7
+"""Bytes of the arrays that every method works on."""
 
 
 def work(task: Task) -> float:
     """How large a task is beside others: the largest run first, and progress is a share of the sum."""
-    return cost(task).seconds
+    settings = [setting_of(task | point) for point in task.get("points", [{}])]
+    return method_of(task["method"]).work(settings, Draws(**draws_of(task)))
+
+
+def _held(task: Task) -> float:
+    """Bytes of a task at work: a sketch, its problems and decompositions; for N ≥ 2d also the Gram chain."""
+    draws = method_of(task["method"]).draws
+    M, d = task["M"], task["d"] if draws else 0
+    most = max((task | point).get("N") or 0 for point in task.get("points", [{}]))
+    chain = 12 * d**2 if "repetitions" in draws and most >= 2 * d else 0.0
+    return PROCESS + ARRAYS + (8.0 * (7 * M * d + 12 * M**2 + chain) if draws else 0.0)
 
 
 def words(task: Task) -> str:
@@ -57,12 +54,11 @@ class Estimate:
 
 
 def estimate(tasks: int, left: list[Task], jobs: int, merged: int = 0) -> Estimate:
-    """What is left of a sweep, on so many workers."""
-    costs = [cost(task) for task in left]
+    """What is left of a sweep, the largest task first, on so many workers."""
     return Estimate(
         tasks=tasks,
         left=len(left),
         merged=merged,
-        largest=words(max(left, key=work)) if left else None,
-        memory=sum(heapq.nlargest(jobs, (PROCESS + one.memory for one in costs))),
+        largest=words(left[0]) if left else None,
+        memory=sum(heapq.nlargest(jobs, map(_held, left))),
     )

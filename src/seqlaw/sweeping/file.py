@@ -15,15 +15,20 @@ from typing import Any
 from seqlaw.files import load_teacher, load_toml, make_schedule, read
 from seqlaw.lab.grid import Task, axis, combine, require_few
 from seqlaw.methods.ask import method_name, method_of
-from seqlaw.methods.method import finite_only, lengths_on_cpu
+from seqlaw.methods.drawn import lengths_on_cpu
+from seqlaw.methods.method import finite_only
+from seqlaw.methods.terms import network_columns
 from seqlaw.model.checks import InputError, positive, real, whole
 from seqlaw.model.device import device_name
 from seqlaw.model.extension import IMPORT_PATH
-from seqlaw.model.lengths import LARGEST, one_or_many, parse
-from seqlaw.model.schedule import Schedule
+from seqlaw.model.lengths import LARGEST, Position, one_or_many, parse
+from seqlaw.model.network import Network, as_network, linear_only
+from seqlaw.model.optimizer import as_optimizer, plain_only
+from seqlaw.model.schedule import GAMMA, Schedule
 from seqlaw.model.setting import WIDEST
 from seqlaw.model.teacher import LONGEST, PRESETS, Teacher
-from seqlaw.sweeping.codec import LATER, schedule_columns
+from seqlaw.renamed import KEYS
+from seqlaw.sweeping.codec import BEST, LATER, schedule_columns
 
 _STRICT = {"extra": "forbid"}  # to pydantic, which reads the dataclasses: an unknown field is an error
 _NUMBERS = ("L", "R", "gamma", "warmup", "decay", "beta")
@@ -35,6 +40,8 @@ OWN = "own"
 class Sizes:
     """M, N, P and d, each a number, a list, or a range {log = [a, b], n = k}; one pass has batch, not N.
 
+    With a batch there may be epochs too, in which each of the batch·⌈L/epochs⌉ sequences is used so often.
+
     A P may be a mixture or phases, as text: "16:0.7,1024:0.3", "2:0.9 then 4096:0.1".
     """
 
@@ -43,14 +50,18 @@ class Sizes:
     P: Any
     d: Any
     batch: Any = None
+    epochs: Any = None
     __pydantic_config__ = _STRICT
 
     @property
     def names(self) -> tuple[str, ...]:
         """What a grid over sizes runs along."""
-        return ("M", "d", "N" if self.batch is None else "batch", "P")
+        again = () if self.epochs is None else ("epochs",)
+        return ("M", "d", "N" if self.batch is None else "batch", "P", *again)
 
     def __post_init__(self) -> None:
+        if self.epochs is not None and self.batch is None:
+            raise InputError("sizes.epochs", "must be left out without a batch", self.epochs)
         if (self.N is None) == (self.batch is None):
             given = {"N": self.N, "batch": self.batch}
             raise InputError("sizes.N", "must be given, or batch for one pass, and not both", given)
@@ -63,7 +74,7 @@ class Sizes:
 @dataclass(frozen=True, kw_only=True)
 class Schedules:
     """A kind of schedule: steps L or horizon R, peak γ and its fractions (wsd) or momentum β (constant), each
-    a list or a range.
+    a list or a range. A γ of "best" is, at each point, the step of least risk.
 
     `kind` may be the import path of a schedule of your own, and `shape` has its further fields.
     """
@@ -85,8 +96,10 @@ class Schedules:
         for name in _NUMBERS:
             if (given := getattr(self, name)) is not None:
                 values = axis(f"schedules.{name}", given, whole=name == "L")
-                check = {"L": whole, "beta": real}.get(name, positive)
+                check = {"L": whole, "beta": real, "gamma": _step}.get(name, positive)
                 object.__setattr__(self, name, [check(f"schedules.{name}", value) for value in values])
+        if self.R is not None and BEST in self.gamma:
+            raise InputError("schedules.gamma", "must be a number with R, whose steps it sets", BEST)
 
     def axes(self) -> dict[str, list[Any]]:
         """What was given, by name."""
@@ -97,6 +110,11 @@ class Schedules:
             for value in values:
                 real(f"schedules.shape.{name}", value)
         return given | {f"shape.{name}": values for name, values in shape.items()}
+
+    def columns(self, **point: Any) -> Task:
+        """One schedule of the grid, as a task has it."""
+        best = {"gamma": BEST} if point["gamma"] == BEST else {}
+        return schedule_columns(self.build(**point | dict.fromkeys(best, GAMMA))) | best
 
     def build(self, **point: float) -> Schedule:
         """One schedule of the grid."""
@@ -116,6 +134,8 @@ class Sweep:
     With `nested`, all N, P, schedules and test lengths of one teacher, M and d are one task: they share
     sketches and data sets, as the paper's own sweeps do, and a change of any of them makes it another task.
     With `device = "cuda"` the random methods take a GPU, one a worker.
+    `positions` are tested in place of lengths: 0 is the first of a sequence.
+    `network` (with `hidden` and `depth`) and `optimizer` are for the methods that take them.
     `depends` names files that code of the user's reads: their content is part of what made a number.
     """
 
@@ -125,6 +145,11 @@ class Sweep:
     method: str = "equivalent"
     combine: str = "product"
     eval_lengths: Any = OWN
+    positions: Any = None
+    network: str = "linear"
+    hidden: int | None = None
+    depth: int | None = None
+    optimizer: str = "sgd"
     sketches: int = 4
     repetitions: int = 2
     seed: int = 0
@@ -146,9 +171,19 @@ class Sweep:
         object.__setattr__(self, "depends", [os.path.abspath(one) for one in self.depends])
         if not self.teachers or not self.schedules:
             raise InputError("teachers" if not self.teachers else "schedules", "must not be empty", [])
+        if (refusal := linear_only(self._student)) is not None and not method.networks:
+            raise refusal
+        other = plain_only(as_optimizer("optimizer", self.optimizer))
+        if other is not None and not method.optimizers:
+            raise other
         lengths = axis("eval_lengths", self.eval_lengths, whole=True)
         checked = [P if P == OWN else whole("eval_lengths", P, most=LONGEST) for P in lengths]
         object.__setattr__(self, "eval_lengths", checked)
+        if self.positions is not None:
+            if checked != [OWN]:
+                raise InputError("positions", "cannot be given together with eval_lengths", self.positions)
+            given = axis("positions", self.positions, whole=True)
+            object.__setattr__(self, "positions", [Position(p).p for p in given])
         if self.device and method.draws and any(isinstance(P, str) for P in self.sizes.P):
             raise lengths_on_cpu(self.device)
         if math.inf in self.sizes.d and not method.infinite:
@@ -156,6 +191,10 @@ class Sweep:
         teachers = [one for place, source in enumerate(self.teachers) for one in _teachers(place, source)]
         object.__setattr__(self, "teachers", teachers)
         _ = self.tasks  # a zip of unequal lengths, an M above d or a schedule without room show up here
+
+    @property
+    def _student(self) -> Network | None:
+        return as_network("network", self.network, hidden=self.hidden, depth=self.depth)
 
     @cached_property
     def _asked(self) -> list[Task]:
@@ -165,7 +204,7 @@ class Sweep:
             built: dict[tuple[float, ...], Task] = {}
             axes = {name: getattr(self.sizes, name) for name in self.sizes.names} | family.axes()
             grid = combine(axes, self.combine)
-            each = len(self.eval_lengths) * len(self.teachers)
+            each = len(self.positions or self.eval_lengths) * len(self.teachers)
             require_few("combine", len(points) * len(self.teachers) + len(grid) * each)
             for point in grid:
                 sizes = {name: point.pop(name) for name in self.sizes.names}
@@ -173,12 +212,15 @@ class Sweep:
                     raise InputError("sizes.M", f"must be at most d = {sizes['d']}", sizes["M"])
                 shape = tuple(point.values())
                 if shape not in built:
-                    built[shape] = schedule_columns(family.build(**point))
-                once = {"N": None, "epochs": 1, "safeguard": True} if "batch" in sizes else {}
+                    built[shape] = family.columns(**point)
+                once = {"N": None, "epochs": sizes.get("epochs", 1), "safeguard": True}
+                once = once if "batch" in sizes else {}
                 many = {"P": None, "lengths": sizes["P"]} if isinstance(sizes["P"], str) else {}
                 own = None if many else sizes["P"]
-                lengths = [own if P == OWN else P for P in self.eval_lengths]
-                points += [sizes | once | many | built[shape] | {"eval_length": P} for P in lengths]
+                tests: list[Task] = [{"eval_length": own if P == OWN else P} for P in self.eval_lengths]
+                if self.positions is not None:
+                    tests = [{"eval_length": None, "position": p} for p in self.positions]
+                points += [sizes | once | many | built[shape] | test for test in tests]
         return points
 
     @cached_property
@@ -195,6 +237,8 @@ class Sweep:
         """The tasks, each a flat dict of parameters (and, if nested, the list of its points)."""
         random: Task = {name: getattr(self, name) for name in method_of(self.method).draws}
         random = LATER | random | ({"device": self.device} if random else {})
+        random |= {} if self._student is None else network_columns(self._student)
+        random |= {} if self.optimizer == "sgd" else {"optimizer": self.optimizer}
         teachers = dict.fromkeys(self.teachers)
         shared: list[Task] = [{"method": self.method, **asdict(teacher), **random} for teacher in teachers]
         if not self.nested:
@@ -207,6 +251,10 @@ class Sweep:
             teacher | {"M": M, "d": d, "points": members}
             for teacher, ((M, d), members) in itertools.product(shared, families.items())
         ]
+
+
+def _step(name: str, value: Any) -> float | str:
+    return BEST if value == BEST else positive(name, value)
 
 
 def _size(name: str, value: Any, most: int | None) -> float | str:
@@ -277,9 +325,11 @@ def load_sweep(source: Sweep | Mapping[str, Any] | str | Path) -> Sweep:
     try:
         return read(Sweep, data, where="")
     except InputError as error:
-        known = ", ".join(each.name for each in fields(Sweep)) if "." not in error.field.lstrip(".") else ""
+        if (field := error.field.lstrip(".")) in KEYS:
+            raise InputError(f"{where}: {field}", f"is {KEYS[field]} since 0.3", error.value) from None
+        known = ", ".join(each.name for each in fields(Sweep)) if "." not in field else ""
         known = f" (its fields: {known})" if known else ""
         rule = error.rule.replace("unexpected keyword argument", f"is not a field of a sweep{known}")
         tables = " of tables, each under [[schedules]]" if error.field.endswith("schedules") else ""
         rule = rule.replace("input should be a valid list", f"must be a list{tables}")
-        raise InputError(f"{where}: {error.field.lstrip('.')}", rule, error.value) from None
+        raise InputError(f"{where}: {field}", rule, error.value) from None

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from seqlaw.lab import table
 from seqlaw.lab.engine import Notice
@@ -14,18 +15,38 @@ from seqlaw.lab.grid import Task
 from seqlaw.lab.progress import WorkBar, drawn_bar
 from seqlaw.lab.run import Progress, Summary, Watch, run
 from seqlaw.lab.table import Table
-from seqlaw.model.checks import InputError, checked, positive, whole
+from seqlaw.model.checks import InputError, positive, whole
 from seqlaw.model.device import cards
+from seqlaw.model.signature import checked
 from seqlaw.sweeping.cost import Estimate, estimate, work
-from seqlaw.sweeping.file import Sweep, load_sweep
+from seqlaw.sweeping.file import Sweep as Asked
+from seqlaw.sweeping.file import load_sweep
 from seqlaw.sweeping.task import risk_rows
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 ENGINES = ("local", "dask")
 
 
+@dataclass(frozen=True, kw_only=True)
+class Sweep(Summary):
+    """How a sweep stands, and its rows."""
+
+    folder: Path
+
+    def frame(self) -> pd.DataFrame:
+        """The rows, one measurement each; `load(folder)` has more."""
+        return load(self.folder).frame
+
+    def export(self, to: Path | str) -> int:
+        """Write the rows to a .parquet or .csv file; returns their number."""
+        return load(self.folder).export(to)
+
+
 @checked
 def sweep(
-    source: Sweep | Mapping[str, Any] | str | Path,
+    source: Asked | Mapping[str, Any] | str | Path,
     out: Path | str,
     *,
     jobs: int = 1,
@@ -39,18 +60,50 @@ def sweep(
     progress: bool | Progress = False,
     watch: Watch | None = None,
     notice: Notice = lambda line: None,
-) -> Summary:
-    """Run what a sweep (a file, its tables or a `Sweep`) has not recorded in the folder `out` yet.
+) -> Sweep:
+    """Run the questions of a grid that the folder `out` has not recorded yet.
 
-    `jobs` processes here, or with `engine="dask"` the cluster at `scheduler`: the rows are the same. On
-    GPUs (`device`) as many as there are at most.
-    A task that takes longer than `timeout` seconds is ended and recorded as failed; tasks then run in a
-    process of their own, whatever `jobs` is.
-    `progress=True` draws a bar, in a terminal and in a notebook; a function gets the summary and the share,
-    and `watch`, once, a function that names the longest running task.
-    `announce` gets the estimate before the work begins, which with `dry_run` it does not; `resume` is the
-    command that goes on, for those who find the folder unfinished.
     In a script, `jobs` above 1 needs `if __name__ == "__main__":`, since workers import the script.
+
+    Parameters
+    ----------
+    source
+        The grid: a TOML file, or its tables as a dict.
+    out
+        The folder of the results.
+    jobs
+        How many processes; with `device = "cuda"` in the grid at most as many as there are GPUs.
+    engine, scheduler
+        `engine="dask"` runs on the cluster at the address `scheduler`; the rows are the same.
+    timeout
+        Seconds after which a task is ended and recorded as failed; each task then has its own process.
+    dry_run
+        Whether to stop after the estimate.
+    retry_failed
+        Whether to run failed tasks again.
+    resume
+        The command that goes on, for those who find the folder unfinished.
+    announce
+        Called with the estimate before the work begins.
+    progress
+        True draws a bar, in a terminal and in a notebook; a function gets the summary and the share done.
+    watch, notice
+        Called once with a function that names the longest running task, and with lines for people.
+
+    Returns
+    -------
+    Sweep
+        `.done`, `.skipped` and `.failed` count tasks; `.frame()` is the table of rows, `.export(path)` writes
+        it.
+
+    Examples
+    --------
+    >>> from seqlaw import sweep
+    >>> found = sweep({"sizes": {"M": [4, 8], "N": 9, "P": 4, "d": 16}}, "results")
+    >>> found.done, list(found.frame()["M"])
+    (2, [4, 8])
+    >>> found.export("rows.csv")
+    2
     """
     jobs = whole("jobs", jobs)
     timeout = None if timeout is None else positive("timeout", timeout)
@@ -67,7 +120,7 @@ def sweep(
         def ahead(tasks: int, left: list[Task]) -> None:
             announce(estimate(tasks, left, jobs, asked.merged))
 
-        return run(
+        found = run(
             risk_rows,
             asked.tasks,
             folder=out,
@@ -87,14 +140,34 @@ def sweep(
             progress=bar.progress if isinstance(progress, bool) else progress,
             notice=notice,
         )
+    return Sweep(**vars(found), folder=Path(out))
 
 
 @checked
 def load(folder: Path | str, *, software: str | None = None) -> Table:
     """The rows of a sweep's folder as a DataFrame (`.frame`) and a Dataset (`.dataset`).
 
-    They are those of the code that asks. `software` takes others: a name from `.others`, or `"all"`, told
-    apart by the column `version`. Damaged records are left out, with a warning.
+    Damaged records are left out, with a warning.
+
+    Parameters
+    ----------
+    folder
+        Where a sweep, or `reproduce`, has written.
+    software
+        Whose rows: by default those of the code that asks. Others are a name from `.others`, or `"all"`, told
+        apart by the column `version`.
+
+    Returns
+    -------
+    Table
+        `.frame`, `.dataset`, the `.failures` and what is `.missing`; `.export(path)` writes the rows.
+
+    Examples
+    --------
+    >>> from seqlaw import load, sweep
+    >>> _ = sweep({"sizes": {"M": [4, 8], "N": 9, "P": 4, "d": 16}}, "results")
+    >>> load("results").frame.shape[0]
+    2
     """
     found = rows_of(folder, software)
     if found.damage:
@@ -113,4 +186,4 @@ def export(folder: Path | str, to: Path | str, *, software: str | None = None) -
 
     Without rows nothing is written: `StoreError` says how to get some.
     """
-    return table.export(load(folder, software=software), to)
+    return load(folder, software=software).export(to)

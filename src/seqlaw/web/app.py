@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,26 +18,15 @@ from starlette.exceptions import HTTPException
 
 import seqlaw
 from seqlaw.answers.glossary import WORDS
+from seqlaw.answers.spectrum import NO_NUMBER
 from seqlaw.answers.symbols import SIGNS
 from seqlaw.files import explain
 from seqlaw.model.checks import InputError
 from seqlaw.model.teacher import PRESETS
 from seqlaw.model.threads import cores
 from seqlaw.web.guard import Guard, problem
-from seqlaw.web.openapi import document
 from seqlaw.web.pool import Busy, Fault, Job, Jobs, Lost, OutOfTime, Pool
-from seqlaw.web.schema import (
-    LIMITS,
-    METHOD,
-    CurveBody,
-    JobState,
-    LadderBody,
-    PlanBody,
-    Question,
-    Refusal,
-    SampledBody,
-    TradeoffBody,
-)
+from seqlaw.web.schema import METHOD, VIEWS, JobState, Refusal, body_of, controls, question_of
 from seqlaw.web.views import to_json
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -66,6 +55,15 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
 }
 
 
+_ASKED = {
+    "spectrum": "The averaged spectrum h_P with its two parts, the crossover m_P and the cutoff κ.",
+    "curve": "The risk along M, N, P, R or b on the server's method, with slopes and the theorem's guides.",
+    "tradeoff": "Longer or more at fixed tokens, tested at the own length and at common ones.",
+    "plan": "The best allocation of a budget, beside the corollary and the three programs.",
+    "ladders": "Two lengths, one after the other, against the share of the longer, beside mixed and alone.",
+}
+
+
 class _Services:
     """What lives as long as the server: the workers, the jobs, and the panels once computed."""
 
@@ -83,10 +81,7 @@ class _Services:
 
 
 def create_app(
-    *,
-    hosts: Iterable[str] | None = LOOPBACK,
-    results: str | Path | None = None,
-    method: str = METHOD,
+    *, hosts: Iterable[str] | None = LOOPBACK, results: str | Path | None = None, method: str = METHOD
 ) -> FastAPI:
     """The application. `hosts` are the names it answers to (None: any); `results` a reproduce folder.
 
@@ -113,8 +108,6 @@ def create_app(
         redoc_url=None,
         lifespan=lifespan,
     )
-    written = app.openapi
-    app.openapi = lambda: document(written())  # type: ignore[method-assign]  # FastAPI's own way
     app.add_middleware(Guard, hosts=hosts)
     _handle_errors(app)
     _serve_files(app)
@@ -137,33 +130,32 @@ def create_app(
     @app.get("/api/start", summary="Presets, limits, version, and what words mean")
     async def start() -> dict[str, Any]:
         presets = {name: asdict(teacher) for name, teacher in PRESETS.items()}
-        told = {"version": seqlaw.__version__, "presets": presets, "limits": LIMITS}
+        told = {"version": seqlaw.__version__, "presets": presets, "controls": controls()}
         return told | {"signs": SIGNS, "words": WORDS}
 
-    @app.post("/api/spectrum", response_model=dict[str, Any], responses=_ERRORS)
-    async def spectrum(body: Question, request: Request) -> Response:
-        """The averaged spectrum h_P with its two parts, the crossover m_P and the cutoff κ."""
-        return await ask("spectrum", body, request)
+    def asks(path: str, name: str, words: str, *, job: bool = False, **fixed: Any) -> None:
+        """An address that takes the question of a view; a job answers in the background."""
+        view = VIEWS[name]
 
-    @app.post("/api/curve", response_model=dict[str, Any], responses=_ERRORS)
-    async def curve(body: CurveBody, request: Request) -> Response:
-        """The risk along M, N, P, R or b on the equivalent method, with slopes and the theorem's guides."""
-        return await ask("curve", (body, method), request)
+        async def answer(body: Any, request: Request) -> Response:
+            question = replace(question_of(view, body), **fixed)
+            _refuse_early(question)
+            if job:
+                return _state(services["own"].jobs.start(name, question), status=202)
+            return await ask(name, (question, method) if name == "curve" else question, request)
 
-    @app.post("/api/tradeoff", response_model=dict[str, Any], responses=_ERRORS)
-    async def tradeoff(body: TradeoffBody, request: Request) -> Response:
-        """Longer or more at fixed tokens, tested at the own length and at common ones."""
-        return await ask("tradeoff", body, request)
+        kind = body_of(path.replace("-", " ").title().replace(" ", ""), view)
+        answer.__annotations__ |= {"body": kind, "request": Request}
+        answer.__doc__, answer.__name__ = words, path.replace("-", "_")
+        made: dict[str, Any] = {"response_model": JobState, "status_code": 202} if job else {}
+        where = f"/api/{'jobs/' * job}{path}"
+        app.post(where, responses=_ERRORS, **({"response_model": dict[str, Any]} | made))(answer)
 
-    @app.post("/api/plan", response_model=dict[str, Any], responses=_ERRORS)
-    async def plan(body: PlanBody, request: Request) -> Response:
-        """The best allocation of a budget, beside the corollary and the three programs."""
-        return await ask("plan", body, request)
-
-    @app.post("/api/ladders", response_model=dict[str, Any], responses=_ERRORS)
-    async def ladders(body: LadderBody, request: Request) -> Response:
-        """Two lengths, one after the other, against the share of the longer, beside mixed and alone."""
-        return await ask("ladders", body, request)
+    for path, words in _ASKED.items():
+        asks(path, path, words)
+    asks("sampled", "sampled", "Sample points of a curve in the background.", job=True)
+    words = "Plan one pass in the background, which takes ten seconds or more; gamma is chosen."
+    asks("one-pass", "plan", words, job=True, one_pass=True)
 
     @app.get("/api/panels", response_model=dict[str, Any], responses=_ERRORS)
     async def panels(request: Request) -> Response:
@@ -175,16 +167,6 @@ def create_app(
         if answer.status_code == 200:  # and not that of a client that left
             own.panels = bytes(answer.body)
         return answer
-
-    @app.post("/api/jobs/sampled", status_code=202, response_model=JobState, responses=_ERRORS)
-    async def sampled(body: SampledBody) -> Response:
-        """Sample points of a curve in the background."""
-        return _state(services["own"].jobs.start("sampled", body), status=202)
-
-    @app.post("/api/jobs/one-pass", status_code=202, response_model=JobState, responses=_ERRORS)
-    async def plan_once(body: PlanBody) -> Response:
-        """Plan one pass in the background, which takes ten seconds or more; gamma is chosen."""
-        return _state(services["own"].jobs.start("plan-once", body), status=202)
 
     missing: dict[int | str, dict[str, Any]] = {404: {"model": Refusal, "description": "No such job."}}
 
@@ -201,6 +183,16 @@ def create_app(
         return _state(found)
 
     return app
+
+
+def _refuse_early(question: Any) -> None:
+    """What the library refuses needs no worker; where double precision ends, the worker says so."""
+    try:
+        question.call()
+    except InputError:
+        raise
+    except NO_NUMBER:
+        pass
 
 
 def _find(jobs: Jobs, key: str) -> Job:

@@ -54,7 +54,7 @@ def badge(setting: Setting) -> Answer:
 def _broken(flags: Sequence[Flag]) -> str:
     """The sentence of a badge outside the theorem: what it needs and what it got."""
     needs = "; ".join(words_alone(flag, "cli") for flag in flags)
-    return f"{needs[0].upper()}{needs[1:]}. Computed all the same."
+    return f"{needs[0].upper()}{needs[1:]}. The numbers are computed anyway."
 
 
 def told(flags: Sequence[Flag]) -> Answer:

@@ -15,7 +15,7 @@ from seqlaw.answers.methods import caption_of
 from seqlaw.files import read
 from seqlaw.fit import fit_power_law
 from seqlaw.methods.ask import METHODS
-from seqlaw.methods.rows import Row
+from seqlaw.methods.terms import Row
 from seqlaw.model.checks import InputError, needs
 from seqlaw.paper.experiments.panels import Panel, paper_panels, quick_panels, select
 from seqlaw.paper.experiments.run import read_rows, tasks

@@ -45,9 +45,7 @@ class Worker:
     @classmethod
     async def start(cls) -> Worker:
         process = await asyncio.create_subprocess_exec(
-            *command("seqlaw.web.worker"),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
+            *command("seqlaw.web.worker"), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
         )
         worker = cls(process)
         try:

@@ -12,18 +12,14 @@ from dataclasses import replace
 from typing import Any
 
 from seqlaw.answers.curve import MARK, SAMPLED_METHOD, Curve
-from seqlaw.answers.curve import curve as sample_curve
-from seqlaw.answers.ladder_curve import ladder_curve
-from seqlaw.answers.one_pass import plan_one_pass
-from seqlaw.answers.plan import plan
 from seqlaw.answers.risk import DEARER, answered, two_digits
-from seqlaw.answers.spectrum import NO_NUMBER, averaged_spectrum
-from seqlaw.answers.tradeoff import tradeoff
+from seqlaw.answers.spectrum import NO_NUMBER, AveragedSpectrum
 from seqlaw.files import plain
-from seqlaw.methods.ask import METHODS, method_of, require_answerable
+from seqlaw.methods.ask import METHODS, along, method_of, require_answerable
+from seqlaw.methods.best_step import Best, tuned
 from seqlaw.methods.equivalent import equivalent_risks
 from seqlaw.methods.method import SHORT, Draws, Progress
-from seqlaw.methods.one_pass.tuning import critical_tokens, tuned, with_tokens
+from seqlaw.methods.one_pass.tuning import critical_tokens, with_tokens
 from seqlaw.methods.rates import approx_guide, bias_guide, guide_cutoff
 from seqlaw.model.amount import amount
 from seqlaw.model.assumptions import setting_flags
@@ -33,22 +29,12 @@ from seqlaw.model.lengths import mean_length
 from seqlaw.model.setting import Setting
 from seqlaw.model.sketch import SingularProblem
 from seqlaw.model.teacher import Teacher
-from seqlaw.planning.tradeoff import split_lengths
+from seqlaw.questions.planning import Plan
+from seqlaw.questions.risk import Spectrum
 from seqlaw.web.badge import Answer, badge, told, words
-from seqlaw.web.copying import copy_curve, copy_ladder, copy_plan, copy_spectrum, copy_tradeoff
 from seqlaw.web.panels import panels
-from seqlaw.web.schema import (
-    ONE_PASS,
-    SAMPLED,
-    CurveBody,
-    LadderBody,
-    PlanBody,
-    Question,
-    SampledBody,
-    TradeoffBody,
-)
+from seqlaw.web.schema import ONE_PASS, SAMPLED, Moving, Pair, Sampled, Split
 
-_SPECTRUM_POINTS = 240
 _SAMPLED_SECONDS = 120.0
 _LESS = {True: "d, N", False: "d, b, the steps"}
 
@@ -77,11 +63,10 @@ def _found(method: str) -> str:
     return method
 
 
-def spectrum(body: Question, progress: Progress) -> Answer:
+def spectrum(asked: Spectrum, progress: Progress) -> Answer:
     """h_P with its two parts, where they cross (m_P) and how far training reaches (κ)."""
-    if body.batch is not None:
-        raise InputError("batch", "has no part in the spectrum: leave it out", body.batch)
-    found = averaged_spectrum(body.setting(), points=_SPECTRUM_POINTS)
+    found = asked.ask()
+    assert isinstance(found, AveragedSpectrum)
     setting, orders = found.setting, found.orders
     point = equivalent_risks([setting])[0]
     return {
@@ -103,27 +88,33 @@ def spectrum(body: Question, progress: Progress) -> Answer:
                 point.stated["approx"],
             ),
         ],
-        "copy": copy_spectrum(setting, points=_SPECTRUM_POINTS, last=int(found.j[-1]), orders=bool(orders)),
+        "copy": asked.copies(),
         **told(point.flags),
     }  # fmt: skip
 
 
-def curve(asked: tuple[CurveBody, str], progress: Progress) -> Answer:
+def curve(asked: tuple[Moving, str], progress: Progress) -> Answer:
     """The terms along one size, at the setting itself (unless quick), slopes, and the theorem's guides."""
-    body, name = asked
-    setting, method = body.setting(), method_of(_found(name))
+    body, name = replace(asked[0], method=asked[1]), asked[1]
+    if body.tune and body.along == "R":
+        raise InputError("gamma", "cannot be best along R, which the step sets", "best")
+    given, method = body.call().arguments, method_of(_found(name))
+    setting, values = given["setting"], given["values"]
+    settings = along(setting, body.along, values, tokens=body.tokens)
     if body.tokens is not None:
         setting = with_tokens(setting, body.tokens)
-    settings = [*body.settings(), *([] if body.quick else [setting])]
+    settings = [*settings, *([] if body.quick else [setting])]
     draws = Draws()
     require_answerable(method, settings)
     _require_few_steps(settings, "stop" if body.along == "R" else "L" if body.tokens is None else "tokens")
-    if body.tune:
-        settings = tuned(settings)
-    risks = answered(settings, method.quick(settings) if body.quick else method.risks(settings, draws), draws)
+    best = tuned(settings) if body.tune else [Best(one) for one in settings]
+    settings = [one.setting for one in best]
+    found_risks = method.quick(settings) if body.quick else method.risks(settings, draws)
+    told_risks = [one.told(risk) for one, risk in zip(best, found_risks, strict=True)]
+    risks = answered(settings, told_risks, draws)
     point = None if body.quick else risks.pop()
     axis = SHORT.get(body.along, body.along)
-    found = Curve(setting=setting, along=axis, values=tuple(body.values()), risks=tuple(risks))
+    found = Curve(setting=setting, along=axis, values=tuple(values), risks=tuple(risks))
     tested_apart = any(risk.setting.test_length != risk.setting.P for risk in risks)
     return {
         "badge": badge(setting),
@@ -139,11 +130,11 @@ def curve(asked: tuple[CurveBody, str], progress: Progress) -> Answer:
         "slopes": found.slopes,
         "se_is": found.se_is,
         **_marked(found, body),
-        "copy": copy_curve(body, name),
+        "copy": body.copies(),
     }
 
 
-def _marked(found: Curve, body: CurveBody) -> Answer:
+def _marked(found: Curve, body: Moving) -> Answer:
     """Where tokens are as many as dimensions; along b at fixed tokens, beyond which batch they are wasted."""
     at, text, notes = found.interpolation, MARK, list[str]()
     if found.along == "batch" and body.tokens is not None and not body.quick:
@@ -165,23 +156,13 @@ def _require_few_steps(settings: Sequence[Setting], field: str) -> None:
         raise InputError(field, f"must ask for at most {ONE_PASS['steps']:g} steps in one pass", most)
 
 
-def sampled(body: SampledBody, progress: Progress) -> Answer:
+def sampled(asked: Sampled, progress: Progress) -> Answer:
     """The terms along one size, measured on sampled data sets, with standard errors."""
-    settings = body.settings()
-    _check_sampled(body, settings)
-    found = sample_curve(
-        body.setting(),
-        body.along,
-        body.values(),
-        method=SAMPLED_METHOD,
-        sketches=body.sketches,
-        repetitions=body.repetitions,
-        seed=body.seed,
-        progress=progress,
-        tokens=body.tokens,
-        tune=body.tune,
-    )
-    return {**_shown(found), "rows": found.fields()["rows"], "copy": copy_curve(body, SAMPLED_METHOD)}
+    call = asked.call()
+    setting, values = call.arguments["setting"], call.arguments["values"]
+    _check_sampled(asked, along(setting, asked.along, values, tokens=asked.tokens))
+    found = replace(call, arguments={**call.arguments, "workers": 1})(progress)
+    return {**_shown(found), "rows": found.fields()["rows"], "copy": asked.copies()}
 
 
 def _shown(found: Curve) -> Answer:
@@ -189,13 +170,13 @@ def _shown(found: Curve) -> Answer:
     return {"along": found.along, "method": found.method, "rows": rows, **told(found.flagged())}
 
 
-def _check_sampled(body: SampledBody, settings: Sequence[Setting]) -> None:
+def _check_sampled(body: Sampled, settings: Sequence[Setting]) -> None:
     for name, value in (("M", max(s.M for s in settings)), ("d", float(settings[0].d or 0))):
         if value > SAMPLED[name]:
             field = "stop" if name == body.along else name
             raise InputError(field, f"must be at most {SAMPLED[name]} for sampled points", value)
     draws = Draws(sketches=body.sketches, repetitions=body.repetitions, seed=body.seed)
-    seconds = method_of(SAMPLED_METHOD).cost(settings, draws).seconds
+    seconds = method_of(SAMPLED_METHOD).work(settings, draws)
     if seconds > _SAMPLED_SECONDS:
         raise InputError(
             "sampled",
@@ -205,76 +186,55 @@ def _check_sampled(body: SampledBody, settings: Sequence[Setting]) -> None:
         )
 
 
-def longer_or_more(body: TradeoffBody, progress: Progress) -> Answer:
+def longer_or_more(asked: Split, progress: Progress) -> Answer:
     """The risk along P at fixed tokens, tested at the own length and at common ones."""
-    setting, tokens = body.setting(), int(body.tokens)
-    lengths, rough = split_lengths(setting, tokens, body.points), ""
+    call = asked.call()
+    setting, lengths = call.arguments["setting"], call.arguments["lengths"]
+    rough = ""
     if setting.batch is not None:
         rough = ", of the variance 3/M"
-        _require_few_steps([with_tokens(replace(setting, P=lengths[0]), tokens)], "tokens")
-    tests = [int(P) for P in body.eval_lengths]
-    found = tradeoff(setting, tokens, lengths=lengths, eval_lengths=tests, tune=body.tune)
+        _require_few_steps([with_tokens(replace(setting, P=lengths[0]), call.arguments["tokens"])], "tokens")
+    found = call()
     return {
         "badge": badge(setting),
         "tokens": found.tokens,
         "batch": setting.batch,
         **found.fields(),
         "accuracy": f"relative error about 1/M = {1 / setting.M:.2g}{rough}",
-        "copy": copy_tradeoff(body, lengths),
+        "copy": asked.copies(),
         **told(found.flagged()),
     }
 
 
-def planner(body: PlanBody, progress: Progress) -> Answer:
+def planner(asked: Plan, progress: Progress) -> Answer:
     """The allocation, the curve of best widths, the corollary, the three programs, and why they differ."""
-    tested = None if body.eval_length is None else int(body.eval_length)
-    schedule = body.schedule.build()
-    found = plan(body.teacher, body.budget, schedule=schedule, d=body.d, eval_length=tested)
+    found = replace(asked.call(), arguments={**asked.call().arguments, "workers": 1})()
     return {
         "badge": badge(found.setting),
         **found.fields(),
-        "notes": list(found.notes),
-        "budget": {"compute": body.budget.compute, "tokens": body.budget.tokens},
-        "tested": "own" if tested is None else tested,
-        "copy": copy_plan(body),
+        "notes": [found.sentence] if asked.one_pass else list(found.notes),
+        "budget": {"compute": asked.compute, "tokens": asked.tokens},
+        "tested": "own" if asked.eval_length is None else asked.eval_length,
+        "copy": asked.copies(),
         **told(found.flagged()),
     }
 
 
-def plan_once(body: PlanBody, progress: Progress) -> Answer:
-    """The best single pass, and the risk at other tokens a step, lengths and widths."""
-    tested = None if body.eval_length is None else int(body.eval_length)
-    schedule = body.schedule.build()
-    found = plan_one_pass(body.teacher, body.budget, schedule=schedule, d=body.d, eval_length=tested)
-    return {
-        "badge": badge(found.setting),
-        **found.fields(),
-        "notes": [found.sentence],
-        "budget": {"compute": body.budget.compute, "tokens": body.budget.tokens},
-        "tested": "own" if tested is None else tested,
-        "copy": copy_plan(body, one_pass=True),
-        **told(found.flagged()),
-    }
-
-
-def ladders(body: LadderBody, progress: Progress) -> Answer:
+def ladders(asked: Pair, progress: Progress) -> Answer:
     """Two lengths against the share of the longer: short first, long first, mixed, and each alone."""
-    setting, pair = body.setting(), (int(body.short), int(body.long))
+    call = asked.call()
     try:
-        found = ladder_curve(
-            setting, body.tokens, candidates=pair, shares=body.shares(), sketches=body.sketches
-        )
+        found = call()
     except SingularProblem as error:
-        raise InputError("M", f"is too wide for this teacher: {error}", body.M) from None
+        raise InputError("M", f"is too wide for this teacher: {error}", asked.M) from None
     return {
-        "badge": badge(setting) | {"conditions": []},  # of one length each
+        "badge": badge(call.arguments["setting"]) | {"conditions": []},  # of one length each
         **found.fields(),
-        "candidates": pair,
-        "share": body.share,
+        "candidates": asked.candidates,
         "tokens": found.tokens,
         "eval_length": found.eval_length,
         "notes": [found.sentence],
-        "copy": copy_ladder(body),
+        "copy": asked.copies(),
         **told(found.flagged()),
     }
 
@@ -291,7 +251,6 @@ VIEWS: dict[str, Callable[[Any, Progress], Answer]] = {
     "sampled": sampled,
     "tradeoff": longer_or_more,
     "plan": planner,
-    "plan-once": plan_once,
     "ladders": ladders,
     "panels": six_panels,
 }

@@ -1,1 +1,1 @@
-"""The law at any amount of data (docs/finite-sample.md)."""
+"""The finite-sample law: the risk at any amount of data, beyond the frozen filter (docs/finite-sample.md)."""

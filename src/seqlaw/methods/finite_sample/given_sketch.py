@@ -1,4 +1,4 @@
-"""The law at any amount of data, for one sketch: `over_sketches` with matrices M × M instead of sums.
+"""The law at any amount of data, for one sketch: as `over_sketches`, with M × M matrices in place of sums.
 
 With F_m = S diag(f_m) Sᵀ the system of `two_point` has fᵀK₁₂f = tr(F_m Q₁ F_n Q₂), Q = (Σ t_m F_m - z)^-1:
 nothing is d × d. Nodes start from the solution over sketches, which is O(1/M) away.
@@ -96,7 +96,7 @@ class StageLaw:
     cells: Array
     nodes: SketchPoint
     filters: tuple[Complex, Complex]
-    """The weights of the contour times ψ/z, for g, and times ψ."""
+    """The weights of the contour times ψ/z, for the response g, and times ψ."""
     tokens: float
 
     def averages(self, W: Array) -> Averages:
@@ -134,7 +134,7 @@ class StageLaw:
             learned,
             metric,
             plain.mixed + _once(residual, seen).T,
-            square + over_pairs(response, response, ends),
+            square + float(over_pairs(response, response, ends)),
         )
 
 
@@ -150,7 +150,7 @@ def expected_terms(stages: Sequence[StageLaw], test: Problem) -> Terms:
     for stage in reversed(stages):
         mean, best = stage.averages(W), stage.problem.B_star
         passed = W @ mean.kept
-        came = {  # what comes in: its mean, E(in)Wψ and E tr (in)W(in)ᵀ
+        added = {  # X, what the stage adds to each part: E X, E XWψ and E tr XWXᵀ
             "loss": (mean.learned, mean.mixed, mean.square),
             "bias": (
                 best - best @ mean.kept,
@@ -158,10 +158,10 @@ def expected_terms(stages: Sequence[StageLaw], test: Problem) -> Terms:
                 _trace(best @ (W - passed - passed.T + mean.metric), best),
             ),
         }
-        (all_in, all_mixed, all_square), (own, own_mixed, own_square) = came["loss"], came["bias"]
+        (all_in, all_mixed, all_square), (own, own_mixed, own_square) = added["loss"], added["bias"]
         both = _trace(all_in @ W - all_mixed, best)
-        came["variance"] = all_in - own, all_mixed - own_mixed, all_square - 2 * both + own_square
-        for name, (moved, mixed, square) in came.items():
+        added["variance"] = all_in - own, all_mixed - own_mixed, all_square - 2 * both + own_square
+        for name, (moved, mixed, square) in added.items():
             c[name] += square - 2 * _trace(moved, V[name])
             V[name] = V[name] @ mean.kept - mixed
         W = mean.metric

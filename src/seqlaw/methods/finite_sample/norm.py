@@ -1,7 +1,7 @@
-"""The largest eigenvalue of the empirical covariance: its mean, its chance, and the steps that it allows.
+"""‖Ĝ‖, the largest eigenvalue of the empirical covariance: mean, variance, and the steps that it allows.
 
-‖Ĝ‖ is a spike: its mean is μ₁ + (1/NP) Σ_{k>1} (tr T_1T_k/P)/(μ₁ - μ_k), gaps counted as at least 0.2 μ₁, its
-relative variance (2/NP) (tr T_1T_1/P)/μ₁².
+‖Ĝ‖ is an isolated eigenvalue. Its mean is μ₁ + (1/NP) Σ_{k>1} (tr T_1T_k/P)/(μ₁ - μ_k), with gaps of at least
+0.2 μ₁, and its relative variance is (2/NP) (tr T_1T_1/P)/μ₁².
 """
 
 from __future__ import annotations
@@ -19,22 +19,23 @@ from seqlaw.model.lengths import Length, averages
 from seqlaw.model.schedule import Schedule
 
 _LEAST_GAP = 0.2
-"""Of μ₁: for smaller gaps perturbation to second order, which the mean is, does not hold."""
-_LEAST_CHANCE = 1e-3
-"""Where the relative variance of ‖Ĝ‖, or the share of the data sets that are clipped, is below this, the
-randomness of ‖Ĝ‖ is left out: the step is that of the mean norm, and the risk errs by about so much."""
+"""The least gap in units of μ₁: for smaller ones the second-order perturbation of the mean does not hold."""
+_NEGLIGIBLE = 1e-3
+"""If the relative variance of ‖Ĝ‖, or the share of clipped data sets, is below this, ‖Ĝ‖ is replaced by its
+mean; the risk then errs by about as much."""
 _LARGEST = 0.85
-"""γ times the edge of G's spectrum, for a data set of small norm: the filter is taken at G, and no contour
-takes more."""
+"""The largest γ times the edge of G's spectrum, for a data set of small ‖Ĝ‖: the filter is evaluated at G,
+and contours need this bound."""
 
 
-class Rise(NamedTuple):
-    """‖Ĝ‖/‖G‖ - 1 is `mean`/NP on average; the law's spectrum ends (1 + √(`width`/NP))² further."""
+class EmpiricalNorm(NamedTuple):
+    """The distribution of ‖Ĝ‖ at one length: E‖Ĝ‖ = ‖G‖ (1 + mean/NP), Var ‖Ĝ‖ = (E‖Ĝ‖)² 2 width/NP."""
 
     mean: float
     width: float
+    """Also how far the law's spectrum extends beyond that of G, by a factor (1 + √(width/NP))²."""
 
-    def chance(self, tokens: float) -> float:
+    def relative_variance(self, tokens: float) -> float:
         """The relative variance of ‖Ĝ‖."""
         return 2 * self.width / tokens
 
@@ -43,46 +44,48 @@ class Rise(NamedTuple):
         return norm * (1 + self.mean / tokens)
 
     def edge(self, edge: float, tokens: float) -> float:
-        """Where the law's spectrum of Ĝ ends, from where that of G does; with a tenth to spare."""
+        """The upper edge of the law's spectrum of Ĝ from that of G, enlarged by a tenth for safety."""
         return 1.1 * self.norm(edge, tokens) * (1 + math.sqrt(self.width / tokens)) ** 2
 
     def steps(
         self, schedule: Schedule, norm: float, tokens: float, edge: float
     ) -> list[tuple[float, Schedule]]:
-        """Schedules with weights that stand for γ̄ = min(γ, 1/(2‖Ĝ‖)) over data sets.
+        """Weighted schedules that stand for the distribution of γ̄ = min(γ, 1/(2‖Ĝ‖)) over data sets.
 
-        ‖G‖ = norm, and the spectrum that the filter is taken on ends at `edge`.
-        ‖Ĝ‖ is taken log-normal: γ for the data sets that are not clipped, and for the others the two steps
-        that have the first three moments of log ‖Ĝ‖ beyond the clipping. One, the mean norm's, where chance
-        does not show.
+        ‖G‖ = norm, and the spectrum on which the filter is evaluated ends at `edge`. ‖Ĝ‖ is assumed to be
+        log-normal. Data sets that are not clipped have γ; the others are represented by two steps that match
+        the first three moments of log ‖Ĝ‖ there. If ‖Ĝ‖ hardly varies there is one schedule, that of its
+        mean.
         """
-        mean, chance = self.norm(norm, tokens), self.chance(tokens)
-        if chance < _LEAST_CHANCE:
+        mean, variance = self.norm(norm, tokens), self.relative_variance(tokens)
+        if variance < _NEGLIGIBLE:
             return [(1.0, schedule.safeguarded(mean))]
-        deviation = math.sqrt(math.log1p(chance))
-        start = (math.log(0.5 / schedule.gamma / mean) + deviation**2 / 2) / deviation
+        deviation = math.sqrt(math.log1p(variance))
+        # Data sets of this norm and below are not clipped; with strong weight decay all are.
+        free = max(schedule.size_at(0.5 / schedule.gamma), 1e-300)
+        start = (math.log(free / mean) + deviation**2 / 2) / deviation
         clipped, least = float(ndtr(-start)), edge / (2 * _LARGEST)
-        if clipped < _LEAST_CHANCE:
+        if clipped < _NEGLIGIBLE:
             return [(1.0, schedule.safeguarded(mean))]
-        if clipped > 1 - _LEAST_CHANCE:
+        if clipped > 1 - _NEGLIGIBLE:
             clipped = 1.0
-        found = [] if clipped == 1 else [(1 - clipped, schedule.safeguarded(least))]
-        for weight, at in _beyond(start):
-            seen = mean * math.exp(deviation * at - deviation**2 / 2)
-            found.append((clipped * weight, schedule.safeguarded(max(seen, least))))
-        return found
+        steps = [] if clipped == 1 else [(1 - clipped, schedule.safeguarded(least))]
+        for weight, point in _beyond(start):
+            empirical = mean * math.exp(deviation * point - deviation**2 / 2)
+            steps.append((clipped * weight, schedule.safeguarded(max(empirical, least))))
+        return steps
 
 
 def averaged_rows(parts: Sequence[tuple[float, dict[str, float]]]) -> dict[str, float]:
-    """The mean of rows of the same columns, with weights; one is left as it is."""
+    """The weighted mean of rows with the same columns; a single row is returned unchanged."""
     if len(parts) == 1:
         return parts[0][1]
     return {name: sum(weight * row[name] for weight, row in parts) for name in parts[0][1]}
 
 
 def _beyond(start: float) -> list[tuple[float, float]]:
-    """Two points with weights that have the first three moments of a standard normal number above `start`."""
-    start = max(start, -6.0)  # all of it
+    """Two weighted points with the first three moments of a standard normal variable above `start`."""
+    start = max(start, -6.0)  # below, the whole distribution
     first = math.exp(-(start**2) / 2) / math.sqrt(2 * math.pi) / float(ndtr(-start))
     second, third = 1 + start * first, (start**2 + 2) * first
     deviation = math.sqrt(second - first**2)
@@ -91,8 +94,8 @@ def _beyond(start: float) -> list[tuple[float, float]]:
     return [((1 + sign * skew / root) / 2, first + deviation * (skew - sign * root)) for sign in (1, -1)]
 
 
-def rises(rule: Rule, lengths: Iterable[Length]) -> dict[Length, Rise]:
-    """The rise at each length."""
+def empirical_norms(rule: Rule, lengths: Iterable[Length]) -> dict[Length, EmpiricalNorm]:
+    """The distribution of ‖Ĝ‖ at each length."""
     lengths = list(dict.fromkeys(lengths))
     found = {}
     h_at = averages(rule.modes, lengths)
@@ -104,5 +107,5 @@ def rises(rule: Rule, lengths: Iterable[Length]) -> dict[Length, Rise]:
                 continue
             others = np.where(np.arange(h.size) == top, 0.0, rule.weights)
             gap = np.maximum(h[top] - h, _LEAST_GAP * h[top])
-            found[P] = Rise(float(others @ (K[0] / gap)) / h[top], float(K[0, top]) / h[top] ** 2)
+            found[P] = EmpiricalNorm(float(others @ (K[0] / gap)) / h[top], float(K[0, top]) / h[top] ** 2)
     return found

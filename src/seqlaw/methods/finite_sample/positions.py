@@ -44,7 +44,7 @@ class Positions:
     """The number of frequencies; 0 where every position is in a block."""
 
     def weights(self, P: Length) -> Array:
-        """What each cell counts in tr(·)/P: a block once, the bulk P - p₀ times; a mixture by its shares."""
+        """The weight of each cell in tr(·)/P: a block counts once, the bulk P - p₀ times."""
         once, rest = dict.fromkeys(self.sizes, 0.0), 0.0
         for length, share in parts(P):
             size = min(length, self.sizes[-1])

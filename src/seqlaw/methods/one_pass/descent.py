@@ -1,7 +1,6 @@
-"""Mini-batch descent itself: b trajectories a step, all repetitions of a sketch side by side.
+"""Simulated mini-batch descent, b trajectories a step, with all repetitions of a sketch side by side.
 
-Fresh ones, or sequences that are used several times (`epochs`), shuffled anew in each, for which no law is
-known.
+The trajectories are fresh, or the same sequences are used in several `epochs`, shuffled in each.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from seqlaw.methods.kernel import kernel
-from seqlaw.methods.moments import direct_cost
 from seqlaw.methods.trajectories import walk
 from seqlaw.model.arrays import like, namespace, zeros
 from seqlaw.model.checks import Array, InputError
@@ -24,9 +22,9 @@ from seqlaw.model.randomness import generator
 from seqlaw.model.schedule import Schedule
 from seqlaw.model.setting import Setting, Stage
 
-BLOCK = 2**17
-"""Numbers of the trajectories simulated at a time, for each repetition."""
+_BLOCK = 2**17  # numbers of the trajectories simulated at a time, for each repetition
 _LARGEST = 2**27  # numbers that the trajectories of a step, or of an epoch that is used again, may have
+_MOST_STEPS = 10**10  # about a day at 10 µs a step, which the smallest takes
 _TOGETHER = 16  # repetitions side by side
 _ON_CARD, _ALL_ON_CARD = 2**14, 2**25  # … on a card, and the numbers of all their trajectories at a time
 
@@ -36,34 +34,27 @@ def together(setting: Setting, device: Device | None) -> int:
     return max(1, min(_ON_CARD, _ALL_ON_CARD // setting.M**2)) if device else _TOGETHER
 
 
-def too_long(setting: Setting) -> InputError | None:
-    """The refusal of what takes too much memory or time."""
-    if held(setting) > _LARGEST:
+def too_large(setting: Setting) -> InputError | None:
+    """The refusal of what takes too much memory or too many steps."""
+    if setting.batch is None:
+        return None
+    if _held(setting) > _LARGEST:
         field = "batch" if setting.epochs == 1 else "N"
         rule = "times P times M must be at most 2^27 here: the trajectories are held in memory"
         return InputError(field, rule, setting.batch if setting.epochs == 1 else setting.N)
-    hours = seconds(setting) / 3600
-    if hours <= 24:
-        return None
-    rule = f"would take about {hours:.2g} hours a run with this batch and P (at most 24)"
-    return InputError("L", rule, setting.schedule.L)
+    if setting.schedule.L > _MOST_STEPS:
+        return InputError("L", f"must be at most {_MOST_STEPS:g} steps on this method", setting.schedule.L)
+    return None
 
 
-def held(setting: Setting) -> float:
+def _held(setting: Setting) -> float:
     """Numbers of the trajectories that must be there at once."""
     if setting.epochs > 1:
         return float(setting.N) * (setting.one_length + 1) * setting.M
-    return max(float(sum(b * (P + 1) for P, b in _parts(one))) * setting.M for one in setting.stages)
+    return max(float(sum(b * (P + 1) for P, b in lengths_in_step(one))) * setting.M for one in setting.stages)
 
 
-def seconds(setting: Setting) -> float:
-    """About what one run takes: drawing the trajectories, and two small products a step."""
-    tokens = float(setting.tokens) * setting.epochs
-    drawing = mean_length(setting.P) * direct_cost(setting.N, int(setting.d or 0), setting.M) * 1e-9
-    return drawing + setting.schedule.L * 1e-5 + tokens * setting.M**2 * 4e-10
-
-
-def _parts(stage: Stage) -> tuple[tuple[int, int], ...]:
+def lengths_in_step(stage: Stage) -> tuple[tuple[int, int], ...]:
     """(P, sequences of that length in a step)."""
     P = stage.P
     if isinstance(P, Counted):
@@ -77,34 +68,42 @@ def descended(
     S: Array,
     keys: Sequence[tuple[int, int, int]],
     device: Device | None = None,
+    *,
+    factor: Array | None = None,
 ) -> Array:
-    """B_L of each (seed, sketch, repetition), side by side: B ← B + γ_t/(bP) Σ (y - Bu) uᵀ."""
+    """B_L of each (seed, sketch, repetition), side by side: B ← B + γ_t/(bP) Σ (y - Bu) uᵀ.
+
+    `factor` is the G^-p of the population that gradients are multiplied by; B decays by γ_tλ.
+    """
     S = S if device is None else device.array(S)
     B: Array = zeros(S, len(keys), setting.M, setting.M)
     turned, count, M, t = namespace(S).matrix_transpose, len(keys), setting.M, 0
     with np.errstate(over="ignore", invalid="ignore"):  # without the safeguard a run may leave all bounds
-        for seen in _batches(setting, S, keys, device):
+        for seen in batches(setting, S, keys, device):
             steps, tokens = seen[0].shape[1], sum(U.shape[2] * (U.shape[3] - 1) for U in seen)
             sizes = schedule.at(np.arange(t + 1, t + steps + 1)) / float(tokens)
+            decay = schedule.weight_decay * float(tokens)
             for k, size in enumerate(sizes.tolist()):
                 slopes = []
                 for U in seen:
                     u, y = U[:, k, :, :-1].reshape(count, -1, M), U[:, k, :, 1:].reshape(count, -1, M)
                     missed = y - u @ turned(B)
                     slopes.append(turned(missed) @ u)
-                B = B + size * reduce(operator.add, slopes)
+                slope = reduce(operator.add, slopes)
+                slope = slope if factor is None else slope @ factor
+                B = (1 - decay * size) * B + size * slope if decay else B + size * slope
             t += steps
     return B
 
 
-def _batches(
+def batches(
     setting: Setting, S: Array, keys: Sequence[tuple[int, int, int]], device: Device | None
 ) -> Iterator[list[Array]]:
     """Mini-batches of some steps at a time, what the student sees: keys × steps × b × (P+1) × M a length."""
     if setting.epochs == 1:
         start = 0
         for stage in setting.stages:
-            yield from _fresh(setting, S, keys, _parts(stage), start, stage.steps, device)
+            yield from _fresh(setting, S, keys, lengths_in_step(stage), start, stage.steps, device)
             start += stage.steps
         return
     b, L = setting.batch or 1, setting.schedule.L
@@ -131,7 +130,7 @@ def _fresh(
 ) -> Iterator[list[Array]]:
     """The mini-batches of L steps from number `start` on."""
     a_step = sum(b * (P + 1) for P, b in parts)
-    most = BLOCK if device is None else _ALL_ON_CARD // len(keys)
+    most = _BLOCK if device is None else _ALL_ON_CARD // len(keys)
     steps = max(1, most // (a_step * max(setting.M, setting.modes.d)))
     for first in range(start, start + L, steps):
         count = min(steps, start + L - first)

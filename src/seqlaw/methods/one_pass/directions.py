@@ -1,5 +1,6 @@
-"""What a student has in each direction that it learns, given a sketch (docs/one-pass.md, §2).
+"""The noise of a mini-batch step in each eigendirection of G, given a sketch (docs/one-pass-theory.md, §2).
 
+`Directions` has the coefficients of the recursion (10) in `law`; they are made from `StepNoise`.
 In the eigenbasis G = U diag(μ) Uᵀ, s = UᵀS, with the lag sums K and J of the score divided by P² (of a
 mixture w_k/P_k over the mean length):
     N[X] = Σ_c tr(XΓ_c) Γ_c + Γ_c X Γ_c,  Γ_c = S diag(φ_c) Sᵀ,  K = Σ_c φ_c φ_cᵀ   the noise of a step at X,
@@ -17,32 +18,36 @@ from seqlaw.methods.accuracy import fine
 from seqlaw.methods.score import lag_sums, score
 from seqlaw.model.arrays import host, is_host, like, namespace, zeros
 from seqlaw.model.checks import Array
+from seqlaw.model.filters import Schedule
 from seqlaw.model.lengths import Length, averaged, longest, mean_length
 from seqlaw.model.sketch import Problem
 from seqlaw.model.teacher import Modes
 
 _CLOSE = 1e-14
-"""What the channels leave of a diagonal entry of K, and a J of its norm."""
+"""The relative error of a diagonal entry of K that the channels may leave, and of the norm of J."""
+_MOST_PRODUCTS = 2**21  # numbers of the channel products of one length
 _PROBES = 40  # random directions that find the range of J, whose rank to rounding is 8 to 15
 _TILE, _TILE_ELSEWHERE = 2**18, 2**25  # entries of J at a time, on the host and on a card
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Directions:
-    """Directions of the student, n of them; those that are alike share one, with multiplicity w."""
+    """The coefficients of the variance's recursion in n directions; similar ones are merged."""
 
     mu: Array
+    """The eigenvalue of G, n."""
     w: Array
+    """How many directions each stands for, n."""
     R: Array
-    """What the error in direction k adds to the noise in i through the trace, n×n."""
+    """The noise in i from a unit of error in k, by the trace in N[X], n×n."""
     Q: Array
-    """… and through the product: of one direction, not times w."""
+    """The same by the product in N[X], for a single direction k, n×n."""
     A: Array
-    """The noise of one trajectory at B*."""
+    """The noise of one trajectory at B*, n."""
     beta: Array
-    """|B* u_i|²."""
+    """|(B* - B_0) u_i|², n."""
     ell: Array
-    """The noise that is linear in the mean error, n×n."""
+    """ℓ, the noise that is linear in the mean error, n×n."""
     norm: float
     """‖G‖."""
 
@@ -65,189 +70,221 @@ class Directions:
         return Directions(**{field.name: host(getattr(self, field.name)) for field in fields(self)})
 
 
-def channels(modes: Modes, P: Length) -> Array:
-    """φ with K/P² = φᵀφ (channels × d): pivoted Cholesky of K scaled to a unit diagonal.
+def under(nodes: Directions, schedule: Schedule) -> tuple[Directions, Array]:
+    """Directions in which this schedule is plain descent, and the factor from the variance there to v.
 
-    Scaled, since a channel that is nothing next to the largest entry is all that the tail has.
+    Gradients times G^-p are plain descent on inputs G^{-p/2}u: μ becomes μ^q, q = 1 - p, and v counts μ^-p.
+    With weight decay λ the mean error is B*(λ + μψ(x))/x, x = μ + λ, and its constant part adds to the noise.
+    """
+    if schedule.entire:
+        return nodes, nodes.w * 0 + 1
+    counts, decay = nodes.mu**-schedule.precondition, schedule.weight_decay
+    mu, beta = nodes.mu * counts, nodes.beta / counts
+    R, Q = (x * (counts[:, None] * counts) for x in (nodes.R, nodes.Q))
+    A, ell = nodes.A * counts, nodes.ell * counts[:, None]
+    if decay:
+        x = mu + decay
+        constant, rest = decay / x, mu / x
+        linear, square = ell * nodes.w, (R * nodes.w + Q) * beta
+        A = A + linear @ constant + square @ constant**2
+        ell, beta = rest * (linear + 2 * square * constant) / nodes.w, beta * rest**2
+        mu = x
+    moved = Directions(
+        mu=mu, w=nodes.w, R=R, Q=Q, A=A, beta=beta, ell=ell, norm=float(schedule.speed(nodes.norm))
+    )
+    return moved, counts
+
+
+def channels(modes: Modes, P: Length) -> Array:
+    """The channels φ (c × d, c about 10) with K/P² = φᵀφ: a pivoted Cholesky decomposition.
+
+    K is first scaled to a unit diagonal: a channel far below the largest entry may be all that the tail has.
     """
     blocks, each = [slice(first, first + 32) for first in range(0, modes.d, 32)], mean_length(P)
-    diagonal = np.concatenate([np.diag(lag_sums(_some(modes, block), P)[0]) for block in blocks]) / each
+    some = (Modes(a=modes.a[at], sigma_xi=modes.sigma_xi[at], sigma_0=modes.sigma_0[at]) for at in blocks)
+    diagonal = np.concatenate([np.diag(lag_sums(part, P)[0]) for part in some]) / each
     scale = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
-    left, found = (diagonal > 0).astype(np.float64), np.zeros((0, modes.d))
-    while left.max() > _CLOSE and len(found) < modes.d:
-        j = int(np.argmax(left))
+    remaining, phi = (diagonal > 0).astype(np.float64), np.zeros((0, modes.d))
+    while remaining.max() > _CLOSE and len(phi) < modes.d:
+        j = int(np.argmax(remaining))
         row = lag_sums(modes, P, slice(j, j + 1))[0][0] / each / (scale[j] * scale)
-        new = (row - found[:, j] @ found) / np.sqrt(left[j])
-        found = np.vstack([found, new])
-        left = np.maximum(left - new**2, 0.0)
-        left[j] = 0.0
-    return found * scale
+        new = (row - phi[:, j] @ phi) / np.sqrt(remaining[j])
+        phi = np.vstack([phi, new])
+        remaining = np.maximum(remaining - new**2, 0.0)
+        remaining[j] = 0.0
+    return phi * scale
 
 
-def _some(modes: Modes, at: slice) -> Modes:
-    return Modes(a=modes.a[at], sigma_xi=modes.sigma_xi[at], sigma_0=modes.sigma_0[at])
+def innovation_lags(modes: Modes, P: Length, *, beside: Array | None = None) -> tuple[Array, Array]:
+    """X and Y (r × d) with J/P² = XᵀY and r about 10: random directions find the range of the scaled J.
 
-
-def innovation_lags(modes: Modes, P: Length, *, near: Array | None = None) -> tuple[Array, Array]:
-    """(X, Y) with J/P² = XᵀY, few rows each: the range of the scaled J from random directions.
-
-    J_jl = σ_ξ,l a_j h_j times a smooth function of a_j and a_l. Beside an array `near`, or on the host.
+    J_jl is σ_ξ,l a_j h_j times a smooth function of a_j and a_l. The result is on the device of `beside`.
     """
-    d, each, near = modes.d, mean_length(P), modes.a if near is None else near
+    d, each, beside = modes.d, mean_length(P), modes.a if beside is None else beside
     if longest(P) == 1:
-        return zeros(near, 0, d), zeros(near, 0, d)
+        return zeros(beside, 0, d), zeros(beside, 0, d)
     sizes = (averaged(modes, P) * np.abs(modes.a), modes.sigma_xi)
-    height, breadth = (like(near, np.where(x > 0, x, 1.0)) for x in sizes)
-    probes = like(near, np.random.default_rng(0).standard_normal((d, min(d, _PROBES))))
-    step = max(1, (_TILE if is_host(near) else _TILE_ELSEWHERE) // d)
+    height, breadth = (like(beside, np.where(x > 0, x, 1.0)) for x in sizes)
+    probes = like(beside, np.random.default_rng(0).standard_normal((d, min(d, _PROBES))))
+    step = max(1, (_TILE if is_host(beside) else _TILE_ELSEWHERE) // d)
     tiles = [slice(first, first + step) for first in range(0, d, step)]
 
     def scaled(rows: slice) -> Array:
-        J = lag_sums(modes, P, rows, near=near)[1]
+        J = lag_sums(modes, P, rows, beside=beside)[1]
         smooth: Array = J / each / height[rows, None] / breadth
         return smooth
 
     image = np.vstack([host(scaled(rows) @ probes) for rows in tiles])
     U, size, _ = np.linalg.svd(image, full_matrices=False)
-    U = like(near, U[:, size > _CLOSE * size[0]] if size[0] > 0 else U[:, :0])
-    Y = sum((U[rows].T @ scaled(rows) for rows in tiles), zeros(near, U.shape[1], d))
+    U = like(beside, U[:, size > _CLOSE * size[0]] if size[0] > 0 else U[:, :0])
+    Y = sum((U[rows].T @ scaled(rows) for rows in tiles), zeros(beside, U.shape[1], d))
     return U.T * height, Y * breadth
 
 
-Turned = dict[bytes, tuple[Array, Array]]
-"""Eigenvalues and eigenvectors of a step, by its size and batch."""
+Eigensystems = dict[bytes, tuple[Array, Array]]
+"""Eigenvalues and eigenvectors of the recursion of one step, by step size and batch."""
 
 
-class Kept(NamedTuple):
-    """What of the noise no start changes; a channel's is M×M."""
+class ChannelProducts(NamedTuple):
+    """The products of a sketch with each channel and lag, for students that start in many places.
+
+    With c channels φ and r lags (x, y), M×M each: much memory for a wide student.
+    """
 
     f: Array
-    R: Array
+    """(sφsᵀ)_ii, M × c."""
     Q: Array
-    product: Array
-    """sφsᵀ of each channel φ."""
-    missed: Array
-    """sφDᵀ."""
-    traced: Array
-    """The trace of each lag's x."""
-    lagged: Array
-    """sxsᵀ."""
-    carried: Array
-    """sySᵀ."""
-    turned: Turned
-    """The eigensystems of steps that were taken."""
+    """Σ_c (sφsᵀ)², M × M."""
+    lag_trace: Array
+    """(sxsᵀ)_ii, M × r."""
+    channel: Array
+    """sφsᵀ, c × M × M."""
+    channel_error: Array
+    """sφDᵀ, c × M × M."""
+    lag: Array
+    """sxsᵀ, r × M × M."""
+    lag_student: Array
+    """sySᵀ, r × M × M."""
+    eigensystems: Eigensystems
+    """Those of the steps taken so far."""
 
 
-def keep(problem: Problem, known: Ground) -> Ground:
-    """The same with what no start changes: `directions_of` is then a product of M×M a channel."""
-    s, phi, (X, Y), *_ = known
-    seen = s**2
-
-    def each(rows: Array, with_: Array) -> Array:
-        """(s·row) withᵀ for each row, (rows, M, M)."""
-        found = np.empty((len(rows), problem.M, problem.M))
-        for k, row in enumerate(rows):
-            found[k] = (s * row) @ with_
-        return found
-
-    product = each(phi, s.T)
-    f = seen @ phi.T
-    kept = Kept(
-        f=f,
-        R=f @ f.T,
-        Q=np.sum(product**2, axis=0),
-        product=product,
-        missed=each(phi, problem.D.T),
-        traced=seen @ X.T,
-        lagged=each(X, s.T),
-        carried=each(Y, problem.S.T),
-        turned={},
-    )
-    return known._replace(kept=kept)
-
-
-class Ground(NamedTuple):
-    """What the noise of a step has on one sketch, wherever the student stands."""
+class StepNoise(NamedTuple):
+    """The noise of a mini-batch step on one sketch, for any student: channels, lags and the noise at B*."""
 
     s: Array
-    """UᵀS."""
+    """UᵀS, M × d."""
     phi: Array
-    """The channels of K."""
+    """The channels of K, c × d."""
     lags: tuple[Array, Array]
-    """J as a product."""
+    """X and Y with J/P² = XᵀY, r × d each."""
     A: Array
-    """UᵀAU, the noise at B*, M×M."""
-    kept: Kept | None = None
-    """For many starts on one sketch; M×M a channel, so not of wide students."""
+    """UᵀAU, the noise at B*, M × M."""
+    products: ChannelProducts | None = None
+    """None: computed channel by channel when they are needed."""
 
 
-def ground(problem: Problem) -> Ground:
-    """The channels, and the noise at B*."""
-    modes, P, S = problem.modes, problem.P, problem.S
-    phi, lags = like(S, channels(modes, P)), innovation_lags(modes, P, near=S)
-    return grounded(problem, phi, lags, score(problem).covariance)
+def step_noise(
+    problem: Problem,
+    channels_and_lags: tuple[Array, tuple[Array, Array]] | None = None,
+    covariance: Array | None = None,
+    *,
+    many_starts: bool = False,
+) -> StepNoise:
+    """The noise of a step on this sketch; channels, lags and the covariance of the score may be known.
+
+    For `many_starts` the channel products are computed now, if they fit into memory.
+    """
+    modes, P, S, U = problem.modes, problem.length, problem.S, problem.eigenvectors
+    if channels_and_lags is None:
+        channels_and_lags = like(S, channels(modes, P)), innovation_lags(modes, P, beside=S)
+    phi, lags = channels_and_lags
+    covariance = score(problem).covariance if covariance is None else covariance
+    noise = StepNoise(U.T @ S, phi, lags, U.T @ (covariance / mean_length(P)) @ U)
+    fits = 2 * (len(phi) + len(lags[0])) * problem.M**2 <= _MOST_PRODUCTS
+    return noise._replace(products=_channel_products(problem, noise)) if many_starts and fits else noise
 
 
-def grounded(problem: Problem, phi: Array, lags: tuple[Array, Array], covariance: Array) -> Ground:
-    """The same from channels that are known, and the covariance of the score."""
-    U = problem.eigenvectors
-    return Ground(U.T @ problem.S, phi, lags, U.T @ (covariance / mean_length(problem.P)) @ U)
+def _channel_products(problem: Problem, noise: StepNoise) -> ChannelProducts:
+    s, (X, Y) = noise.s, noise.lags
+
+    def each(rows: Array, right: Array) -> Array:
+        """s diag(row) right for each row, rows × M × M."""
+        found = np.empty((len(rows), problem.M, problem.M))
+        for k, row in enumerate(rows):
+            found[k] = (s * row) @ right
+        return found
+
+    channel = each(noise.phi, s.T)
+    return ChannelProducts(
+        f=s**2 @ noise.phi.T,
+        Q=np.sum(channel**2, axis=0),
+        lag_trace=s**2 @ X.T,
+        channel=channel,
+        channel_error=each(noise.phi, problem.D.T),
+        lag=each(X, s.T),
+        lag_student=each(Y, problem.S.T),
+        eigensystems={},
+    )
 
 
-def directions_of(problem: Problem, known: Ground | None = None, start: Array | None = None) -> Directions:
-    """The nodes of one sketch: one a direction (8), (9). The student starts at 0 unless told."""
+def sketch_directions(
+    problem: Problem, noise: StepNoise | None = None, start: Array | None = None
+) -> Directions:
+    """The M directions of one sketch (8), (9), for a student that starts at `start`, or at 0."""
     U, mu, xp = problem.eigenvectors, problem.eigenvalues, namespace(problem.S)
-    s, phi, (X, Y), noise, kept = ground(problem) if known is None else known
-    b = (problem.B_star if start is None else problem.B_star - start) @ U  # columns b_k = B* u_k
-    if kept is not None:
-        return _from_kept(kept, b, mu, noise)
-    missed, carried = problem.D.T @ b, problem.S.T @ b  # (Dᵀb_k)_j, (Sᵀb_k)_j: d×M
-    seen, weighted = s**2, missed * s.T
-    Q, f = zeros(s, problem.M, problem.M), seen @ phi.T
-    # The trace part: 2 Σ_l s_il² Σ_j [K_lj (Dᵀb_k)_j + J_lj (Sᵀb_k)_j] s_kj.
-    ell = f @ (phi @ weighted) + (seen @ X.T) @ (Y @ (carried * s.T))
-    for one in phi:  # the product part, channel by channel
-        product = (s * one) @ s.T
-        Q += product**2
-        ell += ((s * one) @ missed) * product
-    for x, y in zip(X, Y, strict=True):
-        ell += ((s * x) @ s.T) * ((s * y) @ carried)
+    noise = step_noise(problem) if noise is None else noise
+    b = (problem.B_star if start is None else problem.B_star - start) @ U  # columns b_k = (B* - B_0) u_k
+    if noise.products is None:
+        f, Q, ell = _streamed(problem, noise, b)
+    else:
+        f, Q, ell = _from_products(noise.products, b)
     return Directions(
         mu=mu,
-        w=zeros(s, problem.M) + 1,
+        w=zeros(mu, problem.M) + 1,
         R=f @ f.T,
         Q=Q,
-        A=xp.asarray(xp.linalg.diagonal(noise), copy=True),
+        A=xp.asarray(xp.linalg.diagonal(noise.A), copy=True),
         beta=xp.sum(b**2, axis=0),
         ell=2 * ell,
         norm=float(mu[-1]),
     )
 
 
-def _from_kept(kept: Kept, b: Array, mu: Array, noise: Array) -> Directions:
-    """The nodes of a start, its b_k as columns."""
-    missed, carried = kept.missed @ b, kept.carried @ b
-    ell = kept.f @ np.diagonal(missed, axis1=1, axis2=2) + kept.traced @ np.diagonal(
-        carried, axis1=1, axis2=2
-    )
-    ell += np.einsum("cik,cik->ik", missed, kept.product) + np.einsum("cik,cik->ik", carried, kept.lagged)
-    return Directions(
-        mu=mu,
-        w=np.ones(mu.size),
-        R=kept.R,
-        Q=kept.Q,
-        A=np.diag(noise).copy(),
-        beta=np.sum(b**2, axis=0),
-        ell=2 * ell,
-        norm=float(mu[-1]),
-    )
+def _streamed(problem: Problem, noise: StepNoise, b: Array) -> tuple[Array, Array, Array]:
+    """f, Q and ℓ/2, channel by channel: no more than one M×M product is held.
+
+    The trace part of ℓ_ik/2 is Σ_l s_il² Σ_j [K_lj (Dᵀb_k)_j + J_lj (Sᵀb_k)_j] s_kj, the product part
+    Σ_c (sφ_cDᵀb)_ik (sφ_csᵀ)_ik + Σ_(x,y) (sxsᵀ)_ik (sySᵀb)_ik.
+    """
+    s, phi, (X, Y) = noise.s, noise.phi, noise.lags
+    error, student = problem.D.T @ b, problem.S.T @ b  # d×M
+    squares = s**2
+    Q, f = zeros(s, problem.M, problem.M), squares @ phi.T
+    ell = f @ (phi @ (error * s.T)) + (squares @ X.T) @ (Y @ (student * s.T))
+    for channel in phi:
+        product = (s * channel) @ s.T
+        Q += product**2
+        ell += ((s * channel) @ error) * product
+    for x, y in zip(X, Y, strict=True):
+        ell += ((s * x) @ s.T) * ((s * y) @ student)
+    return f, Q, ell
+
+
+def _from_products(known: ChannelProducts, b: Array) -> tuple[Array, Array, Array]:
+    """The same from the channel products: nothing has the size d."""
+    error, student = known.channel_error @ b, known.lag_student @ b
+    ell = known.f @ np.diagonal(error, axis1=1, axis2=2)
+    ell = ell + known.lag_trace @ np.diagonal(student, axis1=1, axis2=2)
+    ell += np.einsum("cik,cik->ik", error, known.channel) + np.einsum("cik,cik->ik", student, known.lag)
+    return known.f, known.Q, ell
 
 
 def grouped(nodes: Directions, tested: Array) -> tuple[Directions, Array]:
-    """Alike directions as one: the largest as they are, the rest in groups of even width in log i.
+    """Similar directions merged: the largest stay alone, the rest form groups of even width in log i.
 
-    Plain means over a group; of the products only the diagonal stays, and Q_ii = R_ii (10). `tested`
-    are further numbers a direction.
+    A group has the mean of its members; of Q only the diagonal is kept, with Q_ii = R_ii (10). `tested`
+    (n) is averaged in the same way.
     """
     n = nodes.mu.size
     alone, a_fold = fine.crowd

@@ -1,4 +1,4 @@
-"""One pass over sketches: the expected risk with no random number, any d (docs/one-pass.md, §6)."""
+"""One pass averaged over sketches: the expected risk by formula, for any d (docs/one-pass-theory.md, §6)."""
 
 from __future__ import annotations
 
@@ -11,15 +11,25 @@ import numpy as np
 
 from seqlaw.methods import accuracy
 from seqlaw.methods.expected import population
+from seqlaw.methods.finite_sample.error import data_error
 from seqlaw.methods.frozen import frozen_rows
+from seqlaw.methods.full_batch import answered, corrected_terms
 from seqlaw.methods.one_pass.directions import Directions
+from seqlaw.methods.one_pass.epochs import (
+    FullBatchRisk,
+    epochs_error,
+    epochs_flags,
+    epochs_noise,
+    excess,
+)
 from seqlaw.methods.one_pass.law import Spread, mean_filter, variances
 from seqlaw.methods.one_pass.over_sketches import expected_directions
-from seqlaw.methods.one_pass.step import Step, stepped
+from seqlaw.methods.one_pass.step import Step, require_full_batch, stepped
 from seqlaw.methods.spectral_sum import sum_rule
-from seqlaw.methods.terms import Promise, Risk, saturation_flags
+from seqlaw.methods.terms import Promise, Risk, frozen_error, frozen_filter_flags, saturation_flags
 from seqlaw.model.assumptions import setting_flags
 from seqlaw.model.checks import Array, InputError
+from seqlaw.model.filters import Schedule
 from seqlaw.model.flags import flag
 from seqlaw.model.lengths import Length, averaged
 from seqlaw.model.setting import Setting
@@ -76,30 +86,39 @@ def one_pass_equivalent(settings: Sequence[Setting], *, ratio: float = accuracy.
         spreads: dict[Any, Spread | None] = {}
         for index, one, step, mean in zip(indices, members, steps, means, strict=True):
             # Where only the test length differs the training is the same; a schedule may have no hash.
-            key = (one.P, one.M, one.batch, one.safeguard, id(one.schedule))
+            key = (one.P, one.M, one.training, id(one.schedule))
             if key not in spreads:
-                spreads[key] = _spread(one, step, learners.nodes(one), ratio)
+                alone = one.epochs > 1
+                spreads[key] = None if alone else _spread(one, step, learners.nodes(one), ratio)
             answers[index] = _risk(one, step, mean, learners, spreads[key])
+        again = [k for k in range(len(members)) if members[k].epochs > 1 and not steps[k].diverges]
+        wholes = full_batches([members[k] for k in again], [steps[k].schedule for k in again], learners)
+        for k, full in zip(again, wholes, strict=True):
+            once = answers[indices[k]]
+            answers[indices[k]] = _of_epochs(members[k], steps[k], once, learners, full, ratio)
     return [answers[k] for k in range(len(settings))]
 
 
 def mean_terms(
     settings: Sequence[Setting], gammas: Sequence[float], learners: Learners
 ) -> list[dict[str, float]]:
-    """What the mean iterate has, at these peak steps: the full batch's population terms."""
+    """The terms of the mean iterate at these peak steps, which are the full batch's population terms."""
     asked = [
         replace(one, schedule=one.schedule.scaled(gamma)) for one, gamma in zip(settings, gammas, strict=True)
     ]
-    large = [one.schedule.gamma * learners.nodes(one).norm > LARGEST_ON_CONTOURS for one in asked]
-    for one, beyond in zip(asked, large, strict=True):
+    speeds = [one.schedule.speed(learners.nodes(one).norm) for one in asked]
+    large = [
+        one.schedule.gamma * speed > LARGEST_ON_CONTOURS for one, speed in zip(asked, speeds, strict=True)
+    ]
+    for one, beyond, speed in zip(asked, large, speeds, strict=True):
         if beyond and one.test_length != one.P:
-            most = LARGEST_ON_CONTOURS / learners.nodes(one).norm
+            most = LARGEST_ON_CONTOURS / speed
             rule = f"must be at most {most:.3g} at another test length on this method (exact takes any)"
             raise InputError("gamma", rule, one.schedule.gamma)
     # Their steps only set the bias, which is put in below.
     calm = [
-        replace(one, schedule=one.schedule.scaled(0.5 / learners.nodes(one).norm)) if beyond else one
-        for one, beyond in zip(asked, large, strict=True)
+        replace(one, schedule=one.schedule.scaled(0.5 / speed)) if beyond else one
+        for one, beyond, speed in zip(asked, large, speeds, strict=True)
     ]
     found = [
         row.row | {"floor": row.floor}
@@ -111,6 +130,59 @@ def mean_terms(
             psi = mean_filter(one.schedule, nodes.mu)
             row["bias"] = float(np.sum(nodes.w * nodes.mu * nodes.beta * psi**2)) / 2
     return found
+
+
+def full_batches(
+    settings: Sequence[Setting], schedules: Sequence[Schedule], learners: Learners, *, quick: bool = False
+) -> list[FullBatchRisk]:
+    """The full batch on the sequences of settings with mini-batches, without a safeguard of its own."""
+    if not settings:
+        return []
+    for one, schedule in zip(settings, schedules, strict=True):
+        require_full_batch(one, learners.nodes(one), schedule)
+    full = [
+        one.but(batch=None, N=one.N, schedule=each) for one, each in zip(settings, schedules, strict=True)
+    ]
+    found = []
+    for one, (frozen, correction) in zip(
+        full, answered(full, learners.fine, learners.rule, quick=quick, as_given=True), strict=True
+    ):
+        row, schedule = frozen.row, frozen.schedule
+        tokens = row["effective_share"] * one.tokens / max(row["learned_dimensions"], math.ulp(0.0))
+        error = math.inf if frozen_filter_flags(tokens) else frozen_error(tokens, row["norm_variance"])
+        if correction is not None:
+            error = data_error(correction.question, schedule.progress(row["kappa"]), 0.0)
+        terms = corrected_terms(one, row, correction)
+        found.append(FullBatchRisk(terms["bias"] + terms["variance"] + terms["cross"], error))
+    return found
+
+
+def _of_epochs(
+    setting: Setting, step: Step, once: Risk, learners: Learners, whole: FullBatchRisk, ratio: float
+) -> Risk:
+    """The risk of epochs from that of the mean student alone."""
+    assert setting.batch is not None
+    nodes, weight, N = learners.nodes(setting), learners.tested(setting), float(setting.N)
+    noise = epochs_noise(nodes, step.schedule, float(setting.batch), N, setting.epochs, ratio=ratio)
+    variance = excess(noise, weight, whole.excess, once.bias) - once.bias
+    share = 1 - once.approx / max(once.approx + once.bias + variance, math.ulp(0.0))
+    error = math.hypot(1 / setting.M, share * epochs_error(whole.error))
+    promise = Promise("about", error) if math.isfinite(error) else Promise("low")
+    more = [flag("epochs-frozen")] if math.isinf(error) else []
+    about = {name: x for name, x in once.diagnostics.items() if name not in ("additive", "multiplicative")}
+    return replace(
+        once,
+        variance=variance,
+        accuracy={
+            "approx": once.accuracy["approx"],
+            "bias": once.accuracy["bias"],
+            "variance": Promise("with cross"),
+            "cross": Promise("in variance"),
+            "reducible": promise,
+        },
+        diagnostics=about | {"full_batch": whole.excess, "error": error},
+        flags=(*once.flags, *epochs_flags(setting, [about]), *more),
+    )
 
 
 def _spread(setting: Setting, step: Step, nodes: Directions, ratio: float) -> Spread | None:
@@ -130,7 +202,7 @@ def _risk(
     if spread is not None:
         variance, additive = (float(weight @ part[0]) / 2 for part in spread)
     flags = [*setting_flags(setting), *step.flags()]
-    saturation, bias = step.schedule.total * mean["kappa"], mean["bias"]
+    saturation, bias = step.schedule.progress(mean["kappa"]), mean["bias"]
     flags += saturation_flags(setting, saturation)
     if bias < mean["floor"] * mean["source_energy"]:
         flags.append(flag("bias", floor=mean["floor"]))

@@ -1,17 +1,19 @@
-"""One pass given a sketch: the expected risk in closed form, with no frozen filter (docs/one-pass.md)."""
+"""One pass given a sketch: the closed mean over data, no frozen filter (docs/one-pass-theory.md)."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
 from seqlaw.methods.accuracy import fine
 from seqlaw.methods.one_pass.directions import grouped
+from seqlaw.methods.one_pass.epochs import FullBatchRisk, epochs_error, epochs_noise, excess
 from seqlaw.methods.one_pass.law import variances
-from seqlaw.methods.one_pass.step import stepped
-from seqlaw.methods.rows import Row, with_sums
+from seqlaw.methods.one_pass.step import require_full_batch, stepped
 from seqlaw.methods.stage import State, at_rest, moved, one_pass, parts_of, refined
+from seqlaw.methods.terms import Row, with_sums
 from seqlaw.methods.workbench import Workbench
 from seqlaw.model.arrays import host, namespace
 from seqlaw.model.checks import Array
@@ -24,8 +26,12 @@ WIDEST = 64
 """M up to which every direction has a node of its own; beyond, alike ones share it (4e-4 of the variance)."""
 
 
-def one_pass_row(setting: Setting, bench: Workbench) -> Row:
-    """The five terms of a setting with mini-batches, and its step."""
+OfFullBatch = Callable[[Setting, Schedule, Workbench], FullBatchRisk]
+"""The full batch at N with this schedule, without a safeguard of its own."""
+
+
+def one_pass_row(setting: Setting, bench: Workbench, full_batch: OfFullBatch) -> Row:
+    """The five terms of a setting with mini-batches, and its step; of epochs cross is in the variance."""
     step = stepped(setting, [bench.nodes(P) for P, *_ in setting.stages])
     test = bench.problem(setting.test_length)
     if len(setting.stages) > 1:
@@ -42,6 +48,13 @@ def one_pass_row(setting: Setting, bench: Workbench) -> Row:
         here, weight = nodes.on_host(), _tested(problem, test)
         if here.mu.size > WIDEST:
             here, weight = grouped(here, weight)
+        if setting.epochs > 1:
+            require_full_batch(setting, here, step.schedule)
+            noise = epochs_noise(here, step.schedule, float(batch), float(setting.N), setting.epochs)
+            whole = full_batch(setting, step.schedule, bench)
+            terms["variance"] = excess(noise, here.w * weight, whole.excess, terms["bias"]) - terms["bias"]
+            about = {"full_batch": whole.excess, "error": epochs_error(whole.error)}
+            return with_sums(terms) | step.diagnostics(nodes, P) | about
         gamma = np.array([step.schedule.gamma])
         found = variances(here, step.schedule, np.array([float(batch)]), gamma)
         terms["variance"], additive = (float((here.w * weight) @ part[0]) / 2 for part in found)
@@ -66,7 +79,7 @@ def carried_student(setting: Setting, schedule: Schedule, bench: Workbench) -> S
         state = at_rest(problems[0])
         cut = _cut(setting, schedule, problems, ratio)
         for problem, part, (P, batch, _) in zip(problems, cut, setting.stages, strict=True):
-            state = one_pass(state, problem, bench.ground(P), batch, part)
+            state = one_pass(state, problem, bench.step_noise(P), batch, part)
         return state
 
     return refined(once(fine.cut), once(fine.cut**0.5)) if is_cut(schedule) else once(fine.cut)

@@ -1,4 +1,4 @@
-"""The law of one pass: the variance of each direction after any number of steps (docs/one-pass.md, §3, §4).
+"""The law of one pass: each direction's variance after any number of steps (docs/one-pass-theory.md, §2-§4).
 
     v_i ← (1-γμ_i)² v_i + (γ²/b) { A_i + Σ_k ℓ_ik w_k ψ_k + Σ_k (R_ik w_k + Q_ik)(v_k + β_k ψ_k²) }      (10)
 is linear with a symmetric matrix, in x = √w·v: a run of n equal steps is one eigendecomposition, for any n.
@@ -12,16 +12,24 @@ from typing import NamedTuple
 import numpy as np
 
 from seqlaw.methods.accuracy import fine
-from seqlaw.methods.one_pass.directions import Directions, Turned
+from seqlaw.methods.one_pass.directions import Directions, Eigensystems, under
 from seqlaw.model.checks import Array, InputError
 from seqlaw.model.filters import LARGEST_STEP, Schedule
 from seqlaw.model.pieces import Pieces, is_cut, pieces
 
-_LEAST_LOG = -1e4  # of a factor that is nothing
+_LEAST_LOG = -1e4  # the logarithm that stands for a factor of 0
+
+
+class Sources(NamedTuple):
+    """What a step adds to v_i: γ²/b {constant_i + Σ_k linear_ik ψ_k + Σ_k square_ik ψ_k²}."""
+
+    constant: Array
+    linear: Array
+    square: Array
 
 
 class Spread(NamedTuple):
-    """The variance of each direction, and the part that the noise at B* alone would give."""
+    """The variance v of each direction, and its part from the noise at B* alone, (B, n) each."""
 
     v: Array
     additive: Array
@@ -37,21 +45,26 @@ def geometric(n: Array, log_a: Array, log_b: Array) -> Array:
     return np.asarray(np.exp(np.minimum((n - 1) * top, 700.0)) * np.where(same, n, ratio))
 
 
-def _signed(n: Array, lam: Array, log_lam: Array, p: Array) -> Array:
+def signed(n: Array, lam: Array, log_lam: Array, p: Array) -> Array:
     """Γ_n(λ, p) for a p of either sign: below zero the quotient, which does not cancel there (n whole)."""
     with np.errstate(divide="ignore"):
         positive = geometric(n, log_lam, np.log(np.abs(p)))
     if np.all(p >= 0):
         return positive
-    power = np.exp(np.minimum(n * log_lam, 700.0)) - _power(p, n)
-    return np.where(p < 0, power / np.where(p < 0, lam - p, 1.0), positive)
+    ends = np.exp(np.minimum(n * log_lam, 700.0)) - power(p, n)
+    return np.where(p < 0, ends / np.where(p < 0, lam - p, 1.0), positive)
 
 
-def _power(p: Array, n: Array) -> Array:
+def power(p: Array, n: Array) -> Array:
     """pⁿ; for p < 0 n is whole."""
     with np.errstate(divide="ignore", over="ignore"):
         size = np.exp(n * np.maximum(np.log(np.abs(p)), _LEAST_LOG))
     return np.asarray(np.where((p < 0) & (np.mod(n, 2) == 1), -size, size))
+
+
+def at_rest(nodes: Directions) -> Sources:
+    """The sources of (10), of a student that starts at rest."""
+    return Sources(nodes.A, nodes.ell * nodes.w, (nodes.R * nodes.w + nodes.Q) * nodes.beta)
 
 
 def spread(
@@ -61,18 +74,20 @@ def spread(
     scale: Array,
     start: Array | None = None,
     *,
-    turned: Turned | None = None,
+    sources: Sources | None = None,
+    eigensystems: Eigensystems | None = None,
 ) -> Spread:
-    """v after the runs, each size times `scale`: batch and scale (B,) → (B, n); v(0) is `start`, or none.
+    """v after runs of equal steps, for each batch and scale of the step sizes: (B,) → (B, n).
 
-    All are below γ_max, or the exponents are clipped and the numbers are only large. `turned` keeps the
-    eigensystems for other starts on the same sketch.
+    v(0) is `start` (n), or 0, and the sources are those of a student at rest unless others are given. Above
+    γ_max exponents are clipped, so v is large but finite. `eigensystems` is read and filled: other starts on
+    the same sketch have the same ones.
     """
     mu, w = nodes.mu, nodes.w
     root, per_batch = np.sqrt(w), 1 / np.asarray(batch, dtype=np.float64)[:, None]
     feedback = nodes.R * np.outer(root, root) + nodes.Q
-    along = root[:, None] * nodes.ell * w
-    squared = root[:, None] * (nodes.R * w + nodes.Q) * nodes.beta
+    sources = at_rest(nodes) if sources is None else sources
+    along, squared = root[:, None] * sources.linear, root[:, None] * sources.square
     x = np.zeros((len(per_batch), mu.size))
     additive, psi = np.zeros_like(x), np.ones_like(x)
     if start is not None:
@@ -80,73 +95,80 @@ def spread(
     for n, size in zip(runs.counts, runs.sizes, strict=True):
         gamma = (size * scale)[:, None]
         p = 1 - gamma * mu
+        if n == 1:
+            noise = x @ feedback + root * sources.constant + psi @ along.T + psi**2 @ squared.T
+            x = p**2 * x + gamma**2 * per_batch * noise
+            additive = p**2 * additive + gamma**2 * per_batch * sources.constant
+            psi = psi * p
+            continue
         key = gamma.tobytes() + per_batch.tobytes()
-        if turned is None or key not in turned:
+        if eigensystems is None or key not in eigensystems:
             Delta = -(gamma * per_batch)[:, :, None] * feedback
             Delta[:, np.arange(mu.size), np.arange(mu.size)] += 2 * mu - gamma * mu**2
             delta, O = np.linalg.eigh(Delta)
-            if turned is not None:
-                turned[key] = delta, O
+            if eigensystems is not None:
+                eigensystems[key] = delta, O
         else:
-            delta, O = turned[key]
+            delta, O = eigensystems[key]
         step = gamma * delta
         log_lam = np.log1p(-np.minimum(step, 1 - 1e-300))[:, :, None]
         back = np.swapaxes(O, 1, 2)
         with np.errstate(divide="ignore"):
             log_p = np.log(np.abs(p))[:, None, :]
-        source = geometric(n, log_lam, np.zeros(1)) * (back @ (root * nodes.A)[:, None])
-        source += (_signed(n, 1 - step[:, :, None], log_lam, p[:, None, :]) * (back @ along)) @ psi[
-            :, :, None
-        ]
+        source = geometric(n, log_lam, np.zeros(1)) * (back @ (root * sources.constant)[:, None])
+        source += (signed(n, 1 - step[:, :, None], log_lam, p[:, None, :]) * (back @ along)) @ psi[:, :, None]
         source += (geometric(n, log_lam, 2 * log_p) * (back @ squared)) @ (psi**2)[:, :, None]
         kept = np.exp(np.minimum(n * log_lam, 700.0)) * (back @ x[:, :, None])
         x = (O @ (kept + (gamma**2 * per_batch)[:, :, None] * source))[:, :, 0]
         log_p = 2 * log_p[:, 0]
         additive = np.exp(
             np.maximum(n * log_p, -700.0)
-        ) * additive + gamma**2 * per_batch * nodes.A * geometric(n, log_p, np.zeros(1))
-        psi = psi * _power(p, n)
+        ) * additive + gamma**2 * per_batch * sources.constant * geometric(n, log_p, np.zeros(1))
+        psi = psi * power(p, n)
     return Spread(x / root, additive)
 
 
 def between(A: Array, V: Array, mu: Array, batch: float, runs: Pieces) -> Array:
-    """The covariance between directions after the runs, in the eigenbasis; without feedback.
+    """The covariance V (M × M) between different directions after runs of equal steps, without feedback.
 
-    V_ik ← (p_i p_k)ⁿ V_ik + (γ²/b) A_ik Γ_n(p_i p_k, 1). Its diagonal is `spread`'s and not this.
+    V_ik ← (p_i p_k)ⁿ V_ik + (γ²/b) A_ik Γ_n(p_i p_k, 1), p = 1 - γμ. The diagonal is wrong: `spread` has it.
     """
     for n, gamma in zip(runs.counts, runs.sizes, strict=True):
         both = np.outer(1 - gamma * mu, 1 - gamma * mu)
-        V = _power(both, n) * V + gamma**2 / batch * A * _signed(n, np.ones(1), np.zeros(1), both)
+        V = power(both, n) * V + gamma**2 / batch * A * signed(n, np.ones(1), np.zeros(1), both)
     return V
 
 
 def variances(
     nodes: Directions, schedule: Schedule, batch: Array, gammas: Array, *, ratio: float = fine.cut
 ) -> Spread:
-    """`spread` of the schedule scaled to each of the peak steps; smooth ones with a Richardson step."""
+    """v of the schedule scaled to each peak step, (B, n); a smooth schedule takes a Richardson step."""
+    nodes, counts = under(nodes, schedule)
     scale, norm = gammas / schedule.gamma, float(np.max(gammas)) / schedule.gamma * nodes.norm
     first = spread(nodes, batch, pieces(schedule, ratio, norm), scale)
     if not is_cut(schedule):
-        return first
+        return Spread(*(counts * x for x in first))
     second = spread(nodes, batch, pieces(schedule, ratio**0.5, norm), scale)
-    return Spread(*((4 * fine - coarse) / 3 for fine, coarse in zip(second, first, strict=True)))
+    return Spread(*(counts * (4 * fine - coarse) / 3 for fine, coarse in zip(second, first, strict=True)))
 
 
 def mean_filter(schedule: Schedule, mu: Array) -> Array:
     """ψ(μ) for steps up to γμ = 2; beyond γμ = 0.95 a smooth schedule is refused."""
-    if schedule.gamma * float(mu.max()) <= LARGEST_STEP:
+    speed, decay = schedule.speed(mu), schedule.weight_decay
+    if schedule.gamma * float(speed.max()) <= LARGEST_STEP:
         return np.asarray(schedule.residual(mu))
-    require_steady(schedule, float(mu.max()))
+    require_steady(schedule, float(speed.max()))
     runs = schedule.runs()
     assert runs is not None
-    return left(Pieces(*runs), mu)
+    psi = residual_of_runs(Pieces(*runs), speed)
+    return psi if decay == 0 else (decay + (speed - decay) * psi) / speed
 
 
-def left(runs: Pieces, mu: Array) -> Array:
-    """ψ(μ) of runs, γμ up to 2."""
+def residual_of_runs(runs: Pieces, mu: Array) -> Array:
+    """ψ(μ) = Π (1 - γμ)ⁿ over runs of n equal steps, γμ up to 2."""
     psi = np.ones_like(mu)
     for n, size in zip(runs.counts, runs.sizes, strict=True):
-        psi = psi * _power(1 - size * mu, n)
+        psi = psi * power(1 - size * mu, n)
     return psi
 
 
@@ -154,8 +176,8 @@ def diagonal_error(bias: float, variance: float) -> float:
     """The relative error of a variance whose diagonal alone feeds back, in the eigenbasis of G.
 
     While the bias rules, early in training, the noise of what is not yet learned does too, and with it what
-    the diagonal leaves out. Chosen on 80 random settings against the whole recursion (docs/one-pass.md has
-    how often it holds).
+    the diagonal leaves out. Chosen on 80 random settings against the whole recursion
+    (docs/one-pass-theory.md, §3, has how often it holds).
     """
     return 0.002 + (0.01 * bias / (bias + variance) if 0 < bias < math.inf else 0.0)
 

@@ -1,4 +1,4 @@
-"""The same nodes without a sketch: ratios of densities on the real axis (docs/one-pass.md, §6).
+"""`Directions` averaged over sketches, as ratios of densities on the real axis (docs/one-pass-theory.md, §6).
 
 With κ = κ(x + i0), Im κ < 0, D = 1/(h + κ) and the density of eigenvalues Im(M/κ)/π, the mean over the
 directions of eigenvalue x of s_l² is Im D_l/Im(M/κ), and likewise for all that (10) needs.
@@ -6,65 +6,72 @@ directions of eigenvalue x of s_l² is Im D_l/Im(M/κ), and likewise for all tha
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from seqlaw.methods.accuracy import Crowd, fine
-from seqlaw.methods.expected import noise, population, score_diagonal
+from seqlaw.methods.expected import Population, noise, pick, population, score_diagonal
 from seqlaw.methods.one_pass.directions import Directions
-from seqlaw.methods.resolvent import newton, spectral_edge
+from seqlaw.methods.resolvent import spectral_edge
 from seqlaw.methods.score import lag_sums
 from seqlaw.methods.spectral_sum import Rule
 from seqlaw.model.checks import Array
 from seqlaw.model.lengths import Length, mean_length
 
-_HEIGHTS = 27
-"""Imaginary parts 4x·4^-k on the way down to the axis: the last is 1e-15 x."""
-_GRID = 60  # points that bracket the nodes
-_SETTLED = 1e-9  # of a node's place, of its distance from the next
+_HALF_CIRCLE = np.linspace(0, np.pi, 400)
+_SHARE_ABOVE = 1 - (_HALF_CIRCLE - np.sin(_HALF_CIRCLE) * np.cos(_HALF_CIRCLE)) / np.pi
+"""The share of a semicircle's mass beyond each angle."""
+_SETTLED = 1e-9  # Newton's last relative step
+_ROUNDS, _TURNS = 40, 6
+_FAR, _UP = 0.3, 0.7
+"""How far of |κ|, and of its distance from the real axis, a step of Newton may go."""
 
 
-def axis_kappa(h: Array, weights: Array, M: float, x: Array) -> NDArray[Any]:
-    """κ(x + i0) for x inside the spectrum, by Newton down a ladder of imaginary parts: (X,) → (X,)."""
-    kappa = -x * (1 + 4j) + (h @ weights) / M
-    for k in range(_HEIGHTS):
-        kappa, _ = _from_above(h, weights, M, x * (1 + 4j * 4.0**-k), kappa)
-    return kappa
+def _alone(h: Array, weights: Array, M: float, counts: Array) -> NDArray[Any]:
+    """A guess of κ where #(μ > x) is each of the counts: each mode by itself makes a semicircle.
 
-
-def _from_above(
-    h: Array, weights: Array, M: float, z: NDArray[Any], kappa: NDArray[Any]
-) -> tuple[NDArray[Any], NDArray[Any]]:
-    """κ(z) from a guess, on the branch with Im κ < 0; and whether it settled."""
-
-    def below(new: NDArray[Any], _: NDArray[Any]) -> NDArray[Any]:
-        return np.where(new.imag > 0, new.conj(), new)
-
-    found, _, settled = newton(h, weights, M, z, kappa, close=1e-11, onto=below)
-    return found, settled
-
-
-def _moved(h: Array, weights: Array, M: float, x: Array, kappa: NDArray[Any], new: Array) -> NDArray[Any]:
-    """κ(new + i0) from κ(x + i0): along the axis where that works, dκ/dz = -1/φ', else down the ladder."""
-    slope = 1 - (h / (h + kappa[:, None])) ** 2 @ weights / M
-    found, settled = _from_above(
-        h, weights, M, new * (1 + 4j * 4.0 ** (1 - _HEIGHTS)), kappa - (new - x) / slope
-    )
-    lost = ~settled | (found.imag > -1e-9 * np.abs(found))
-    if np.any(lost):
-        found[lost] = axis_kappa(h, weights, M, new[lost])
-    return found
-
-
-def above(h: Array, weights: Array, M: float, kappa: NDArray[Any]) -> Array:
-    """#(μ > x) = (1/π) Im[Σ log(1 + h/κ) - Σ h/(h + κ) + M log(-κ)] at κ = κ(x + i0).
-
-    From log det(G - z), which is stationary in κ; with -κ the large part of the phase, Mπ, is never there.
+    Near its pole, κ + h_j = ρ e^{-iχ} with ρ² = h_j² w_j/(M - Σ_{l≠j} w_l h_l²/(h_l - h_j)²).
     """
-    part = np.log(1 + h / kappa[:, None]) - h / (h + kappa[:, None])
-    return np.asarray((part @ weights + M * np.log(-kappa)).imag / np.pi)
+    order = np.argsort(-h)
+    h, weights = h[order], weights[order]
+    ends = np.cumsum(weights)
+    j = np.minimum(np.searchsorted(ends, counts), h.size - 1)
+    angle = np.interp(-(counts - ends[j] + weights[j]) / weights[j], -_SHARE_ABOVE, _HALF_CIRCLE)
+    apart = h - h[j, None]
+    others = np.divide(h, apart, out=np.zeros_like(apart), where=apart != 0) ** 2 @ weights
+    radius = h[j] * np.sqrt(weights[j] / M / np.clip(1 - others / M, 0.05, 1))
+    return np.asarray(-h[j] + radius * np.exp(-1j * np.clip(angle, 0.05, np.pi - 0.05)))
+
+
+def _settled(
+    h: Array, weights: Array, M: float, counts: Array, kappa: NDArray[Any]
+) -> tuple[Array, NDArray[Any], NDArray[Any]]:
+    """x, κ(x + i0) and whether it settled: Newton on Im z(κ) = 0 and #(μ > x) = count, for κ itself.
+
+    #(μ > x) = (1/π) Im[Σ log(1 + h/κ) - Σ h/(h + κ) + M log(-κ)], from log det(G - z), which is stationary in
+    κ; its derivative is (M/κ) s, that of z is -s, with s = 1 - (1/M) Σ h²/(h + κ)².
+    """
+    x, kappa, todo = np.zeros(counts.size), kappa.copy(), np.arange(counts.size)
+    for _ in range(_ROUNDS):
+        here = kappa[todo]
+        share = h / (h + here[:, None])
+        seen = share @ weights
+        z, density = -here * (1 - seen / M), M / here
+        phase = np.log(1 + h / here[:, None]) @ weights - seen + M * np.log(-here)
+        along = (np.pi * counts[todo] - phase.imag - z.imag * density.real) / density.imag
+        step = (along + 1j * z.imag) / (1 - share**2 @ weights / M)
+        size = np.abs(step) / np.abs(here)
+        part = np.minimum(1.0, _FAR / np.maximum(size, _FAR))
+        highest = -_UP * here.imag  # κ stays below the real axis
+        part = np.minimum(part, highest / np.maximum(step.imag, highest))
+        kappa[todo], x[todo] = here + part * step, z.real - along
+        todo = todo[(size > _SETTLED) | (part < 1)]
+        if not todo.size:
+            break
+    return x, kappa, ~np.isin(np.arange(counts.size), todo)
 
 
 def _numbers(M: float, crowd: Crowd) -> tuple[Array, Array]:
@@ -78,35 +85,49 @@ def _numbers(M: float, crowd: Crowd) -> tuple[Array, Array]:
     return np.concatenate([first, i - 0.5]), np.concatenate([np.ones(first.size), (high - low) / 2 * w * i])
 
 
-def placed(
-    h: Array, weights: Array, M: float, kappa_0: float, crowd: Crowd
-) -> tuple[Array, NDArray[Any], Array]:
-    """Eigenvalues x of the nodes, κ(x + i0) and the multiplicities: Newton on the counting function."""
+def placed(h: Array, weights: Array, M: float, crowd: Crowd) -> tuple[Array, NDArray[Any], Array]:
+    """Eigenvalues x of the nodes, κ(x + i0) and the multiplicities.
+
+    Of 86 000 nodes of random teachers 198 did not settle from their own mode's semicircle, and all of these
+    did from what their neighbours say.
+    """
     counts, w = _numbers(M, crowd)
-    low = 1e-4 * kappa_0 if kappa_0 > 0 else 1e-8 * float(h[h > 0].min())
-    grid = np.geomspace(low, 4 * (h.max() + 3 * (h @ weights) / M), _GRID)
-    seen = np.maximum.accumulate(above(h, weights, M, axis_kappa(h, weights, M, grid))[::-1])[::-1]
-    at = np.clip(np.searchsorted(-seen, -counts), 1, _GRID - 1)
-    left, right = grid[at - 1], grid[at]  # seen[left] >= count > seen[right]
-    x = np.sqrt(left * right)
-    kappa = axis_kappa(h, weights, M, x)
-    for _ in range(60):
-        missing = above(h, weights, M, kappa) - counts
-        left, right = np.where(missing >= 0, x, left), np.where(missing <= 0, x, right)
-        density = (M / kappa).imag / np.pi
-        new = x * np.exp(np.clip(missing / (density * x), -2, 2))
-        new = np.where((new > left) & (new < right), new, np.sqrt(left * right))
-        if np.all(np.abs(missing) <= _SETTLED * np.maximum(counts, 1)):
+    x, kappa, sure = _settled(h, weights, M, counts, _alone(h, weights, M, counts))
+    for turn in range(_TURNS):
+        if sure.all():
             break
-        x, kappa = new, _moved(h, weights, M, x, kappa, new)
+        lost, known = np.log(counts[~sure]), np.log(kappa[sure])
+        size, angle = (np.interp(lost, np.log(counts[sure]), part) for part in (known.real, known.imag))
+        guess = np.exp(size + 1j * angle * (1 - 0.1 * turn))
+        x[~sure], kappa[~sure], sure[~sure] = _settled(h, weights, M, counts[~sure], guess)
     return x, kappa, w
 
 
 def expected_directions(rule: Rule, P: Length, M: int, crowd: Crowd = fine.crowd) -> tuple[Directions, Array]:
     """The nodes of width M on a spectrum (18), and ς: the mean of s_l² at each, nodes × modes of the rule."""
-    own = population(rule, [P], np.array([float(M)]))
-    h, a, weights, kappa_0 = own.h[0], own.a, own.weights, float(own.kappa[0])
-    x, kappa, w = placed(h, weights, float(M), kappa_0, crowd)
+    return directions_at(rule, P, [M], crowd)[0]
+
+
+def directions_at(
+    rule: Rule, P: Length, widths: Sequence[float], crowd: Crowd = fine.crowd
+) -> list[tuple[Directions, Array]]:
+    """The same for several widths, which share the sums over lags."""
+    own = population(rule, [P] * len(widths), np.array(widths, dtype=float))
+    K, J = (sums / mean_length(P) for sums in lag_sums(rule.modes, P))
+    scores = score_diagonal(own, rule, [P] * len(widths), noise(rule)).score / mean_length(P)
+    edges = spectral_edge(own.h, own.weights, own.M)[1]
+    return [
+        _directions(pick(own, slice(k, k + 1)), crowd, K, J, scores[k], float(edges[k]))
+        for k in range(len(widths))
+    ]
+
+
+def _directions(
+    own: Population, crowd: Crowd, K: Array, J: Array, score: Array, edge: float
+) -> tuple[Directions, Array]:
+    h, a, weights = own.h[0], own.a, own.weights
+    M, kappa_0 = float(own.M[0]), float(own.kappa[0])
+    x, kappa, w = placed(h, weights, M, crowd)
     density = (M / kappa).imag[:, None]
     D, D_0 = 1 / (h + kappa[:, None]), 1 / (h + kappa_0)
     b = a * h
@@ -117,8 +138,6 @@ def expected_directions(rule: Rule, P: Length, M: int, crowd: Crowd = fine.crowd
     Y = u_0 * u + D_0 * D * kappa_0 * kappa[:, None] * (tau / M - e_0 * e)
     sigma = D.imag / density  # ς_l, the mean of s_il²
     zeta, eta = u.imag / (density * x[:, None]), (a * u.imag - Y.imag) / (density * x[:, None])
-    K, J = (sums / mean_length(P) for sums in lag_sums(rule.modes, P))
-    score = score_diagonal(own, rule, [P], noise(rule)).score[0] / mean_length(P)
     seen = sigma * weights
     R = seen @ K @ seen.T
     ell = 2 * seen @ (K @ (eta * weights).T + J @ (zeta * weights).T)
@@ -132,6 +151,6 @@ def expected_directions(rule: Rule, P: Length, M: int, crowd: Crowd = fine.crowd
         beta=F.imag / (density[:, 0] * x**2),
         ell=ell,
         # As for the full batch: a narrow student's largest eigenvalue scatters up to the edge.
-        norm=max(float(x.max()), float(spectral_edge(own.h, weights, own.M)[1][0])),
+        norm=max(float(x.max()), edge),
     )
     return nodes, sigma

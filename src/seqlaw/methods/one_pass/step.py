@@ -1,15 +1,16 @@
-"""The step of one pass: its safeguard, and what must be said of it."""
+"""The step size of one pass: its safeguard, the limit γ_max, and the flags about it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from seqlaw.methods.one_pass.directions import Directions
+from seqlaw.methods.one_pass.directions import Directions, under
 from seqlaw.methods.one_pass.law import require_steady
 from seqlaw.model.checks import InputError
 from seqlaw.model.flags import Flag, flag
 from seqlaw.model.lengths import Length, mean_length
+from seqlaw.model.preconditioned import refused
 from seqlaw.model.schedule import Schedule
 from seqlaw.model.setting import Setting
 
@@ -53,7 +54,7 @@ class Step(NamedTuple):
 
 
 def step_flags(rows: Sequence[Mapping[str, float]]) -> list[Flag]:
-    """What must be said of the steps of some sketches: of the one that is nearest to diverging."""
+    """The flags about the steps on several sketches, from the one that is nearest to diverging."""
     worst = min(rows, key=lambda row: row["gamma_max"])
     gamma, largest = worst["gamma"], worst["gamma_max"]
     if any(row["clipped"] for row in rows):
@@ -75,20 +76,28 @@ def stepped(setting: Setting, nodes: Sequence[Directions]) -> Step:
 
     `nodes` are those of each stage, of a student at rest.
     """
-    pairs = [(each, one.sequences) for each, one in zip(nodes, setting.stages, strict=True)]
-    schedule, largest = setting.schedule, min(each.largest_step(batch) for each, batch in pairs)
+    schedule, batches = setting.schedule, [one.sequences for one in setting.stages]
+    pairs = [(under(each, schedule)[0], batch) for each, batch in zip(nodes, batches, strict=True)]
+    largest = min(each.largest_step(batch) for each, batch in pairs)
     if setting.safeguard:
         most = min(limit(*pair) for pair in pairs)
         # A step that was tuned on coarse nodes may exceed the limit by up to 0.5 %: no warning.
         clipped = schedule.gamma > most * HAIR
         return Step(schedule.scaled(most) if schedule.gamma > most else schedule, largest, clipped)
-    require_steady(schedule, max(each.norm for each in nodes))
+    require_steady(schedule, max(each.norm for each, _ in pairs))
     return Step(schedule, largest, False)
 
 
 def no_law(setting: Setting) -> InputError | None:
-    """The refusal of what has no law: several epochs of mini-batches."""
-    if setting.epochs > 1:
-        rule = "must be 1 on this method: no law is known for sequences used again (sampled takes them)"
-        return InputError("epochs", rule, setting.epochs)
+    """The refusal of a preconditioner with epochs: the population's, where the full batch has the data's."""
+    if setting.epochs > 1 and setting.schedule.precondition:
+        return refused(setting.schedule, "must be left out with epochs on this method (sampled takes it)")
     return None
+
+
+def require_full_batch(setting: Setting, nodes: Directions, schedule: Schedule) -> None:
+    """Epochs build on the full batch's law, which knows steps up to 1/(2‖G‖)."""
+    most = 0.5 / under(nodes, schedule)[0].norm
+    if setting.epochs > 1 and schedule.gamma > most * HAIR:
+        rule = f"must be at most {most:.3g} = 1/(2||G||) with epochs on this method (sampled takes any)"
+        raise InputError("gamma", rule, schedule.gamma)

@@ -1,4 +1,4 @@
-"""The best step of one pass, and the batch beyond which tokens are wasted (docs/one-pass.md, §7)."""
+"""The best step of one pass, and the batch beyond which tokens are wasted (docs/one-pass-theory.md, §7)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from seqlaw.methods.accuracy import search
-from seqlaw.methods.one_pass.equivalent import Learners, mean_terms
+from seqlaw.methods.one_pass.directions import under
+from seqlaw.methods.one_pass.epochs import epochs_noise, excess
+from seqlaw.methods.one_pass.equivalent import Learners, full_batches, mean_terms
 from seqlaw.methods.one_pass.law import variances
-from seqlaw.methods.one_pass.step import limit, no_law
+from seqlaw.methods.one_pass.step import limit
 from seqlaw.model.checks import Array, InputError, whole
 from seqlaw.model.setting import Setting
 from seqlaw.model.threads import one_thread
@@ -31,22 +33,24 @@ class Tuned(NamedTuple):
 
 
 def with_tokens(setting: Setting, tokens: float, batch: int | None = None) -> Setting:
-    """The setting with the steps that so many tokens allow: L = ⌊tokens/(batch·P)⌋."""
+    """The setting with the steps that so many different tokens allow: L = epochs·⌊tokens/(batch·P)⌋."""
     batch = setting.batch if batch is None else batch
     if batch is None:
         raise InputError("tokens", "set the steps in one pass only (give a batch)", tokens)
     many = setting.lengths is not None
     each = setting.but(batch=batch).step_tokens if many else batch * setting.one_length
-    steps = int(whole("tokens", tokens) // each)
-    if steps < setting.schedule.least_steps():
-        least = setting.schedule.least_steps()
+    batches = int(whole("tokens", tokens) // each)
+    least = -(-setting.schedule.least_steps() // setting.epochs)
+    if batches < least:
         rule = f"must be at least {least * each}, for {least} steps of {each} tokens (batch {batch})"
         raise InputError("tokens", rule, tokens)
-    return setting.but(batch=batch, schedule=setting.schedule.with_steps(steps))
+    return setting.but(batch=batch, schedule=setting.schedule.with_steps(setting.epochs * batches))
 
 
 def excesses(setting: Setting, gammas: Array, learners: Learners) -> tuple[Array, float]:
     """bias + variance at each peak step, the schedule's shape as it is; and the approximation."""
+    if setting.epochs > 1:
+        return _of_epochs(setting, gammas, learners)
     nodes, batch = learners.nodes(setting), np.full(gammas.size, float(setting.batch or 1))
     found = variances(nodes, setting.schedule, batch, gammas, ratio=search.cut)
     if setting.test_length == setting.P:  # a sum over the nodes, which are there
@@ -56,6 +60,20 @@ def excesses(setting: Setting, gammas: Array, learners: Learners) -> tuple[Array
         means = mean_terms([setting] * gammas.size, gammas.tolist(), learners)
         bias, approx = np.array([one["bias"] for one in means]), means[0]["approx"]
     return bias + found.v @ learners.tested(setting) / 2, approx
+
+
+def _of_epochs(setting: Setting, gammas: Array, learners: Learners) -> tuple[Array, float]:
+    """The same with the data used again, whose law takes one step at a time."""
+    schedules = [setting.schedule.scaled(gamma) for gamma in gammas.tolist()]
+    means = mean_terms([setting] * gammas.size, gammas.tolist(), learners)
+    wholes = full_batches([setting] * gammas.size, schedules, learners, quick=True)
+    nodes, weight, found = learners.nodes(setting), learners.tested(setting), []
+    for schedule, mean, full in zip(schedules, means, wholes, strict=True):
+        noise = epochs_noise(
+            nodes, schedule, float(setting.batch or 1), float(setting.N), setting.epochs, ratio=search.cut
+        )
+        found.append(excess(noise, weight, full.excess, mean["bias"]))
+    return np.array(found), means[0]["approx"]
 
 
 @one_thread()
@@ -68,10 +86,8 @@ def best_step(setting: Setting, learners: Learners | None = None, *, near: float
         raise InputError("gamma", "can be best only in one pass (give a batch)", "best")
     if setting.lengths is not None and setting.lengths.phases:
         raise InputError("gamma", "must be a number with phases", "best")
-    if (refusal := no_law(setting)) is not None:
-        raise refusal
     learners = Learners(setting, quick=True) if learners is None else learners
-    most = limit(learners.nodes(setting), setting.batch)
+    most = limit(under(learners.nodes(setting), setting.schedule)[0], setting.batch)
     if near < math.inf and (found := _around(setting, most, math.log2(most / near), learners)) is not None:
         return found
     tried, seen = np.zeros(0), np.zeros(0)
@@ -133,7 +149,7 @@ def _valley(excess: Callable[[int], float], batch: int, most: int) -> float:
 
 
 def _vertex(y: Sequence[float]) -> tuple[float, float]:
-    """Where between -1 and 1 the parabola through y at -1, 0, 1 is least, and its value there."""
+    """The minimum in [-1, 1] of the parabola through y at -1, 0, 1: its place and its value."""
     fall, bend = (y[2] - y[0]) / 2, y[2] - 2 * y[1] + y[0]
     shift = min(max(-fall / bend, -1.0), 1.0) if bend > 0 else -math.copysign(1.0, fall)
     return shift, y[1] + shift * fall + shift**2 * bend / 2

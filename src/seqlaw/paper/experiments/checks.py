@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from seqlaw.methods.equivalent import equivalent_risks
-from seqlaw.methods.rows import Row
-from seqlaw.methods.terms import TERMS
+from seqlaw.methods.terms import TERMS, Row
 from seqlaw.model.checks import Array
 from seqlaw.model.schedule import WSD, BlockDecay, Schedule
 from seqlaw.model.setting import Setting
@@ -200,6 +199,6 @@ def common_tests(panels: Sequence[Panel]) -> list[tuple[Panel, dict[str, float]]
 def longer_or_more() -> dict[str, Tradeoff]:
     """Both regimes at a fixed number of tokens, tested at the own length and at common ones."""
     return {
-        regime: tradeoff(Setting(teacher=teacher, N=1, P=2, **LONGER), TOKENS)
+        regime: tradeoff(Setting(teacher=teacher, N=1, P=2, **LONGER), TOKENS, tune=False)
         for regime, teacher in TEACHERS.items()
     }

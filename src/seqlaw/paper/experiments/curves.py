@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from seqlaw.fit import fit_power_law
-from seqlaw.methods.rows import Row
+from seqlaw.methods.terms import Row
 from seqlaw.model.checks import Array
 from seqlaw.model.randomness import generator
 from seqlaw.paper.experiments.panels import Panel, Series

@@ -12,12 +12,11 @@ from seqlaw.lab.grid import Task, key
 from seqlaw.lab.run import Progress, Together, run
 from seqlaw.lab.software import software
 from seqlaw.lab.store import read, recorded
-from seqlaw.methods.rows import Row
-from seqlaw.methods.terms import TERMS
+from seqlaw.methods.terms import TERMS, Row
 from seqlaw.model.setting import Setting
 from seqlaw.paper.experiments.panels import QUANTITIES, Panel
 from seqlaw.paper.experiments.roles import POPULATION, Role, role
-from seqlaw.paper.experiments.task import panel_rows, seconds
+from seqlaw.paper.experiments.task import panel_rows, work_of
 from seqlaw.sweeping.codec import task_of
 
 KIND = "reproduce"
@@ -75,7 +74,7 @@ def plan(
     wanted = {key(task, seed): task for task in tasks(panels, methods, device)}
     planned = {name: software(panel_rows, task) for name, task in wanted.items()}
     done, _ = recorded(folder, planned, kind=KIND)
-    left = sum(seconds(task) for name, task in wanted.items() if name not in done)
+    left = sum(work_of(task) for name, task in wanted.items() if name not in done)
     return Work(seed=seed, tasks=wanted, left=left)
 
 
@@ -102,7 +101,7 @@ def measure(
             folder=folder,
             seed=work.seed,
             jobs=work.workers(jobs),
-            cost=seconds,
+            cost=work_of,
             retry_failed=True,
             kind=KIND,
             progress=together.show,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from seqlaw.methods.rows import Row
+from seqlaw.methods.terms import Row
 from seqlaw.model.checks import Array
 from seqlaw.paper.experiments.curves import Curve, curve
 from seqlaw.paper.experiments.guides import Guide, guide

@@ -5,7 +5,7 @@ from __future__ import annotations
 from seqlaw.methods.ask import method_of
 from seqlaw.methods.exact import SketchesOnly
 from seqlaw.methods.method import Draws, Method
-from seqlaw.methods.rows import Row
+from seqlaw.methods.terms import Row
 from seqlaw.model.setting import Setting
 from seqlaw.sweeping.codec import Task, setting_of
 
@@ -19,10 +19,10 @@ def panel_rows(task: Task, seed: int) -> list[Row]:
     return rows
 
 
-def seconds(task: Task) -> float:
-    """About how long a task takes on one core."""
+def work_of(task: Task) -> float:
+    """How large a task is: about its seconds on one core."""
     method, settings, draws = _asked(task, 0)
-    return method.cost(settings, draws).seconds
+    return method.work(settings, draws)
 
 
 def _asked(task: Task, seed: int) -> tuple[Method, list[Setting], Draws]:

@@ -25,11 +25,7 @@ FONT = 8.0
 """Points; the figure is as wide as a page, so that they are points in print."""
 GUIDE = "0.15"
 WIDTH, HEIGHT = 8.6, 2.85  # inches: of the page, and of one row of panels
-LABELS = {
-    "M": "width $M$",
-    "P": "trajectory length $P$",
-    "R": r"horizon $R=\gamma L_{\mathrm{eff}}$",
-}
+LABELS = {"M": "width $M$", "P": "trajectory length $P$", "R": r"horizon $R=\gamma L_{\mathrm{eff}}$"}
 DASHES = (0, (3, 1.8))
 """The guides', short and black."""
 
@@ -57,8 +53,7 @@ def draw_panel(
             colour, dashes = _colour(panel, k), _dashes(one.curve.method)
             place.plot(one.relative_x, one.curve.y, color=colour, linestyle=dashes, linewidth=1, zorder=1)
     entries = sorted(
-        zip(*place.get_legend_handles_labels(), strict=True),
-        key=lambda entry: entry[1].startswith("guide"),
+        zip(*place.get_legend_handles_labels(), strict=True), key=lambda entry: entry[1].startswith("guide")
     )
     place.legend(
         *zip(*entries, strict=True),

@@ -12,7 +12,6 @@ from seqlaw.answers.methods import caption_of
 from seqlaw.paper.experiments import checks
 from seqlaw.paper.experiments.guides import FORMULAS
 from seqlaw.paper.experiments.panels import GAMMA, QUANTITIES
-from seqlaw.paper.experiments.reproduction import Reproduction
 from seqlaw.paper.experiments.roles import role
 from seqlaw.paper.report import figures, tables
 from seqlaw.paper.report.typeset import typeset_html
@@ -21,6 +20,8 @@ from seqlaw.paper.report.verdicts import headline, verdicts
 if TYPE_CHECKING:
     from jinja2 import Environment
     from matplotlib.figure import Figure
+
+    from seqlaw.paper.answer import Reproduction
 
 PAGE = 8.6 * 72
 """Points: the width of the paper's figure. Narrower pictures are scaled alike: letters keep one size."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from seqlaw.methods.terms import TERMS
 from seqlaw.model.setting import Setting
@@ -13,13 +13,15 @@ from seqlaw.model.teacher import NUMBERS
 from seqlaw.paper.experiments.checks import COMMON, NoiseCheck, ScheduleCurve, TermCheck
 from seqlaw.paper.experiments.conditions import named_conditions
 from seqlaw.paper.experiments.panels import QUANTITIES, TEACHERS, Panel, size
-from seqlaw.paper.experiments.reproduction import Reproduction
 from seqlaw.paper.experiments.roles import role
 from seqlaw.paper.experiments.slopes import Agreement
 from seqlaw.paper.report.formats import grid, ratio_cells
 from seqlaw.paper.report.typeset import span
 from seqlaw.paper.report.verdicts import FAR
 from seqlaw.planning.tradeoff import OWN, Tradeoff
+
+if TYPE_CHECKING:
+    from seqlaw.paper.answer import Reproduction
 
 
 @dataclass(frozen=True)

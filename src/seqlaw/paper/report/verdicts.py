@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from seqlaw.paper.experiments.panels import QUANTITIES, Panel
-from seqlaw.paper.experiments.reproduction import Reproduction
 from seqlaw.paper.experiments.roles import role
 from seqlaw.paper.experiments.slopes import Agreement, SlopeRow, z_score
 from seqlaw.paper.report.formats import ratio_cells, slope_text
+
+if TYPE_CHECKING:
+    from seqlaw.paper.answer import Reproduction
 
 FAR = 2.0
 """Standard deviations beyond which a slope is said to differ."""
@@ -30,13 +33,12 @@ def headline(result: Reproduction) -> str:
     """How many slopes are the paper's."""
     judged = [abs(row.z) for row in result.slopes if row.z is not None]
     if not judged:
-        return "On the smaller grid the slopes are not comparable with the paper's to the last digits."
+        return "The smaller grid has different slopes, so they are not compared with the paper's."
     near, beyond = sum(z <= FAR for z in judged), sum(z > 3 for z in judged)
     rest = "all" if not beyond else f"all but {beyond}"
     return (
-        f"{near} of {len(judged)} slopes are as close to the paper's as chance lets two runs of one "
-        f"experiment be: within two standard deviations (|z| ≤ 2 in the table of slopes); {rest} lie within "
-        "three."
+        f"{near} of {len(judged)} slopes agree with the paper's within two standard deviations (|z| ≤ 2 in "
+        f"the table of slopes); {rest} lie within three."
     )
 
 
@@ -122,7 +124,7 @@ def _as_a_whole(one: Agreement, panels: Sequence[Panel], method: str) -> str:
     runs = 2 if role(method).noisy else 1
     z = abs(one.mean - one.paper_mean) / (math.sqrt(runs) * error)
     return (
-        f" All points of a sweep share {sets} data sets, so that a curve lies high or low as a whole, by "
+        f" All points of a sweep share {sets} data sets, so a curve is high or low as a whole, by "
         f"{error:.3f} (one standard deviation); the difference of the two means is {z:.1f} of its own "
         f"standard deviation. The guide {_LAGS}."
     )

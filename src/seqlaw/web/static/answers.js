@@ -2,6 +2,7 @@
 
 import { element } from "./controls.js";
 import { number, pretty, short, sign, whole } from "./charts.js";
+import { state } from "./state.js";
 import { worded } from "./words.js";
 
 const byId = (id) => document.getElementById(id);
@@ -129,7 +130,7 @@ function planOnce({ finite: best, budget, by_length }) {
       tile("P, length", whole(best.P), near(best.flat.P)), tile("L, steps", whole(best.L), `N = b·L = ${short(best.N)}`),
       tile("γ, peak step", number(best.gamma, 3), "within a few percent"), tile("reducible risk", number(best.terms.reducible), "approx + bias + variance"),
       tile("compute used, b·P·L·M²", short(best.compute, 4), `of ${number(budget.compute)}; tokens ${short(best.tokens, 4)} of ${number(budget.tokens)}`)),
-    table([n("if P were"), n("risk over the least"), n("M"), n("b"), n("L"), n("γ")], others, "Longer or more, in one pass: each length with its own best step size, and the batch or the tokens a step kept."),
+    table([n("if P were"), n("risk over the least"), n("M"), n("b"), n("L"), n("γ")], others, "Longer or more, in one pass: each length has its own best step size; the batch or the tokens a step are kept."),
     termsAt(best),
   ];
 }
@@ -166,7 +167,7 @@ const SHOWERS = {
       return [name === "own" ? "own length (the paper)" : `length ${number(Number(name))}`, n(range), n(number(best, 4)), n(`${number(worst / best, 3)}×`)];
     });
     return [table(["tested at", n("best P, within 1 %"), n("risk there"), n("worst over best")], rows,
-      `A curve tested at its own length changes the test along with the training; a common length does not. Risks: ${answer.accuracy}.`)];
+      `"Own length" tests each student at its own training length, so the test changes along the curve. Choose a common test length to compare fairly. Risks: ${answer.accuracy}.`)];
   },
 
   plan(answer) {
@@ -194,18 +195,18 @@ const SHOWERS = {
       table([n("if P were"), n("risk over the least"), n("M"), n("N"), n("L")], others, "Longer or more: each length with its own best sizes."),
       termsAt(best)];
     if (answer.corollary)
-      out.push(table(["exponents of K = γC", n("M"), n("N"), n("P"), n("R"), n("risk"), soft("binding")], rows, `K = ${number(answer.K, 3)}${phase}. Exponents are exact; they say nothing of constants.`));
+      out.push(table(["exponents of K = γC", n("M"), n("N"), n("P"), n("R"), n("risk"), soft("binding")], rows, `K = ${number(answer.K, 3)}${phase}. Exponents are exact but say nothing about constants.`));
     return out;
   },
 
   ladders(answer) {
     const over = (r) => n(`${number(r.against, 4)} ± ${number(r.against_error, 1)}`);
-    const here = answer.rows.filter((r) => r.share === answer.share || r.name === "only");
+    const here = answer.rows.filter((r) => r.share === Number(state.share) || r.name === "only");
     const name = (r) => (r.name === "only" ? `only ${r.trained}` : r.name);
     const rows = here.map((r) => [name(r), n(number(r.reducible, 4)), over(r), n(number(r.bias, 3))]);
     const [short, long] = answer.candidates;
     return [table(["trained", n("reducible risk"), n("over the better alone"), n("bias")], rows,
-      `With ${number(100 * answer.share, 3)} % of ${number(long)} and the rest of ${number(short)}, tested at length ${number(answer.eval_length)}. Exact given the sketch: ${answer.accuracy}.`)];
+      `With ${number(100 * Number(state.share), 3)} % of ${number(long)} and the rest of ${number(short)}, tested at length ${number(answer.eval_length)}. Exact given the sketch: ${answer.accuracy}.`)];
   },
 
   panels(answer) {

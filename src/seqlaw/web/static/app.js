@@ -1,7 +1,7 @@
 // The flow: state → question → answer → picture. One question is under way at a time; while a slider moves
 // only the newest is kept for after it, so that nothing stale queues up.
 
-import { VIEWS, address, bodies, onePass, readAddress, state } from "./state.js";
+import { VIEWS, address, bodies, onePass, readAddress, state, takeOptions } from "./state.js";
 import { buildControls, clearErrors, element, showDerived, showError, showState } from "./controls.js";
 import * as charts from "./charts.js";
 import { clearAnswer, showAnswer, showBadge, showFlags, showLegend } from "./answers.js";
@@ -345,6 +345,7 @@ async function begin() {
   charts.setSigns(start.signs);
   charts.takeColours();
   setWords(start.words);
+  takeOptions(start.controls);
   buildTabs();
   buildOptions();
   buildControls(byId("fold"), start.presets, onInput, onDescent);

@@ -1,5 +1,7 @@
 // The pictures: an answer of the API in, Plotly's traces and layout out.
 
+import { trained } from "./state.js";
+
 // The colours are those of style.css, as the page or a part of it has them: `takeColours` reads them.
 export const COLOURS = {};
 const PALE = {}, INK = {};
@@ -197,7 +199,7 @@ export function curve(answer, state, narrow, sampled) {
   const fixed = sizes.filter((name) => name !== key).map((name) => `${sign(name)} = ${number(answer.rows[0][name])}`);
   if (once) fixed.unshift("one pass");
   if (answer.tokens !== null) fixed.push(`${number(answer.tokens)} tokens`);
-  const title = `${answer.badge.covered ? `Regime ${answer.badge.regime}` : "Outside the theorem"}, ${fixed.join(", ")}, ${tested(answer)}`;
+  const title = `${answer.badge.covered ? `Regime ${answer.badge.regime}` : "Outside the theorem"}, ${fixed.join(", ")}, ${trained()}, ${tested(answer)}`;
   const out = layout(title, { ...axis(WORDS[key]), ...decades(x) }, y, narrow);
   if (answer.mark) mark(out, x, answer.mark.at, answer.mark.words, { foot: true }); // the peak is at the top
   return { data, layout: out };
@@ -222,7 +224,7 @@ export function tradeoff(answer, state, narrow) {
       hoverinfo: "skip",
     });
   });
-  const title = `${number(answer.tokens)} tokens${once ? `, one pass, b = ${number(answer.batch)}` : ""}, M = ${number(Number(state.M))}: risk at each test length (dots: best within 1 %)`;
+  const title = `${number(answer.tokens)} tokens${once ? `, one pass, b = ${number(answer.batch)}` : ""}, M = ${number(Number(state.M))}, ${trained()}: risk at each test length (dots: within 1 %)`;
   const all = answer.rows.map((row) => row.reducible);
   return {
     data,
@@ -246,7 +248,7 @@ export function plan(answer, state, narrow) {
       marker: { color: COLOURS.bias, size: 14, symbol: "diamond" }, text: [`optimum: ${sizes(best)}`], hovertemplate,
     },
   ];
-  const out = layout(`C = ${number(answer.budget.compute)}, T = ${number(answer.budget.tokens)}, ${tested(answer)}`,
+  const out = layout(`C = ${number(answer.budget.compute)}, T = ${number(answer.budget.tokens)}, ${trained()}, ${tested(answer)}`,
     { ...axis(narrow ? "width M (N, P, L chosen anew)" : "width M; N, P and L chosen anew at each"), ...decades(rows.map((row) => row.M)) },
     { ...axis("reducible risk"), ...decades(rows.map((row) => row.reducible)) }, narrow);
   out.hovermode = "closest";

@@ -2,71 +2,42 @@
 
 import { pretty, whole } from "./charts.js";
 import { explained } from "./words.js";
-import { best, fitAxis, hasMomentum, onePass, state, stepGiven, stepsFollow } from "./state.js";
+import { best, chooses, fitAxis, hasMomentum, hasPower, onePass, options, state, stepGiven, stepsFollow } from "./state.js";
 
 const ALL = ["spectrum", "curve", "tradeoff", "plan", "ladders"];
 const STUDENT = ["spectrum", "curve", "tradeoff", "ladders"];
 const NO_SIZES = ["tradeoff", "ladders"]; // whose N and P follow from the tokens
-// name → symbol (the name's own sign where none is given), words, slider's ends; `log` sliders move in equal
-// ratios; `whole` ones stop at integers;
-// `left`/`right` is the text that stands for the slider's end; `check` is a box to tick; `derived` is not typed
-// but read from that field of an answer; `once` are the words in one pass.
+// The signs of controls that have another than their name's.
+const SIGNS = {
+  batch: "b", eval_length: "P′", tests: "P′", tokens: "T", budget_tokens: "T", ladder_tokens: "T", compute: "C", plan_d: "d", ladder_d: "d", precondition: "p",
+  max_M: "M", max_N: "N", max_P: "P", max_L: "L", min_P: "P",
+  ...Object.fromEntries(["nesterov", "warmup", "decay", "sample_points", "sketches", "repetitions", "seed", "epochs"].map((name) => [name, ""])),
+};
+const ONCE = { tokens: "tokens b·P·L", budget_tokens: "tokens b·P·L", compute: "compute b·P·L·M²" }; // the words in one pass
+const AXES = ["M", "N", "P", "R", "b"];
+// Controls that are no option of a question. `check` is a box to tick; `derived` is read from that field of an answer.
 const FIELDS = {
-  alpha: { words: "innovation exponent", low: 0.5, high: 4, step: 0.01 },
-  theta: { words: "initial exponent", low: 0.5, high: 4, step: 0.01 },
-  r: { words: "transition exponent", low: 0, high: 1, step: 0.01 },
-  rho: { words: "largest transition", low: 0.01, high: 0.99, step: 0.01 },
-  c_xi: { words: "innovation scale", low: 1e-4, high: 10, log: true },
-  c_0: { words: "initial scale", low: 1e-4, high: 10, log: true },
-  M: { words: "width", low: 1, high: 1e5, log: true, whole: true },
-  N: { words: "trajectories", low: 1, high: 1e9, log: true, whole: true },
   one_pass: { symbol: "", words: "one pass: fresh sequences in every step", check: true },
-  batch: { symbol: "b", words: "sequences a step", low: 1, high: 1e6, log: true, whole: true },
   once_N: { symbol: "N", words: "trajectories = b·L", derived: "N" },
   once_tokens: { symbol: "T", words: "tokens = b·P·L", derived: "tokens" },
-  P: { words: "length", low: 2, high: 1e6, log: true, whole: true },
-  d: { words: "latent modes", low: 16, high: 1e6, log: true, whole: true, right: "inf" },
-  eval_length: {
-    symbol: "P′", words: "test length", low: 2, high: 1e6, log: true, whole: true, left: "",
-    placeholder: "own length",
-  },
-  L: { words: "steps", low: 10, high: 1e9, log: true, whole: true },
-  R: { words: "horizon", low: 1, high: 1e8, log: true },
-  gamma: { words: "peak step", low: 1e-3, high: 1, log: true },
   best: { symbol: "γ", words: "the best at each point", check: true },
+  chosen: { symbol: "γ", words: "the best at each point", check: true },
   unguarded: { symbol: "γ", words: "as given, without the safeguard", check: true },
-  beta: { words: "momentum", low: 0, high: 0.99, step: 0.01, left: "", placeholder: "none" },
-  nesterov: { symbol: "", words: "Nesterov's", check: true },
-  warmup: { symbol: "", words: "warm-up fraction", low: 0.01, high: 0.9, step: 0.01 },
-  decay: { symbol: "", words: "decay fraction", low: 0.01, high: 0.9, step: 0.01 },
-  tokens: { symbol: "T", words: "tokens N·P", once: "tokens b·P·L", low: 100, high: 1e12, log: true, whole: true },
-  tests: { symbol: "P′", words: "test lengths", slider: false, wide: true, placeholder: "16, 4096" },
-  compute: { symbol: "C", words: "compute N·P·M²·L", once: "compute b·P·L·M²", low: 1e6, high: 1e26, log: true },
-  budget_tokens: { symbol: "T", words: "tokens N·P", once: "tokens b·P·L", low: 100, high: 1e15, log: true },
-  sample_points: { symbol: "", words: "points", slider: false },
-  sketches: { symbol: "", words: "sketches", slider: false },
-  repetitions: { symbol: "", words: "data sets a sketch", slider: false },
-  seed: { symbol: "", words: "seed", slider: false },
-  epochs: { symbol: "", words: "epochs of the mini-batches", slider: false },
-};
-FIELDS.plan_d = { symbol: "d", ...FIELDS.d };
-Object.assign(FIELDS, {
   short: { symbol: "P", words: "the shorter length", low: 1, high: 1e4, log: true, whole: true },
   long: { symbol: "P", words: "the longer length", low: 2, high: 1e5, log: true, whole: true },
   share: { symbol: "", words: "share of the last phase", low: 0.02, high: 0.98, step: 0.01 },
-  ladder_tokens: { symbol: "T", words: "tokens", low: 1e3, high: 1e12, log: true, whole: true },
-  ladder_d: { symbol: "d", words: "latent modes", low: 16, high: 1024, log: true, whole: true },
-});
-for (const [size, high] of [["M", 1e6], ["N", 1e12], ["P", 1e9], ["L", 1e12]])
-  FIELDS["max_" + size] = {
-    symbol: size, words: "at most", low: 2, high, log: true, whole: true, right: "", placeholder: "no limit",
-  };
-FIELDS.min_P = { symbol: "P", words: "at least", low: 2, high: 1e9, log: true, whole: true, left: "", placeholder: "no limit" };
-const AXES = ["M", "N", "P", "R", "b"];
-for (const axis of AXES) {
-  const whole = axis !== "R";
-  FIELDS["from_" + axis] = { symbol: "", words: `from ${axis} =`, slider: false, whole };
-  FIELDS["to_" + axis] = { symbol: "", words: `to ${axis} =`, slider: false, whole };
+};
+for (const axis of AXES)
+  for (const end of ["from", "to"]) FIELDS[`${end}_${axis}`] = { symbol: "", words: `${end} ${axis} =`, slider: false, whole: axis !== "R" };
+
+// The rest are the server's: a slider moves in equal ratios unless it has a step; `left`/`right` is the text that stands for its end.
+function takeFields() {
+  for (const [name, { step, low, ...field }] of Object.entries(options))
+    FIELDS[name] = {
+      ...field, symbol: SIGNS[name], once: ONCE[name], low, step, log: step === null, slider: low !== undefined,
+      left: field.left ?? undefined, right: field.right ?? undefined, wide: name === "tests",
+    };
+  FIELDS.tests.placeholder = "16, 4096";
 }
 
 const GROUPS = [
@@ -76,7 +47,7 @@ const GROUPS = [
   { title: "Budgets", views: ["plan"], fields: ["compute", "budget_tokens"] },
   { title: "Teacher", views: ALL, fields: ["alpha", "theta", "r", "rho", "c_xi", "c_0"] },
   { title: "Student and data", views: ALL, fields: ["one_pass", "batch", "M", "N", "P", "d", "plan_d", "ladder_d", "eval_length", "once_N", "once_tokens"] },
-  { title: "Training", views: ALL, fields: ["L", "R", "best", "gamma", "unguarded", "beta", "nesterov", "warmup", "decay"] },
+  { title: "Training", views: ALL, fields: ["L", "R", "best", "chosen", "gamma", "precondition", "unguarded", "beta", "nesterov", "warmup", "decay"] },
   { title: "Ceilings, and a floor", views: ["plan"], fields: ["max_M", "max_N", "max_P", "max_L", "min_P"] },
   {
     title: "Sampled points", views: ["curve"],
@@ -87,7 +58,8 @@ const GROUPS = [
 // The field of an API error → the control that shows it.
 const ALIASES = {
   start: () => "from_" + state.along, stop: () => "to_" + state.along, from: () => "from_" + state.along,
-  points: () => "sample_points", sampled: () => "sample_points", tune: () => "best", eval_lengths: () => "tests",
+  points: () => "sample_points", sampled: () => "sample_points", schedule: () => "kind", momentum: () => "beta", shares: () => "share",
+  gamma: () => (best() ? (chooses() ? "chosen" : "best") : "gamma"), eval_length: () => (state.view === "tradeoff" ? "tests" : "eval_length"),
   tokens: () => ({ plan: "budget_tokens", ladders: "ladder_tokens" }[state.view] ?? "tokens"), candidates: () => "long", s: () => "gamma", safeguard: () => "unguarded",
   d: () => ({ plan: "plan_d", ladders: "ladder_d" }[state.view] ?? "d"),
 };
@@ -108,8 +80,10 @@ const SHOWN_IF = {
   eval_length: () => ["curve", "plan", "ladders"].includes(state.view),
   L: () => state.view !== "plan" && !stepsFollow() && (state.by === "L" || best()),
   R: () => state.view !== "plan" && !stepsFollow() && state.by === "R" && !best(),
-  best: () => onePass() && state.view !== "plan" && !(state.view === "curve" && state.along === "R"),
-  gamma: () => !best() && !(onePass() && state.view === "plan"), // the plan of one pass chooses it
+  best: () => state.view === "curve" && state.along !== "R",
+  chosen: () => chooses() && !(onePass() && state.view === "plan"), // the plan of one pass chooses it in any case
+  gamma: () => !best(),
+  precondition: hasPower,
   unguarded: stepGiven,
   epochs: stepGiven,
   beta: hasMomentum,
@@ -123,7 +97,7 @@ for (const axis of AXES)
 // Risk against N through the interpolation peak near N·P = M: training so long that it saturates, sizes that are sampled in a
 // second. The teacher stays.
 const DESCENT = {
-  one_pass: "", beta: "",
+  one_pass: "", beta: "", best: "", precondition: "0",
   along: "N", from_N: "2", to_N: "400", M: "48", N: "12", P: "4", d: "192", eval_length: "", kind: "constant", by: "L", L: "1e7", gamma: "0.1",
   style: "lines", scale: "log", sample_points: "13", sketches: "8", repetitions: "4",
 };
@@ -165,6 +139,7 @@ function tidy(value) {
 
 // onInput(moving): called after every change of the state, with whether a slider is still moving. onDescent(): after that button.
 export function buildControls(place, presets, onInput, onDescent) {
+  takeFields();
   for (const group of GROUPS) {
     const box = element("fieldset", { className: "group" }, element("legend", {}, group.title));
     box.dataset.views = group.views.join(" ");
@@ -284,9 +259,8 @@ function presetButtons(presets, onInput) {
 
 function kindField(onInput) {
   const select = element("select", { id: "field-kind", name: "kind" });
-  for (const [value, words] of [
-    ["wsd", "WSD (theorem)"], ["block", "block (experiments)"], ["constant", "constant"], ["cosine", "cosine"],
-  ]) select.append(element("option", { value }, words));
+  const words = { wsd: "WSD (theorem)", block: "block (experiments)" };
+  for (const value of options.kind.choices) select.append(element("option", { value }, words[value] ?? value));
   select.addEventListener("change", () => { state.kind = select.value; showState(); onInput(false, "kind"); });
   const box = element("div", { className: "field wide" },
     element("label", { htmlFor: "field-kind" }, element("span", {}, "schedule")), select,

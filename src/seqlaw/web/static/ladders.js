@@ -1,6 +1,7 @@
 // The picture of two lengths one after the other, against the share of the longer.
 
 import { COLOURS, axis, layout, line, number } from "./charts.js";
+import { trained } from "./state.js";
 
 const WAYS = { "short-to-long": ["reducible", "solid"], "long-to-short": ["bias", "dash"], mixed: ["variance", "dot"] };
 
@@ -18,12 +19,12 @@ export function ladders(answer, state, narrow) {
   const low = Math.min(...answer.rows.map((row) => row.against)), top = Math.max(1.15, 1 + 3 * (1 - low));
   for (const row of answer.rows.filter((one) => one.name === "only" && one.against <= top))
     data.push(line([0, 1], [row.against, row.against], `only ${number(Number(row.trained))}`, COLOURS.approx, { line: { dash: row.share ? "dashdot" : "longdash", width: 1.4 } }));
-  const here = answer.rows.find((row) => row.name === "short-to-long" && row.share === answer.share);
+  const here = answer.rows.find((row) => row.name === "short-to-long" && row.share === Number(state.share));
   data.push({
     type: "scatter", mode: "markers", x: [here.share], y: [here.against], name: `here: ${number(100 * here.share, 3)} % last, ${number(here.against, 4)} ± ${number(here.against_error, 1)}`,
     marker: { color: COLOURS.bias, size: 13, symbol: "diamond" }, hoverinfo: "skip",
   });
-  const title = `Regime ${answer.regime}, ${number(answer.tokens)} tokens, M = ${number(Number(state.M))}, tested at length ${number(answer.eval_length)}`;
+  const title = `Regime ${answer.regime}, ${number(answer.tokens)} tokens, M = ${number(Number(state.M))}, ${trained()}, tested at length ${number(answer.eval_length)}`;
   return {
     data,
     layout: layout(title, { ...axis(narrow ? `share of ${number(long)}` : `share of ${number(long)}, of the steps and of the tokens`, "linear"), range: [0, 1] },

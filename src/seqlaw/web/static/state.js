@@ -1,21 +1,36 @@
 // What the page holds: plain text for every control, so that what was typed is what is asked.
 // The address holds all of it; a link gives the same view again.
 
+// What is the page's alone; every option of a question has its default from the server.
 export const DEFAULTS = {
-  view: "curve",
-  alpha: "1.8", theta: "1.25", r: "0.35", rho: "0.55", c_xi: "0.03", c_0: "0.3",
-  one_pass: "", batch: "8", best: "", unguarded: "", // "on" where a box is checked
-  M: "64", N: "4096", P: "32", d: "1024", eval_length: "",
-  kind: "wsd", by: "L", L: "30000", R: "3000", gamma: "0.1", warmup: "0.1", decay: "0.2", beta: "", nesterov: "",
-  along: "P",
+  view: "curve", one_pass: "", best: "", chosen: "on", unguarded: "", by: "L", along: "P", style: "stacked", scale: "linear",
   from_M: "8", to_M: "128", from_N: "64", to_N: "1e6", from_P: "2", to_P: "256", from_R: "10", to_R: "1e5", from_b: "1", to_b: "1024",
-  style: "stacked", scale: "linear",
-  sample_points: "6", sketches: "3", repetitions: "1", seed: "0", epochs: "1",
-  tokens: "1e6", tests: "16, 4096",
-  compute: "1e15", budget_tokens: "1e8", max_M: "", max_N: "", max_P: "", max_L: "", min_P: "",
-  short: "2", long: "4096", share: "0.35", ladder_tokens: "16777216", ladder_d: "512",
-  plan_d: "inf", // as `seqlaw plan` has it, so that d never limits M; the other views' d is that of `seqlaw risk`
+  short: "2", long: "4096", share: "0.35",
 };
+
+// Controls whose option has another name, or belongs to one view: control → view, option.
+const OPTIONS = {
+  kind: ["curve", "schedule"], beta: ["curve", "momentum"], tests: ["tradeoff", "eval_length"],
+  plan_d: ["plan", "d"], budget_tokens: ["plan", "tokens"], ladder_d: ["ladders", "d"], ladder_tokens: ["ladders", "tokens"],
+  sample_points: ["sampled", "points"], sketches: ["sampled", "sketches"], repetitions: ["sampled", "repetitions"],
+  seed: ["sampled", "seed"], epochs: ["sampled", "epochs"],
+};
+const LIMITS = ["max_M", "max_N", "max_P", "max_L", "min_P"];
+for (const name of ["compute", ...LIMITS]) OPTIONS[name] = ["plan", name];
+const TEACHER = ["alpha", "theta", "r", "rho", "c_xi", "c_0"];
+for (const name of [...TEACHER, "batch", "M", "N", "P", "d", "eval_length", "L", "R", "gamma", "warmup", "decay", "nesterov", "tokens", "precondition"])
+  OPTIONS[name] = ["curve", name];
+
+// name → { words, value, low, high, step, … } of each control that is an option.
+export const options = {};
+
+export function takeOptions(controls) {
+  for (const [name, [view, option]] of Object.entries(OPTIONS)) {
+    options[name] = controls[view][option];
+    DEFAULTS[name] = options[name].value;
+  }
+  Object.assign(state, DEFAULTS);
+}
 
 export const VIEWS = [
   ["spectrum", "Spectrum"],
@@ -28,7 +43,7 @@ export const VIEWS = [
 
 const CHOICES = {
   view: VIEWS.map(([name]) => name), along: ["M", "N", "P", "R", "b"], kind: ["wsd", "block", "constant", "cosine"], by: ["L", "R"],
-  style: ["stacked", "lines"], scale: ["log", "linear"], one_pass: ["", "on"], best: ["", "on"], unguarded: ["", "on"], nesterov: ["", "on"],
+  style: ["stacked", "lines"], scale: ["log", "linear"], one_pass: ["", "on"], best: ["", "on"], chosen: ["", "on"], unguarded: ["", "on"], nesterov: ["", "on"],
 };
 
 export const state = { ...DEFAULTS };
@@ -42,9 +57,15 @@ export function readAddress() {
 
 // One pass is a way to train, of which a spectrum knows nothing.
 export const onePass = () => state.one_pass === "on" && !["spectrum", "ladders"].includes(state.view);
-// There the tokens may set the steps, and each point may have its best step size (R, which that sets, has none).
+// There the tokens may set the steps.
 export const stepsFollow = () => onePass() && (state.view === "tradeoff" || (state.view === "curve" && state.along === "b"));
-export const best = () => onePass() && state.best === "on" && !(state.view === "curve" && state.along === "R");
+// A view that chooses has the best step size at each point unless one is given; a curve has it if asked (along R, which the step
+// sets, it cannot). One pass plans the step in any case.
+export const chooses = () => ["tradeoff", "plan", "ladders"].includes(state.view);
+export const best = () => chooses() ? state.chosen === "on" || (onePass() && state.view === "plan") : state.view === "curve" && state.best === "on" && state.along !== "R";
+export const hasPower = () => state.view === "curve" || state.view === "tradeoff" || (state.view === "plan" && !onePass());
+// The step and the optimizer, for the title of a picture.
+export const trained = () => [best() ? "best step" : `γ = ${state.gamma}`, ...(hasPower() && Number(state.precondition) > 0 ? [`p = ${state.precondition}`] : [])].join(", ");
 // A step that is given can be taken as it is, and mini-batches can come round: both of steps that are not tuned.
 export const stepGiven = () => onePass() && !best() && state.view !== "plan";
 export const hasMomentum = () => state.kind === "constant" && !["plan", "ladders"].includes(state.view) && !onePass();
@@ -62,27 +83,24 @@ export function address() {
 // What is not given stays out or is null; everything else goes as it was typed: the server knows the rules.
 const orNull = (text) => (text.trim() === "" ? null : text.trim());
 
-function teacher() {
-  const { alpha, theta, r, rho, c_xi, c_0 } = state;
-  return { alpha, theta, r, rho, c_xi, c_0 };
-}
+const teacher = () => Object.fromEntries(TEACHER.map((name) => [name, state[name]]));
 
 function schedule(steps) {
-  const body = { kind: state.kind };
-  if (!best() && (steps || !onePass())) body.gamma = state.gamma;
-  if (!steps) body.L = "1000000";
-  else if (!stepsFollow()) Object.assign(body, state.by === "L" || best() ? { L: state.L } : { R: state.R });
-  if (hasMomentum() && orNull(state.beta)) Object.assign(body, { beta: state.beta, nesterov: state.nesterov === "on" });
+  const body = { schedule: state.kind };
+  if (steps && best()) body.gamma = "best";
+  else if (steps || !onePass()) body.gamma = state.gamma;
+  if (steps && !stepsFollow()) Object.assign(body, state.by === "L" || best() ? { L: state.L } : { R: state.R });
+  if (hasMomentum() && orNull(state.beta)) Object.assign(body, { momentum: state.beta, nesterov: state.nesterov === "on" });
+  if (hasPower()) body.precondition = state.precondition;
   if (state.kind === "wsd") Object.assign(body, { warmup: state.warmup, decay: state.decay });
   return body;
 }
 
+const student = () => ({ ...teacher(), M: state.M, d: state.d.trim(), ...schedule(true) });
+const batch = () => (onePass() ? { batch: state.batch, safeguard: !(stepGiven() && state.unguarded === "on") } : {});
+
 function question() {
-  return {
-    teacher: teacher(), M: state.M, P: state.P, d: state.d.trim(),
-    schedule: schedule(true), eval_length: orNull(state.eval_length),
-    ...(onePass() ? { batch: state.batch, tune: best(), safeguard: !(stepGiven() && state.unguarded === "on") } : { N: state.N }),
-  };
+  return { ...student(), ...batch(), ...(onePass() ? {} : { N: state.N }), P: state.P, eval_length: orNull(state.eval_length) };
 }
 
 function range() {
@@ -99,32 +117,33 @@ function points(moving, trainings = 1) {
   return Math.max(2, Math.min(most, Math.floor(24 / trainings)));
 }
 
+// Shares of the longer length: evenly spread, and the one on the page.
+function shares(count) {
+  const even = Array.from({ length: count }, (_, k) => Number((0.02 + (0.96 * k) / (count - 1)).toFixed(4)));
+  return [...new Set([...even, state.share])].sort((a, b) => Number(a) - Number(b));
+}
+
 export const bodies = {
-  spectrum: () => question(),
+  spectrum: () => ({ ...student(), P: state.P, points: "240" }),
   curve: (moving) => ({ ...question(), ...range(), points: points(moving), quick: moving }),
   tradeoff: (moving) => {
-    const eval_lengths = state.tests.split(/[\s,;]+/).filter(Boolean);
-    return {
-      ...question(), eval_length: null, tokens: state.tokens, eval_lengths,
-      points: points(moving, best() ? 1 + eval_lengths.length : 1), // each test has a best step of its own
-    };
+    const eval_length = state.tests.split(/[\s,;]+/).filter(Boolean);
+    // Each test has a best step of its own.
+    return { ...student(), ...batch(), tokens: state.tokens, eval_length, points: points(moving, best() ? 1 + eval_length.length : 1) };
   },
   ladders: (moving) => ({
-    teacher: teacher(), M: state.M, d: state.ladder_d.trim(), schedule: schedule(true), tokens: state.ladder_tokens,
-    short: state.short, long: state.long, share: state.share, eval_length: orNull(state.eval_length),
-    ...(moving ? { points: 7, sketches: 2 } : { points: 13, sketches: 4 }),
+    ...student(), d: state.ladder_d.trim(), tokens: state.ladder_tokens, candidates: [state.short, state.long],
+    shares: shares(moving ? 7 : 13), sketches: moving ? "2" : "4", eval_length: orNull(state.eval_length) ?? state.long,
   }),
   sampled: () => ({
     ...question(), ...range(), points: state.sample_points, sketches: state.sketches,
     repetitions: state.repetitions, seed: state.seed, epochs: stepGiven() ? state.epochs : "1",
   }),
   plan: () => {
-    const budget = { compute: state.compute, tokens: state.budget_tokens };
-    for (const name of ["max_M", "max_N", "max_P", "max_L", "min_P"])
-      if (orNull(state[name])) budget[name] = state[name];
+    const limits = LIMITS.filter((name) => orNull(state[name])).map((name) => [name, state[name]]);
     return {
-      teacher: teacher(), schedule: schedule(false), budget, d: state.plan_d.trim(),
-      eval_length: orNull(state.eval_length),
+      ...teacher(), ...schedule(false), compute: state.compute, tokens: state.budget_tokens, ...Object.fromEntries(limits),
+      d: state.plan_d.trim(), eval_length: orNull(state.eval_length),
     };
   },
 };

@@ -1,0 +1,141 @@
+"""A question as a command: its fields become options, grouped, and its answer is printed."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, fields
+from typing import Annotated, Any
+
+import typer
+
+from seqlaw.answers.style import check_path
+from seqlaw.cli.output import show
+from seqlaw.cli.progress import progress_bar
+from seqlaw.questions.options import FLAG, OUTPUT, Option
+from seqlaw.questions.question import Question
+
+
+@dataclass(frozen=True, kw_only=True)
+class Output:
+    """How the answer leaves."""
+
+    json: bool = False
+    plot: str | None = None
+    verbose: bool = False
+    progress: str = "auto"
+
+
+Runner = Callable[[Any, Output], None]
+
+
+def answer(question: Question, output: Output) -> None:
+    """Ask, and print the answer."""
+    with progress_bar(question.counted(), output.progress) as bar:
+        found = question.ask(bar)
+    show(found, question, as_json=output.json, plot=output.plot, verbose=output.verbose)
+
+
+def build(question: type[Question], run: Runner = answer) -> Any:
+    """The command that reads a question and runs it."""
+
+    def command(**values: Any) -> None:
+        values.pop("help")
+        output = Output(**{f.name: values.pop(f.name) for f in fields(Output) if f.name in values})
+        run(question.read(values), output)
+
+    parameters = [
+        _parameter(name, one, question.defaults()[name]) for name, one in question.options().items()
+    ]
+    # What must be given comes first: Python wants it so.
+    parameters.sort(key=lambda one: one.default is not inspect.Parameter.empty)
+    command.__signature__ = inspect.Signature([*parameters, *_output(question)])  # type: ignore[attr-defined]
+    command.__annotations__ = {}
+    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")
+    words = [" ".join(part.split()) for part in str(inspect.getdoc(question)).split("\n\n")]
+    text = "\n\n".join([*words, f"Example: {question.example}"])
+    app.command(name=question.command, help=_escaped(text), add_help_option=False)(command)
+    return typer.main.get_command(app)
+
+
+def _escaped(text: str) -> str:
+    """Without meaning to rich, which would take [default: 4] for a style."""
+    return text.replace("[", "\\[")
+
+
+def _parameter(name: str, one: Option, default: Any) -> inspect.Parameter:
+    """One option, read as text: the question's own kinds read what it means."""
+    switch = one.kind is FLAG
+    none = default is None or default is MISSING or default == ()
+    shown = one.unless or ("" if none or switch else one.kind.write(default))
+    more: dict[str, Any] = {
+        "help": _escaped(one.help + (f" [default: {shown}]" if shown else "")),
+        "metavar": " " if switch else one.metavar or one.kind.metavar,
+        "show_default": False,
+        "rich_help_panel": one.panel,
+    }
+    if switch:
+        return _keyword(name, bool, default, typer.Option(one.names, **more))
+    kind: Any = list[str] if one.repeated else str
+    if not one.names.startswith("-"):
+        return _keyword(
+            name,
+            kind,
+            inspect.Parameter.empty,
+            typer.Argument(**more | {"metavar": one.names, "rich_help_panel": None}),
+        )
+    names = sorted(one.names.split("/"), key=len, reverse=True)
+    option = typer.Option(*names, **more)
+    if default is MISSING:
+        return _keyword(name, kind, inspect.Parameter.empty, option)
+    return _keyword(name, kind | None, None, option)
+
+
+def _keyword(name: str, kind: Any, default: Any, option: Any) -> inspect.Parameter:
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, option]
+    )
+
+
+def _output(question: type[Question]) -> list[inspect.Parameter]:
+    """What every command takes: --json, --plot where there is a picture, --progress where it takes time."""
+
+    def made(name: str, kind: Any, default: Any, help: str, **more: Any) -> inspect.Parameter:
+        option = typer.Option(f"--{name}", help=help, show_default=False, rich_help_panel=OUTPUT, **more)
+        return _keyword(name, kind, default, option)
+
+    found = (
+        [made("json", bool, False, "One JSON document on standard output.", metavar=" ")]
+        if question.prints
+        else []
+    )
+    if question.pictured:
+        check: Any = lambda path: path and str(check_path(path))  # noqa: E731
+        found.append(
+            made("plot", str | None, None, "Draw a picture: png, pdf or svg.", metavar="FILE", callback=check)
+        )
+    if question.verbose:
+        found.append(made("verbose", bool, False, "Print everything, beyond one screen.", metavar=" "))
+    if question.unit:
+        help = "auto: a bar, on a terminal; plain: lines on standard error."
+        found.append(made("progress", str, "auto", help, metavar="NAME"))
+    return [*found, _help()]
+
+
+def _help() -> inspect.Parameter:
+    def show_help(context: typer.Context, wanted: bool) -> None:
+        if wanted:
+            typer.echo(context.get_help())
+            raise typer.Exit
+
+    option = typer.Option(
+        "--help", "-h", help="Show this message.", is_eager=True, expose_value=False, callback=show_help,
+        metavar=" ", show_default=False, rich_help_panel=OUTPUT,
+    )  # fmt: skip
+    return _keyword("help", bool, False, option)
+
+
+def warn(line: str) -> None:
+    """A line about the work, on standard error."""
+    print(f"seqlaw: {line}", file=sys.stderr)

@@ -1,0 +1,227 @@
+"""Training by mini-batches with torch, K students side by side, each on data of its own.
+
+The data are drawn some steps at a time, so memory does not grow with the steps; with epochs all sequences
+are held. Students are compared with S A x_p, the best prediction there is, so the noise of the targets costs
+the measurement nothing; and with B* u_p, whose excess is known, so only what differs from it is measured.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from seqlaw.methods.one_pass.descent import lengths_in_step
+from seqlaw.methods.trained.networks import predict, shapes, start, unpacked
+from seqlaw.model.checks import Array
+from seqlaw.model.lengths import Position, Test, parts
+from seqlaw.model.optimizer import Adam, Muon, Optimizer
+from seqlaw.model.randomness import generator, named
+from seqlaw.model.setting import Setting
+from seqlaw.model.sketch import Problem
+
+_BLOCK, _STRETCH = 2**25, 2**21
+"""Numbers of the latent states of one student: of the steps that are drawn together, and held at a time."""
+_TEST_TOKENS, _FEWEST_SEQUENCES = {"cpu": 2**16, "cuda": 2**18}, 2**10
+"""Tokens of a test, and the fewest sequences of it."""
+_TEST_BLOCK = 2**15  # tokens that are predicted at a time
+Key = tuple[int, int, int]
+"""Seed, sketch and repetition."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Student:
+    """One of those trained side by side."""
+
+    key: Key
+    S: Array
+    """Its sketch, M × d."""
+    scale: float
+    """The root mean square of what it sees, which is divided out."""
+    step: float
+    """Peak step."""
+
+
+def trained(torch: Any, where: Any, setting: Setting, students: Sequence[Student]) -> Any:
+    """The parameters after training, K × n; those of a student that diverged are no numbers."""
+    network, optimizer, sizes = setting.network, setting.optimizer, shapes(setting.network, setting.M)
+    begun = {
+        one.key: start(network, setting.M, generator(one.key[0], "trained", *one.key[1:], "start"))
+        for one in students
+    }
+    flat = _tensor(torch, where, np.stack([begun[one.key] for one in students])).requires_grad_()
+    steps = _tensor(torch, where, np.array([[one.step] for one in students]))
+    distinct = {one.key: one for one in students}
+    order = list(distinct)
+    index = torch.tensor([order.index(one.key) for one in students], device=where)
+    shape, state, lost = setting.schedule, None, torch.zeros(len(students), 1, dtype=torch.bool, device=where)
+    for t, seen in enumerate(_steps(torch, where, setting, list(distinct.values())), 1):
+        own, tokens = unpacked(flat, sizes), sum(U.shape[1] * (U.shape[2] - 1) for U in seen)
+        loss = 0.0
+        for U in seen:
+            U = U if len(order) == len(students) else U[index]
+            missed = predict(torch, network, own, U[:, :, :-1]) - U[:, :, 1:]
+            loss = loss + missed.square().sum() / (2 * tokens)
+        [slope] = torch.autograd.grad(loss, flat)
+        with torch.no_grad():
+            way, state = _direction(torch, optimizer, slope, state, t, sizes)
+            weight = float(shape.at(np.array([t]))[0]) / shape.gamma
+            moved = flat - weight * steps * way
+            # A student that leaves all bounds is stopped, lest it reach others through a shared product.
+            lost = lost | ~torch.isfinite(moved.square().sum(1, keepdim=True))
+            flat = torch.where(lost, 0.0, moved).requires_grad_()
+    return torch.where(lost, math.nan, flat.detach())
+
+
+def _direction(torch: Any, optimizer: Optimizer | None, slope: Any, state: Any, t: int, sizes: Any) -> Any:
+    """D_t and what the optimizer remembers; Muon takes matrices, and Adam with the same step the rest."""
+    if optimizer is None:
+        return slope, None
+    if not isinstance(optimizer, Muon):
+        return optimizer.direction(slope, optimizer.start(slope) if state is None else state, t)
+    slopes, known, ways = unpacked(slope, sizes), {} if state is None else state, []
+    for name, one in slopes.items():
+        rule = optimizer if min(one.shape[1:]) > 1 and one.ndim == 3 else _BESIDE_MUON
+        way, known[name] = rule.direction(one, known.get(name) or rule.start(one), t)
+        ways.append(way.reshape(len(one), -1))
+    return torch.cat(ways, 1), known
+
+
+_BESIDE_MUON = Adam()
+
+
+def _steps(torch: Any, where: Any, setting: Setting, students: Sequence[Student]) -> Iterator[list[Any]]:
+    """What is seen in each step: for each length of it K × b × (P+1) × M, scaled."""
+    streams = [_stream(torch, where, one.key, "data") for one in students]
+    maps = [_maps(torch, where, setting, students)[0]]
+
+    def drawn(rows: int, P: int) -> Any:
+        return _states(torch, where, setting, streams, maps, rows, P)[0]
+
+    if setting.epochs > 1:
+        b, epoch = setting.batch or 1, setting.N // (setting.batch or 1)
+        data, each = drawn(setting.N, setting.one_length), torch.arange(len(students), device=where)[:, None]
+        for turn in range(setting.epochs):
+            orders = np.stack(
+                [
+                    generator(seed, "trained", *names, "order", turn).permutation(setting.N)
+                    for seed, *names in (one.key for one in students)
+                ]
+            )
+            at = torch.tensor(orders, device=where)
+            for k in range(min(epoch, setting.schedule.L - turn * epoch)):
+                yield [data[each, at[:, k * b : k * b + b]]]
+        return
+    for stage in setting.stages:
+        lengths = lengths_in_step(stage)
+        a_step = sum(b * (P + 1) for P, b in lengths) * setting.modes.d
+        together = max(1, _BLOCK // a_step)
+        for first in range(0, stage.steps, together):
+            count = min(together, stage.steps - first)
+            block = [
+                drawn(count * b, P).reshape(len(students), count, b, P + 1, setting.M) for P, b in lengths
+            ]
+            for k in range(count):
+                yield [U[:, k] for U in block]
+
+
+def _states(
+    torch: Any, where: Any, setting: Setting, streams: Sequence[Any], maps: Sequence[Any], rows: int, P: int
+) -> list[Any]:
+    """Fresh sequences under each of the maps (K × d × M): K × rows × (P+1) × M each."""
+    modes, K = setting.modes, len(streams)
+    a, scale, first = (_tensor(torch, where, x) for x in (modes.a, modes.sigma_xi**0.5, modes.sigma_0**0.5))
+    out = [torch.empty(K, rows, P + 1, setting.M, device=where) for _ in maps]
+    most, p, last = max(1, _STRETCH // (rows * modes.d)), 0, None
+    while p <= P:
+        count = min(most, P + 1 - p)
+        X = torch.empty(K, count, rows, modes.d, device=where)
+        for one, stream in zip(X, streams, strict=True):
+            one.normal_(generator=stream)
+        for i in range(count):
+            if last is None:
+                X[:, i] *= first
+            else:
+                X[:, i].mul_(scale).addcmul_(a, last)
+            last = X[:, i]
+        for found, map_ in zip(out, maps, strict=True):
+            product = X.reshape(K, count * rows, modes.d) @ map_
+            found[:, :, p : p + count] = product.reshape(K, count, rows, -1).transpose(1, 2)
+        p += count
+    return out
+
+
+def _maps(torch: Any, where: Any, setting: Setting, students: Sequence[Student]) -> tuple[Any, Any]:
+    """Sᵀ and (S A)ᵀ of each student over its scale, K × d × M."""
+    seen = np.stack([one.S.T / one.scale for one in students])
+    return _tensor(torch, where, seen), _tensor(torch, where, seen * setting.modes.a[:, None])
+
+
+def beyond_linear(
+    torch: Any,
+    where: Any,
+    setting: Setting,
+    students: Sequence[Student],
+    flat: Any,
+    problems: Sequence[Problem],
+) -> list[float]:
+    """The excess of each student over that of the best linear one at the test of `problems`.
+
+    ½ E (‖f(u) - S A x_p‖² - ‖B*u - S A x_p‖²) over simulated test sequences, the same for all students of a
+    sketch. For linear students it is ½‖B - B*‖² in the test's G: nothing is simulated.
+    """
+    if setting.network is None:
+        B = flat.double().cpu().numpy().reshape(-1, setting.M, setting.M)
+        finite = [bool(np.isfinite(one).all()) for one in B]
+        return [
+            test.excess(one) if well else math.inf
+            for one, well, test in zip(B, finite, problems, strict=True)
+        ]
+    own = unpacked(flat, shapes(setting.network, setting.M))
+    best = _tensor(torch, where, np.stack([one.B_star for one in problems]))
+    squared = _tensor(torch, where, np.array([one.scale**2 for one in students]))
+    sketches = {one.key[:2]: one for one in students}
+    order = list(sketches)
+    index = torch.tensor([order.index(one.key[:2]) for one in students], device=where)
+    found = torch.zeros(len(students), dtype=torch.float64, device=where)
+    with torch.no_grad():
+        for number, (P, share, only_last) in enumerate(_tests(setting.test_length)):
+            streams = [_stream(torch, where, (*key, -1), "test", number) for key in order]
+            maps = _maps(torch, where, setting, list(sketches.values()))
+            rows = max(_FEWEST_SEQUENCES, _TEST_TOKENS[where.type] // P)
+            each, done = max(1, _TEST_BLOCK // P), 0
+            while done < rows:
+                count = min(each, rows - done)
+                u, wanted = (
+                    x[index, :, :-1] for x in _states(torch, where, setting, streams, maps, count, P)
+                )
+                said = predict(torch, setting.network, own, u)
+                linear = (u.flatten(1, 2) @ best.transpose(1, 2)).reshape(wanted.shape)
+                gap = (said - wanted).square() - (linear - wanted).square()
+                gap = gap[:, :, -1:] if only_last else gap
+                mean = gap.sum(-1).double().mean((1, 2))
+                found += share * count / rows * mean * squared / 2
+                done += count
+    return [value if math.isfinite(value) else math.inf for value in found.tolist()]
+
+
+def _tests(test: Test) -> list[tuple[int, float, bool]]:
+    """Length, share, and whether the last position alone counts."""
+    if isinstance(test, Position):
+        return [(test.p + 1, 1.0, True)]
+    return [(P, share, False) for P, share in parts(test)]
+
+
+def _stream(torch: Any, where: Any, key: Key, *names: str | int) -> Any:
+    """Torch's generator of a name."""
+    seed, *rest = key
+    found = torch.Generator(device=where)
+    found.manual_seed(int.from_bytes(named(seed, "trained", *rest, *names)[:8], "little"))
+    return found
+
+
+def _tensor(torch: Any, where: Any, values: Array) -> Any:
+    return torch.tensor(np.asarray(values), dtype=torch.float32, device=where)

@@ -1,0 +1,247 @@
+"""Students trained with torch: linear ones beside the law, networks beside what each must do."""
+
+import importlib.util
+import math
+import sys
+
+import numpy as np
+import pytest
+
+from rows_of import exact_rows
+from seqlaw import WSD, Adam, Constant, InputError, Muon, Network, Setting, Teacher, curve, risk
+from seqlaw.methods import METHODS, Draws
+from seqlaw.model.checks import MissingLibrary
+from seqlaw.model.lengths import Lengths
+from seqlaw.sweeping.codec import setting_of, task_of
+from seqlaw.sweeping.file import Sizes, Sweep
+from seqlaw.sweeping.task import risk_rows
+
+needs_torch = pytest.mark.skipif(
+    importlib.util.find_spec("torch") is None, reason="torch is not installed (the extra gpu)"
+)
+TEACHER = Teacher(alpha=1.6, theta=1.3, r=0.3, rho=0.6, c_xi=0.2, c_0=0.5)
+SMALL = {"teacher": TEACHER, "M": 4, "d": 12, "P": 4, "batch": 16, "schedule": WSD(gamma=0.3, L=30)}
+NETWORKS = {name: Network(name=name, hidden=8, depth=2) for name in ("lru", "gru", "transformer")}
+STEP = Adam(step=0.01)
+
+
+def rows(*settings, sketches=2, repetitions=2, seed=0):
+    draws = Draws(sketches=sketches, repetitions=repetitions, seed=seed)
+    return METHODS["trained"].rows(list(settings), draws)
+
+
+def reducible(found):
+    return [row["reducible"] for row in found]
+
+
+SIX = {
+    "regime1": {"teacher": "regime1", "M": 8, "d": 32, "P": 8},
+    "regime2": {"teacher": "regime2", "M": 8, "d": 32, "P": 8},
+    "wide": {"teacher": "regime2", "M": 24, "d": 32, "P": 2, "batch": 24},
+    "tested long": {"teacher": "regime2", "M": 8, "d": 64, "P": 2, "eval_length": 64},
+    "mixture": {"teacher": TEACHER, "M": 6, "d": 24, "P": "2:0.5,16:0.5"},
+    "phases": {"teacher": TEACHER, "M": 6, "d": 24, "P": Lengths((2, 16), (0.5, 0.5), phases=True)},
+}
+
+
+@needs_torch
+@pytest.mark.parametrize("name", SIX)
+def test_a_linear_student_by_descent_follows_the_law(name):
+    """On the same sketches: within three standard errors of 24 runs, and 1e-3, the error of the law."""
+    more = {"batch": 12, "schedule": Constant(gamma=0.2, L=120)} | SIX[name]
+    asked = Setting(**more)
+    law = {row["sketch"]: row for row in exact_rows([asked], sketches=2)}
+    found = rows(asked, repetitions=12)
+    over = np.array([row["reducible"] - law[row["sketch"]]["reducible"] for row in found])
+    error = over.std(ddof=1) / math.sqrt(len(over))
+    stated = 1e-3 * np.mean([row["bias"] + row["variance"] for row in law.values()])
+    assert abs(over.mean()) <= 3 * error + stated
+    assert [row["approx"] for row in found] == [law[row["sketch"]]["approx"] for row in found]
+
+
+@needs_torch
+def test_epochs_of_a_linear_student_are_those_of_the_sampled_method():
+    """Other data of the same law: the means of 32 runs each, within four standard errors of both."""
+    asked = Setting(**SMALL | {"batch": 8, "schedule": Constant(gamma=0.3, L=60)}, epochs=3)
+    own = np.array(reducible(rows(asked, sketches=1, repetitions=32)))
+    draws = Draws(sketches=1, repetitions=32)
+    other = np.array(reducible(METHODS["sampled"].rows([asked], draws)))
+    error = math.hypot(own.std(ddof=1), other.std(ddof=1)) / math.sqrt(32)
+    assert abs(own.mean() - other.mean()) < 4 * error
+
+
+@needs_torch
+@pytest.mark.parametrize("name", NETWORKS)
+def test_networks_begin_at_nothing_and_learn(name):
+    """Before training they predict zero, whose excess over the best linear student is half of ‖B*‖²_G."""
+    asked = Setting(**SMALL, network=NETWORKS[name], optimizer=Adam(step=1e-12))
+    [first] = rows(asked, sketches=1, repetitions=1)
+    law = risk(
+        asked.but(network=None, optimizer=None, schedule=Constant(gamma=1e-9, L=1)),
+        method="exact",
+        sketches=1,
+    )
+    assert first["reducible"] == pytest.approx(law.reducible, rel=0.02)  # of 2^16 test tokens
+    [learned] = rows(
+        asked.but(optimizer=Adam(step=0.02), schedule=WSD(gamma=1, L=200)), sketches=1, repetitions=1
+    )
+    assert learned["reducible"] < 0.5 * first["reducible"]
+
+
+@needs_torch
+@pytest.mark.parametrize("name", NETWORKS)
+def test_no_prediction_sees_what_comes_later(name):
+    import torch
+
+    from seqlaw.methods.trained.networks import predict, shapes, start, unpacked
+
+    network, rng = NETWORKS[name], np.random.default_rng(0)
+    count = len(start(network, 4, rng))
+    flat = torch.tensor(0.3 * rng.standard_normal((3, count)))
+    U = torch.tensor(rng.standard_normal((3, 5, 9, 4)))
+    own = unpacked(flat, shapes(network, 4))
+    whole = predict(torch, network, own, U)
+    begun = predict(torch, network, own, U[:, :, :6])
+    assert torch.allclose(whole[:, :, :6], begun, rtol=1e-9, atol=1e-12)
+    changed = U.clone()
+    changed[1] += 1.0  # one student's data are no other's
+    moved = predict(torch, network, own, changed)
+    assert torch.equal(moved[0], whole[0]) or torch.allclose(moved[0], whole[0], rtol=1e-12)
+    assert not torch.allclose(moved[1], whole[1])
+
+
+@needs_torch
+def test_a_recurrent_unit_is_its_recursion():
+    """The doubling sums beside a loop over positions, in double precision."""
+    import torch
+
+    from seqlaw.methods.trained.networks import predict, shapes, start, unpacked
+
+    network, rng = Network(name="lru", hidden=5), np.random.default_rng(1)
+    flat = torch.tensor(rng.standard_normal((1, len(start(network, 3, rng)))))
+    own = unpacked(flat, shapes(network, 3))
+    U = rng.standard_normal((7, 3))
+    size, turn, into, read, skip = (own[f"{x}0"][0].numpy() for x in ("decay", "turn", "in", "read", "skip"))
+    lam = np.exp(-np.exp(size) + 1j * turn)
+    state, expected = np.zeros(5, complex), []
+    for u in U:
+        state = lam * state + np.sqrt(1 - abs(lam) ** 2) * ((into[:5] + 1j * into[5:]) @ u)
+        expected.append(read @ np.concatenate([state.real, state.imag]) + skip @ u)
+    found = predict(torch, network, own, torch.tensor(U)[None, None])[0, 0]
+    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-10)
+
+
+@needs_torch
+@pytest.mark.parametrize("name", [None, *NETWORKS])
+def test_a_student_is_the_same_alone_and_among_others(name):
+    """Stacked runs share products of matrices only: single precision over thirty steps."""
+    asked = Setting(**SMALL, network=NETWORKS.get(name), optimizer=STEP)
+    together = {(row["sketch"], row["repetition"]): row for row in rows(asked)}
+    [alone] = rows(asked, sketches=[1], repetitions=[1])
+    assert alone["reducible"] == pytest.approx(together[1, 1]["reducible"], rel=1e-3)
+    assert len({row["reducible"] for row in together.values()}) == 4
+
+
+@needs_torch
+@pytest.mark.parametrize("name", [None, "gru"])
+def test_positions_of_one_student_average_to_its_length(name):
+    """Each is measured on test sequences of its own, but for the linear student, which is exact."""
+    asked = Setting(**SMALL, network=NETWORKS.get(name), optimizer=STEP)
+    length, *each = rows(asked, *(asked.but(position=p) for p in range(4)), sketches=1, repetitions=1)
+    assert np.mean(reducible(each)) == pytest.approx(length["reducible"], rel=1e-9 if name is None else 0.03)
+
+
+@needs_torch
+def test_steps_are_tuned_on_a_sketch_apart_and_named():
+    asked = Setting(**SMALL | {"schedule": WSD(gamma=1, L=60)}, optimizer="adam")
+    found = risk(asked, method="trained", sketches=2, repetitions=1)
+    [step] = [one for one in found.flags if one.code == "optimizer-step"]
+    assert step["tuned"]
+    assert step["gamma"] == found.diagnostics["gamma"]
+    assert "another sketch" in str(found)
+    given = risk(asked.but(optimizer=Adam(step=step["gamma"])), method="trained", sketches=2, repetitions=1)
+    assert given.reducible == found.reducible
+    assert found.reducible == pytest.approx(found.approx + found.cross, rel=1e-12)
+    worse = risk(asked.but(optimizer=Adam(step=1e-5)), method="trained", sketches=2, repetitions=1)
+    assert found.reducible < worse.reducible
+
+
+@needs_torch
+@pytest.mark.parametrize("optimizer", [None, Muon(step=0.02)])
+def test_networks_take_every_optimizer(optimizer):
+    asked = Setting(
+        **SMALL | {"schedule": WSD(gamma=0.1, L=60)}, network=NETWORKS["gru"], optimizer=optimizer
+    )
+    [found] = rows(asked, sketches=1, repetitions=1)
+    [untrained] = rows(asked.but(optimizer=Adam(step=1e-12)), sketches=1, repetitions=1)
+    assert found["reducible"] < untrained["reducible"]
+
+
+@needs_torch
+@pytest.mark.parametrize("name", [None, "gru", "transformer"])
+def test_a_student_that_diverges_is_a_warning(name):
+    asked = Setting(**SMALL, network=NETWORKS.get(name), optimizer=Adam(step=1e30))
+    found = risk(asked, method="trained", sketches=1, repetitions=2)
+    assert found.reducible == math.inf
+    assert "optimizer-diverged" in [one.code for one in found.flags]
+    assert "2 of 2 runs" in str(found)
+
+
+@needs_torch
+def test_a_curve_and_a_task_of_a_sweep():
+    asked = Setting(**SMALL, network=NETWORKS["lru"], optimizer=STEP)
+    found = curve(asked, "position", [0, 3], method="trained", sketches=1, repetitions=1)
+    assert [row["network"] for row in found.points] == ["lru", "lru"]
+    assert setting_of(task_of(asked)) == asked.but(eval_length=4)
+    task = task_of(asked) | {"method": "trained", "sketches": 1, "repetitions": 1}
+    assert risk_rows(task, 0)[0]["reducible"] == pytest.approx(
+        risk(asked, method="trained", sketches=1, repetitions=1).reducible
+    )
+
+
+def test_a_sweep_file_names_network_and_optimizer():
+    tables = {"sizes": {"M": 4, "batch": 8, "P": 4, "d": 12}, "method": "trained", "optimizer": "adam"}
+    [task] = Sweep(**tables | {"sizes": Sizes(**tables["sizes"])}, network="gru", hidden=8).tasks
+    assert setting_of(task).network == Network(name="gru", hidden=8)
+    assert setting_of(task).optimizer == Adam()
+    with pytest.raises(InputError, match="network must be linear here"):
+        Sweep(sizes=Sizes(**tables["sizes"]), network="gru")
+    with pytest.raises(InputError, match="optimizer must be sgd here"):
+        Sweep(sizes=Sizes(**tables["sizes"]), optimizer="adam")
+
+
+@pytest.mark.parametrize(
+    ("more", "line"),
+    [
+        ({"batch": None, "N": 16}, "batch must be given on this method"),
+        ({"precondition": 0.5}, "precondition must be left out"),
+        ({"d": math.inf, "teacher": "regime2"}, "d must be finite"),
+    ],
+)
+def test_what_it_does_not_take_is_one_line(more, line):
+    with pytest.raises(InputError, match=line):
+        risk(Setting(**SMALL | more), method="trained")
+
+
+@pytest.mark.parametrize("method", ["sampled", "exact", "equivalent"])
+def test_other_methods_take_linear_students_only(method):
+    with pytest.raises(InputError, match="network must be linear here"):
+        risk(Setting(**SMALL, network="gru"), method=method)
+
+
+@pytest.mark.parametrize(
+    ("more", "line"),
+    [
+        ({"network": "mamba"}, "network must be one of linear, lru"),
+        ({"network": 3}, "network must be one of"),
+    ],
+)
+def test_unknown_networks_are_refused(more, line):
+    with pytest.raises(InputError, match=line):
+        Setting(**SMALL, **more)
+
+
+def test_without_torch_one_line_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(MissingLibrary, match=r"seqlaw\[gpu\]"):
+        risk(Setting(**SMALL), method="trained")
