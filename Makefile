@@ -7,6 +7,9 @@ BIN := $(VENV)/bin
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 export MKL_NUM_THREADS := 1
+# A worker that is done takes tests from the other: the last long ones do not stand in one queue.
+WORKERS := -n 2 --dist worksteal
+PYTEST := $(BIN)/python -m pytest $(WORKERS)
 
 .PHONY: reproduce docs test test-quick test-slow test-elsewhere test-gpu test-oldest lint bench clean
 
@@ -34,7 +37,7 @@ docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx --fail-on-warning --quiet --doctree-dir build/doctrees docs build/site
 
 test: $(VENV)/.ready
-	$(BIN)/python -m pytest -n 2 -m 'not slow'
+	$(PYTEST) -m 'not slow'
 
 # The setting, schedules and sketch: seconds, once the environment is there.
 test-quick: $(VENV)/.ready
@@ -42,11 +45,11 @@ test-quick: $(VENV)/.ready
 
 # The site is one of the slow tests.
 test-slow: $(VENV)/.ready $(VENV)/.docs
-	$(BIN)/python -m pytest -n 2 -m slow
+	$(PYTEST) -m slow
 
-# The fast suite without what macOS and Windows lack (tests/elsewhere); no Mac was tried.
+# The rooms with processes, threads and files, without what macOS and Windows lack (tests/elsewhere); no Mac was tried.
 test-elsewhere: $(VENV)/.ready
-	PYTHONPATH=$(CURDIR)/tests/elsewhere $(BIN)/python -m pytest -n 2 -m 'not slow'
+	PYTHONPATH=$(CURDIR)/tests/elsewhere $(PYTEST) -m 'not slow' $(addprefix tests/,cli contract lab model paper web)
 
 # The code of a card on torch's own CPU; with an NVIDIA card, on the card. One version, lest it be gigabytes by surprise.
 $(VENV)/.gpu: $(VENV)/.ready
@@ -64,7 +67,7 @@ $(OLDEST)/.ready: pyproject.toml tests/oldest.py
 
 # The fast suite with the oldest versions that pyproject.toml allows; not part of .ci/run, for its time.
 test-oldest: $(OLDEST)/.ready
-	$(OLDEST)/bin/python -m pytest -n 2 -m 'not slow'
+	$(OLDEST)/bin/python -m pytest $(WORKERS) -m 'not slow'
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff check .

@@ -128,7 +128,7 @@ def test_the_graph_in_the_design_notes_is_the_graph():
 
 
 def test_a_plain_command_needs_no_name_that_only_linux_has():
-    """`make test-elsewhere` runs the whole fast suite so; no Mac and no Windows was tried."""
+    """`make test-elsewhere` runs the rooms with processes and files so; no Mac and no Windows was tried."""
     code = (
         "import os; assert not hasattr(os, 'sched_getaffinity')\n"
         "import seqlaw, seqlaw.lab.store\n"
