@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from importlib.util import find_spec
 
 import pytest
 
@@ -24,14 +25,17 @@ from seqlaw import (
 )
 from seqlaw.model.momentum import Momentum
 
-METHODS = ("sampled", "exact", "equivalent")
+METHODS = ("sampled", "exact", "equivalent", "trained")
 WAYS = {
     "full-batch": {"N": 48, "P": 4},
     "mixture": {"N": 48, "P": "2:0.5,8:0.5"},
     "mini-batches": {"batch": 6, "P": 4},
     "epochs": {"batch": 6, "epochs": 3, "P": 4},
     "phases": {"N": 48, "P": Lengths((2, 8), (0.5, 0.5), phases=True)},
+    "mini-batches of a mixture": {"batch": 6, "P": "2:0.5,8:0.5"},
+    "mini-batches in phases": {"batch": 6, "P": Lengths((2, 8), (0.5, 0.5), phases=True)},
 }
+BY_BATCHES = [name for name, way in WAYS.items() if "batch" in way]
 SCHEDULES = {
     "wsd": WSD(gamma=0.3, L=60),
     "block": BlockDecay(gamma=0.3, L=120),
@@ -40,12 +44,16 @@ SCHEDULES = {
     "momentum": Momentum(gamma=0.1, L=40, beta=0.5),
     "explicit": Explicit(sizes=[0.1, 0.3, 0.3, 0.2, 0.1] * 8),
 }
-REFUSED = {("equivalent", "phases", None), (None, "phases", "momentum"), (None, "mini-batches", "momentum")}
-REFUSED |= {(None, "epochs", "momentum")}
+REFUSED = {(None, way, "momentum") for way in (*BY_BATCHES, "phases")}
+REFUSED |= {("equivalent", way, None) for way in WAYS if "phases" in way}
+REFUSED |= {("trained", way, None) for way in WAYS if way not in BY_BATCHES}
 """Which combinations are refused; None stands for every one."""
 TEACHER = Teacher(alpha=1.6, theta=1.3, r=0.3, rho=0.6, c_xi=0.2, c_0=0.5)
 SIZES = {"teacher": TEACHER, "M": 12, "d": 40}
 TERMS = ("irreducible", "approx", "bias", "variance", "cross")
+
+
+NEEDS_TORCH = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed (the extra gpu)")
 
 
 def refused(method, way, schedule):
@@ -53,13 +61,19 @@ def refused(method, way, schedule):
     return any(all(want in (None, got) for want, got in zip(one, asked, strict=True)) for one in REFUSED)
 
 
-def combinations(methods=METHODS, ways=WAYS, schedules=SCHEDULES):
+def combinations(methods=METHODS, ways=WAYS, schedules=SCHEDULES, *, answered=True):
     return [
-        pytest.param(method, way, schedule, id=f"{method}-{way}-{schedule}")
+        pytest.param(
+            method,
+            way,
+            schedule,
+            id=f"{method}-{way}-{schedule}",
+            marks=NEEDS_TORCH if answered and method == "trained" else (),
+        )
         for method in methods
         for way in ways
         for schedule in schedules
-        if not refused(method, way, schedule)
+        if refused(method, way, schedule) != answered
     ]
 
 
@@ -132,6 +146,15 @@ def test_sampled_students_agree_with_the_expectation(method, way, schedule):
     assert abs(drawn.reducible - law.reducible) <= 5 * data + stated
 
 
+@pytest.mark.parametrize(("method", "way", "schedule"), combinations(["trained"]))
+def test_trained_linear_students_agree_with_the_expectation(method, way, schedule):
+    """On one sketch: within five standard errors of 24 data sets, and the stated error of the law."""
+    asked = setting(way, schedule)
+    [drawn], [law] = ask(method, asked, sketches=1, repetitions=24), ask("exact", asked, sketches=1)
+    stated = law.diagnostics.get("error", 0.05) * law.reducible
+    assert abs(drawn.reducible - law.reducible) <= 5 * drawn.standard_error["reducible"] + stated
+
+
 @pytest.mark.parametrize(("way", "schedule"), [p.values[1:] for p in combinations(["equivalent"])])
 def test_the_equivalent_is_the_mean_over_sketches(way, schedule):
     """Within five standard errors of 24 sketches and the 1/M that the equivalent states."""
@@ -141,7 +164,9 @@ def test_the_equivalent_is_the_mean_over_sketches(way, schedule):
     assert abs(law.reducible - mean.reducible) <= 5 * error + 3 * mean.reducible / asked.M
 
 
-@pytest.mark.parametrize(("method", "way", "schedule"), combinations(["sampled", "exact"], schedules=["wsd"]))
+@pytest.mark.parametrize(
+    ("method", "way", "schedule"), combinations(["sampled", "exact", "trained"], schedules=["wsd"])
+)
 def test_a_seed_gives_the_same_numbers_on_any_number_of_threads(method, way, schedule):
     asked = setting(way, schedule)
     [once], [again] = ask(method, asked, seed=5), ask(method, asked, seed=5, workers=2)
@@ -150,16 +175,7 @@ def test_a_seed_gives_the_same_numbers_on_any_number_of_threads(method, way, sch
     assert terms(once) != terms(other)
 
 
-@pytest.mark.parametrize(
-    ("method", "way", "schedule"),
-    [
-        pytest.param(method, way, schedule, id=f"{method}-{way}-{schedule}")
-        for method in METHODS
-        for way in WAYS
-        for schedule in SCHEDULES
-        if refused(method, way, schedule)
-    ],
-)
+@pytest.mark.parametrize(("method", "way", "schedule"), combinations(answered=False))
 def test_a_refusal_is_one_line_that_names_what_is_wrong(method, way, schedule):
     with pytest.raises(InputError) as stop:
         risk(setting(way, schedule), method=method)
