@@ -2,7 +2,7 @@
 
 python benchmarks/coverage_law.py 100            (about six minutes on one core; fewer tables, less)
 python benchmarks/coverage_law.py 100 beyond     (predictions alone: about ten minutes)
-python benchmarks/coverage_law.py 100 tests      (own and common test lengths alone: about five minutes)
+python benchmarks/coverage_law.py 100 tests      (own and common test lengths alone: about two minutes)
 """
 
 from __future__ import annotations

@@ -18,7 +18,8 @@ from conftest import ROOT, python_path
 from rows_of import exact_rows, sampled_rows
 from seqlaw.answers.glossary import WORDS
 from seqlaw.lab.progress import WorkBar, seconds_left
-from seqlaw.lab.run import Summary
+from seqlaw.lab.run import Summary, Tally
+from seqlaw.lab.store import Outcome
 from seqlaw.paper.experiments.checks import LONGER, TOKENS, noise_checks
 from seqlaw.paper.experiments.conditions import conditions, named_conditions
 from seqlaw.paper.experiments.panels import PRINTED, Panel, paper_panels, quick_panels
@@ -314,6 +315,24 @@ def test_time_left_follows_the_work_and_not_the_number_of_tasks() -> None:
     assert seconds_left(0.0, 0.0) is None
     assert seconds_left(10.0, 0.25, since=10.0) == pytest.approx(20.0)
     assert seconds_left(1.0, 0.5, since=100.0) == 0.0
+
+
+def test_the_share_done_is_learned_from_the_tasks_that_ended() -> None:
+    """Seconds of 0.5 + 3·size: known once two sizes have ended; before that a task takes as its size does."""
+    sizes = {str(k): size for k, size in enumerate([8.0, 8.0, 4.0, 2.0, 1.0, 1.0])}
+    seconds = {name: 0.5 + 3 * size for name, size in sizes.items()}
+    tally = Tally(0.0, Summary(tasks=6, done=0, skipped=0, failed=0, seconds=0.0), sizes)
+    shares = [tally.share()]
+    for name in sizes:
+        outcome = {"key": name, "software": "", "function": "", "task": {}, "machine": "", "rows": "[]"}
+        tally.add([Outcome(**outcome, seconds=seconds[name])])
+        shares.append(tally.share())
+    whole = sum(seconds.values())
+    assert shares[0] == 0
+    assert shares[1:3] == pytest.approx([8 / 24, 16 / 24])
+    assert shares[3] == pytest.approx((24.5 + 24.5 + 12.5) / whole)
+    assert shares[-1] == 1
+    assert shares == sorted(shares)
 
 
 def test_a_bar_without_a_terminal_is_silent(capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,9 +20,8 @@ from seqlaw.model.checks import InputError, real
 from seqlaw.model.flags import Flag, flag
 from seqlaw.questions.data import Fit
 from seqlaw.questions.lab import Export, Reproduce, Sweep
-from seqlaw.sweeping.cost import Estimate
 from seqlaw.sweeping.file import load_sweep
-from seqlaw.sweeping.run import rows_of
+from seqlaw.sweeping.run import Estimate, rows_of
 from seqlaw.sweeping.run import sweep as run_sweep
 
 
@@ -84,10 +83,8 @@ def _ahead(found: Estimate, workers: int, place: str) -> str:
     tasks = f"{found.tasks} task{'s' if found.tasks > 1 else ''}"
     if not found.left:
         return f"{tasks}, nothing to do"
-    return (
-        f"{tasks}, {found.left} to do on {workers} {place}{'s' if workers > 1 else ''} with about "
-        f"{found.memory / 2**30:.1f} GiB of memory; the largest: {found.largest}"
-    )
+    places = f"{workers} {place}{'s' if workers > 1 else ''}"
+    return f"{tasks}, {found.left} to do on {places}; the largest: {found.largest}"
 
 
 def _merged(found: Estimate) -> str:

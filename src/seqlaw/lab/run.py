@@ -11,12 +11,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
 
+import numpy as np
+
 from seqlaw.lab.engine import Notice, in_process, joined_cluster, local_cluster, on_cluster, scheduler_address
 from seqlaw.lab.grid import Task, key
 from seqlaw.lab.group import AtWork
 from seqlaw.lab.software import depends_print, function_path, require_unchanged, software, with_named
 from seqlaw.lab.store import Outcome, Store, recorded
 from seqlaw.lab.work import Function, Job
+from seqlaw.model.checks import Array
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +39,7 @@ class Summary:
 
 
 Progress = Callable[[Summary, float], None]
-"""Called after every record with the summary so far and the share of the estimated work that is done."""
+"""Called after every record with the summary so far and the share of the work that is done."""
 
 
 Announce = Callable[[int, list[Task]], None]
@@ -55,7 +58,7 @@ def run(
     seed: int = 0,
     jobs: int = 1,
     scheduler: str | None = None,
-    cost: Callable[[Task], float] = lambda task: 1.0,
+    size: Callable[[Task], float] = lambda task: 1.0,
     timeout: float | None = None,
     depends: Sequence[str] = (),
     dry_run: bool = False,
@@ -71,7 +74,7 @@ def run(
     """Run `function(task, seed)` for every task that `folder` has no record of, and record the rows.
 
     `jobs` local processes (1: this one), or the dask cluster of `scheduler` (an address or a scheduler file).
-    The rows depend on neither. Tasks of the highest `cost` go first, so that no worker ends late.
+    The rows depend on neither. The largest tasks by `size` go first, so that no worker ends late.
     `resume` is the command that does the same again, for people who find the folder unfinished. A folder
     takes one `kind` of run, if it has a name (`sweep`, `reproduce`).
     A task that takes longer than `timeout` seconds is ended, which takes a process of its own, and recorded
@@ -90,7 +93,7 @@ def run(
         bad = set() if retry_failed else bad
         known = good | bad
         left = [task for name, task in named.items() if name not in known]
-        announce(len(named), sorted(left, key=cost, reverse=True))
+        announce(len(named), sorted(left, key=size, reverse=True))
         return _known(start, named, good, bad, {})
     require_unchanged()
     opened = Store(
@@ -111,10 +114,10 @@ def run(
         bad = set() if retry_failed else bad
         known = good | bad
         todo: list[Job] = [(name, named[name], planned[name]) for name in named if name not in known]
-        work = {name: cost(task) for name, task, _ in todo}
-        todo.sort(key=lambda job: work[job[0]], reverse=True)
+        sizes = {name: size(task) for name, task, _ in todo}
+        todo.sort(key=lambda job: sizes[job[0]], reverse=True)
         announce(len(named), [task for _, task, _ in todo])
-        tally = _Tally(start, _known(start, named, good, bad, store.others()), work)
+        tally = Tally(start, _known(start, named, good, bad, store.others()), sizes)
         progress(tally.summary, tally.share())
 
         def record(batch: list[Outcome]) -> None:
@@ -148,27 +151,53 @@ def _known(
     return Summary(**counts, seconds=time.monotonic() - start, others=others)
 
 
-class _Tally:
-    """How a sweep stands, and what share of the estimated work (by key) is done."""
+class Tally:
+    """How a sweep stands, and what share of the work is done, by the times of the tasks that have ended.
 
-    def __init__(self, start: float, summary: Summary, work: dict[str, float]) -> None:
-        self._start, self.summary, self._work = start, summary, work
-        self._worked, self._total = 0.0, sum(work.values())
+    The tasks that are left take a + b·size seconds each, a, b ≥ 0 by least squares over those that ended.
+    """
+
+    def __init__(self, start: float, summary: Summary, sizes: dict[str, float]) -> None:
+        self._start, self.summary, self._sizes = start, summary, sizes
+        self._left = np.array([len(sizes), sum(sizes.values())], dtype=float)
+        self._normal, self._timed = np.zeros((2, 2)), np.zeros(2)
+        self._share = 0.0
 
     def add(self, batch: list[Outcome]) -> None:
         lost, now = sum(outcome.error is not None for outcome in batch), self.summary
         done, seconds = now.done + len(batch) - lost, time.monotonic() - self._start
         self.summary = replace(now, done=done, failed=now.failed + lost, seconds=seconds)
-        self._worked += sum(self._work[outcome.key] for outcome in batch)
+        for outcome in batch:
+            row = np.array([1.0, self._sizes[outcome.key]])
+            self._left -= row
+            self._normal += np.outer(row, row)
+            self._timed += outcome.seconds * row
 
     def share(self) -> float:
-        return self._worked / self._total if self._total else 1.0
+        """Seconds of work done over those in all; it never falls, whatever the next tasks teach."""
+        if not round(self._left[0]):
+            return 1.0
+        if self._timed[0] > 0:
+            left = float(self._left @ _line(self._normal, self._timed))
+            self._share = max(self._share, self._timed[0] / (self._timed[0] + max(left, 0.0)))
+        return self._share
+
+
+def _line(normal: Array, timed: Array) -> Array:
+    """(a, b) ≥ 0 of seconds = a + b·size from Σ(1, s)(1, s)ᵀ and Σ t(1, s); a = 0 where all sizes are one."""
+    (n, s), (_, s2) = normal
+    if s2 > 0 and n * s2 - s**2 <= 1e-9 * s2 * n:
+        return np.array([0.0, timed[1] / s2])
+    found = np.linalg.solve(normal, timed) if s2 > 0 else np.array([timed[0] / n, 0.0])
+    if found[0] < 0:
+        return np.array([0.0, timed[1] / s2])
+    return np.array([timed[0] / n, 0.0]) if found[1] < 0 else np.asarray(found)
 
 
 class Together:
-    """The progress of runs in turn as that of one of `tasks` tasks; `parts` is how much work each has."""
+    """The progress of runs in turn as that of one of `tasks` tasks; `parts` is how many each has to run."""
 
-    def __init__(self, progress: Progress, parts: Sequence[float], tasks: int) -> None:
+    def __init__(self, progress: Progress, parts: Sequence[int], tasks: int) -> None:
         self._progress, self._parts, self._tasks = progress, parts, tasks
         self.ended: list[Summary] = []
 

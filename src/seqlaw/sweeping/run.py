@@ -15,10 +15,12 @@ from seqlaw.lab.grid import Task
 from seqlaw.lab.progress import WorkBar, drawn_bar
 from seqlaw.lab.run import Progress, Summary, Watch, run
 from seqlaw.lab.table import Table
+from seqlaw.methods.ask import method_of
+from seqlaw.methods.method import Draws
 from seqlaw.model.checks import InputError, positive, whole
 from seqlaw.model.device import cards
 from seqlaw.model.signature import checked
-from seqlaw.sweeping.cost import Estimate, estimate, work
+from seqlaw.sweeping.codec import draws_of, setting_of
 from seqlaw.sweeping.file import Sweep as Asked
 from seqlaw.sweeping.file import load_sweep
 from seqlaw.sweeping.task import risk_rows
@@ -27,6 +29,19 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ENGINES = ("local", "dask")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """What lies ahead of a sweep."""
+
+    tasks: int
+    left: int
+    """Tasks without a record yet."""
+    merged: int
+    """Points of the grid that are the same as others, and are run once with them."""
+    largest: str | None
+    """The largest task of what is left: it runs first."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +133,8 @@ def sweep(
         bar = drawn.enter_context(drawn_bar()) if progress is True else WorkBar()
 
         def ahead(tasks: int, left: list[Task]) -> None:
-            announce(estimate(tasks, left, jobs, asked.merged))
+            largest = words(left[0]) if left else None
+            announce(Estimate(tasks=tasks, left=len(left), merged=asked.merged, largest=largest))
 
         found = run(
             risk_rows,
@@ -127,7 +143,7 @@ def sweep(
             seed=asked.seed,
             jobs=jobs,
             scheduler=scheduler,
-            cost=work,
+            size=size,
             timeout=timeout,
             depends=asked.depends,
             watch=bar.watch if watch is None else watch,
@@ -141,6 +157,18 @@ def sweep(
             notice=notice,
         )
     return Sweep(**vars(found), folder=Path(out))
+
+
+def size(task: Task) -> float:
+    """How large a task is beside others."""
+    settings = [setting_of(task | point) for point in task.get("points", [{}])]
+    return method_of(task["method"]).work(settings, Draws(**draws_of(task)))
+
+
+def words(task: Task) -> str:
+    """A task by its method and sizes."""
+    known = ("M", "N", "batch", "P", "L", "d")
+    return ", ".join([task["method"], *(f"{name} = {task[name]}" for name in known if task.get(name))])
 
 
 @checked

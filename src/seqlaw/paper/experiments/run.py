@@ -16,12 +16,10 @@ from seqlaw.methods.terms import TERMS, Row
 from seqlaw.model.setting import Setting
 from seqlaw.paper.experiments.panels import QUANTITIES, Panel
 from seqlaw.paper.experiments.roles import POPULATION, Role, role
-from seqlaw.paper.experiments.task import panel_rows, work_of
+from seqlaw.paper.experiments.task import panel_rows, size
 from seqlaw.sweeping.codec import task_of
 
 KIND = "reproduce"
-ALONE = 10.0
-"""Seconds of estimated work below which worker processes cost more than they save."""
 
 
 def tasks(panels: Iterable[Panel], methods: Iterable[str], device: str | None = None) -> list[Task]:
@@ -59,12 +57,10 @@ class Work:
     seed: int
     tasks: dict[str, Task]
     """By their key."""
-    left: float
-    """About how many seconds on one core the tasks take that the folder has no record of."""
-
-    def workers(self, jobs: int) -> int:
-        """How many processes pay for it."""
-        return jobs if self.left > ALONE else 1
+    left: int
+    """Tasks that the folder has no record of."""
+    drawn: bool
+    """Whether some of these draw a sketch: the others take less time than starting processes for them."""
 
 
 def plan(
@@ -74,8 +70,8 @@ def plan(
     wanted = {key(task, seed): task for task in tasks(panels, methods, device)}
     planned = {name: software(panel_rows, task) for name, task in wanted.items()}
     done, _ = recorded(folder, planned, kind=KIND)
-    left = sum(work_of(task) for name, task in wanted.items() if name not in done)
-    return Work(seed=seed, tasks=wanted, left=left)
+    left = [task for name, task in wanted.items() if name not in done]
+    return Work(seed=seed, tasks=wanted, left=len(left), drawn=any("sketch" in task for task in left))
 
 
 def measure(
@@ -100,8 +96,8 @@ def measure(
             work.tasks.values(),
             folder=folder,
             seed=work.seed,
-            jobs=work.workers(jobs),
-            cost=work_of,
+            jobs=jobs if work.drawn else 1,
+            size=size,
             retry_failed=True,
             kind=KIND,
             progress=together.show,

@@ -19,8 +19,8 @@ def panel_rows(task: Task, seed: int) -> list[Row]:
     return rows
 
 
-def work_of(task: Task) -> float:
-    """How large a task is: about its seconds on one core."""
+def size(task: Task) -> float:
+    """How large a task is beside others."""
     method, settings, draws = _asked(task, 0)
     return method.work(settings, draws)
 
