@@ -84,6 +84,8 @@ curve phases: --along M --method exact | --phases 2:0.5,8:0.5
 curve tokens: --along b --batch 2 | --tokens 65536
 spectrum last: --to 20
 rates d: -d 4096
+tradeoff repetitions: --compute 1e9 --method sampled | --repetitions 3
+tradeoff optimizer: --compute 1e9 -L 50 --method sampled --gamma 0.01 --schedule constant | --optimizer adam
 tradeoff safeguard: --schedule constant --batch 1 --gamma 2 | --no-safeguard
 tradeoff epochs: --batch 1 | --epochs 2
 tradeoff compute: --compute 1e9

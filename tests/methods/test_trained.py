@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rows_of import exact_rows
-from seqlaw import WSD, Adam, Constant, InputError, Muon, Network, Setting, Teacher, curve, risk
+from seqlaw import WSD, Adam, Constant, InputError, Muon, Network, Setting, Teacher, curve, risk, tradeoff
 from seqlaw.methods import METHODS, Draws
 from seqlaw.model.checks import MissingLibrary
 from seqlaw.model.lengths import Lengths
@@ -197,6 +197,30 @@ def test_a_curve_and_a_task_of_a_sweep():
     assert risk_rows(task, 0)[0]["reducible"] == pytest.approx(
         risk(asked, method="trained", sketches=1, repetitions=1).reducible
     )
+
+
+@needs_torch
+def test_a_tradeoff_trains_at_each_length_and_names_the_steps():
+    student = Setting(**SMALL | {"P": 2, "schedule": WSD(gamma=0.3, L=10)}, network=NETWORKS["lru"])
+    student = student.but(optimizer=Adam(step=0.01))
+    asked = {"lengths": [2, 8], "eval_lengths": [8], "method": "trained", "sketches": 2, "repetitions": 1}
+    found = tradeoff(student, 3000, **asked)
+    one = student.but(P=8, eval_length=8, schedule=student.schedule.with_steps(3000 // (16 * 8)))
+    alone = risk(one, method="trained", sketches=2, repetitions=1)
+    last = found.curve("8")[1]
+    assert (last.reducible, last.gamma) == (alone.reducible, 0.01)
+    assert last.standard_error == alone.standard_error["reducible"]
+    assert found.curve("own")[1].reducible == last.reducible
+    assert "lru, adam, method trained" in str(found)
+    assert "±" in str(found)
+
+
+def test_a_tradeoff_refuses_what_its_method_does_not_take():
+    student = Setting(**SMALL, network="gru")
+    with pytest.raises(InputError, match="network must be linear here"):
+        tradeoff(student, 2000)
+    with pytest.raises(InputError, match="batch must be given on this method"):
+        tradeoff(Setting(**SMALL | {"batch": None, "N": 4}), 2000, method="trained")
 
 
 def test_a_sweep_file_names_network_and_optimizer():

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from seqlaw.answers.answer import Answer, shown
-from seqlaw.answers.blocks import Block, Sentence, Table
+from seqlaw.answers.blocks import Block, Note, Sentence, Table
 from seqlaw.answers.risk import parameters
 from seqlaw.answers.style import MARKERS, SERIES, share_range, tidy
 from seqlaw.answers.words import Side, beaten_words, describe_teacher, regime_words
@@ -72,16 +72,26 @@ class Tradeoff(Answer, splits.Tradeoff):
     def inputs(self) -> Mapping[str, Any]:
         setting = self.setting
         student = {"teacher": setting.teacher, "M": setting.M, "d": setting.d, "schedule": setting.schedule}
-        return {**student, "tokens": self.tokens, "lengths": self.lengths, "tests": self.tests} | {
-            "compute": self.compute,
-            "cost": self.cost,
-            "batch": setting.batch,
-            "tune": self.tune,
-            "mixture": self.mixture,
-        }
+        return (
+            {**student, "tokens": self.tokens, "lengths": self.lengths, "tests": self.tests}
+            | {
+                "compute": self.compute,
+                "cost": self.cost,
+                "batch": setting.batch,
+                "tune": self.tune,
+                "mixture": self.mixture,
+            }
+            | self._method_inputs()
+        )
+
+    def _method_inputs(self) -> dict[str, Any]:
+        """What the answer depends on beyond the law's default."""
+        setting, drawn = self.setting, {} if self.draws is None else self.draws.inputs()
+        own = {name: getattr(setting, name) for name in ("network", "optimizer") if getattr(setting, name)}
+        return ({} if self.method == "equivalent" else {"method": self.method}) | drawn | own
 
     def fields(self) -> Mapping[str, Any]:
-        rows = [{name: getattr(row, name) for name in _COLUMNS} for row in self.rows]
+        rows = [_columns(row) for row in self.rows]
         found = {"regime": self.regime, "rows": rows, "best": self.best}
         return found | ({} if self.mixture is None else {"mixture": [_beside(one) for one in self.held]})
 
@@ -99,7 +109,7 @@ class Tradeoff(Answer, splits.Tradeoff):
         yield Sentence(describe_teacher(setting.teacher))
         yield Table(
             rows=[
-                (amount(row.P), amount(row.N), *spent(row), *(self.curve(t)[k].reducible for t in self.best))
+                (amount(row.P), amount(row.N), *spent(row), *(self._cells(k)))
                 for k, row in enumerate(self.curve(OWN))
             ]
             + [
@@ -107,7 +117,7 @@ class Tradeoff(Answer, splits.Tradeoff):
                     words(one.setting.P),
                     amount(one.setting.N),
                     *spent(one),
-                    *(x.risk.reducible for x in self.held),
+                    *(_measured(x.risk.reducible, x.risk.standard_error.get("reducible")) for x in self.held),
                 )
                 for one in self.held[:1]
             ],
@@ -116,6 +126,13 @@ class Tradeoff(Answer, splits.Tradeoff):
             f"{'at' if self.compute is None else 'with at most'} {amount(self.tokens)} tokens, "
             f"M={amount(setting.M)}, d={amount(setting.d or 0)}, {self._training()}",
         )
+        if any(row.standard_error for row in self.rows):
+            yield Note("± is one standard error; all lengths share their sketches")
+
+    def _cells(self, k: int) -> list[float | str]:
+        """The reducible risk of a length at each test."""
+        here = [self.curve(test)[k] for test in self.best]
+        return [_measured(one.reducible, one.standard_error) for one in here]
 
     def verdict_words(self, tested: str) -> str:
         """Which length is best at one test, and what the worst costs."""
@@ -152,6 +169,14 @@ class Tradeoff(Answer, splits.Tradeoff):
 
     def _training(self) -> str:
         """How the students were trained."""
+        setting = self.setting
+        student = "" if setting.network is None else f", {setting.network.name}"
+        rule = "" if setting.optimizer is None else f", {setting.optimizer.name}"
+        drawn = "" if self.method == "equivalent" else f", method {self.method}"
+        return f"{self._steps()}{student}{rule}{drawn}"
+
+    def _steps(self) -> str:
+        """The passes and steps."""
         p = self.setting.schedule.precondition
         power = f", p = {p:g}" * (p > 0)
         if self.setting.batch is None:
@@ -168,10 +193,7 @@ class Tradeoff(Answer, splits.Tradeoff):
         return replace(self.setting, P=row.P, schedule=schedule, eval_length=row.eval_length, **sizes)
 
     def tidy_rows(self) -> Sequence[Mapping[str, Any]]:
-        rows = [
-            parameters(self.student(row)) | {name: getattr(row, name) for name in _COLUMNS}
-            for row in self.rows
-        ]
+        rows = [parameters(self.student(row)) | _columns(row) for row in self.rows]
         return [*rows, *(parameters(one.setting) | _beside(one) for one in self.held)]
 
     def flagged(self) -> Sequence[Flag]:
@@ -203,6 +225,16 @@ class Tradeoff(Answer, splits.Tradeoff):
             f"{self.tokens:,} tokens, split",
             fontsize="medium",
         )
+
+
+def _columns(row: splits.Split) -> dict[str, Any]:
+    """A row as plain types; a standard error where there is one."""
+    names = (*_COLUMNS, *(() if row.standard_error is None else ("standard_error",)))
+    return {name: getattr(row, name) for name in names}
+
+
+def _measured(reducible: float, error: float | None) -> float | str:
+    return reducible if error is None else f"{amount(reducible, 4)} ± {error:.2g}"
 
 
 def _beside(held: splits.Held) -> dict[str, Any]:

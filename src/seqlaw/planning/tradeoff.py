@@ -15,12 +15,12 @@ import numpy as np
 
 from seqlaw.methods import ask
 from seqlaw.methods.best_step import Best, tuned
+from seqlaw.methods.method import Draws, Method, Progress
 from seqlaw.methods.one_pass.tuning import with_tokens
 from seqlaw.methods.terms import Risk
 from seqlaw.model.checks import InputError, positive, whole
 from seqlaw.model.flags import Flag, flag
 from seqlaw.model.lengths import Lengths, as_lengths, longest, words
-from seqlaw.model.optimizer import plain_only
 from seqlaw.model.setting import Setting, as_setting
 from seqlaw.model.signature import checked
 from seqlaw.model.teacher import Modes, Teacher, as_teacher
@@ -48,6 +48,8 @@ class Split:
     bias: float
     variance: float
     cross: float
+    standard_error: float | None = None
+    """Of the reducible risk, on methods that draw."""
 
     @property
     def reducible(self) -> float:
@@ -108,6 +110,9 @@ class Tradeoff:
     """The mixture at each test."""
     tune: bool = True
     """Whether each row has its best step."""
+    method: str = "equivalent"
+    draws: Draws | None = None
+    """What the method drew; None where it draws nothing."""
     beside: tuple[Tradeoff, ...] = ()
     """The same with other teachers, for a picture."""
 
@@ -190,6 +195,13 @@ def tradeoff(
     tune: bool = True,
     mixture: Lengths | str | None = None,
     compare: Sequence[Teacher | Modes | str] = (),
+    method: str | Method = "equivalent",
+    sketches: int = 4,
+    repetitions: int = 2,
+    seed: int = 0,
+    workers: int = 1,
+    device: str | None = None,
+    progress: Progress | None = None,
 ) -> Tradeoff:
     """Longer or more: the risk of one student at N·P ≈ tokens for each length, N = ⌊tokens/P⌋.
 
@@ -208,11 +220,14 @@ def tradeoff(
         A ceiling on the compute, counted by the formula `cost`: N is no more than it allows.
     tune
         Take the best step size at each length and test. Otherwise all have the schedule's, which compares
-        step sizes too: longer sequences often allow larger steps.
+        step sizes too: longer sequences often allow larger steps. Networks, and optimizers other than plain
+        descent, tune theirs in any case.
     mixture
         A mixture of lengths with the same tokens, compared with the best single length at each test.
     compare
         Other teachers whose curves the picture shows beside these.
+    method, sketches, repetitions, seed, workers, device, progress
+        As in `risk`.
 
     Returns
     -------
@@ -228,8 +243,8 @@ def tradeoff(
     """
     if (position := as_setting("setting", setting).position) is not None:
         raise InputError("position", "must be left out here, where eval_lengths are the tests", position)
-    if (refusal := plain_only(setting.optimizer)) is not None:
-        raise refusal
+    asked_of = ask.method_of(method)
+    ask.require_answerable(asked_of, [setting])
     mixture = as_lengths("mixture", mixture)
     others = [replace(setting, teacher=as_teacher("compare", one)) for one in compare]
     budget = whole("tokens", positive("tokens", tokens), least=2)
@@ -255,15 +270,18 @@ def tradeoff(
         budgeted = mixed(spent, mixture)
         beside = _of_mixture(setting, budgeted)
         asked += [replace(beside, eval_length=P_test) for P_test in tests.values()]
-    best_steps = tuned(asked) if tune else [Best(one) for one in asked]
+    draws = Draws(sketches=sketches, repetitions=repetitions, seed=seed, workers=workers, device=device)
+    own_step = setting.optimizer is not None or setting.network is not None
+    best_steps = tuned(asked) if tune and not own_step else [Best(one) for one in asked]
     asked = [one.setting for one in best_steps]
-    risks = [one.told(risk) for one, risk in zip(best_steps, ask.risks(asked), strict=True)]
+    found = ask.risks(asked, method=asked_of, draws=draws, progress=progress)
+    risks = [one.told(risk) for one, risk in zip(best_steps, found, strict=True)]
     rows = tuple(
         Split(
             P=P,
             N=one.N,
             L=one.schedule.L,
-            gamma=one.schedule.gamma,
+            gamma=risk.diagnostics["gamma"] if own_step else one.schedule.gamma,
             tested=name,
             eval_length=longest(one.P if name == OWN else int(name)),
             compute=spent.formula(M=setting.M, N=one.batch or one.N, P=P, L=one.schedule.L),
@@ -271,6 +289,7 @@ def tradeoff(
             bias=risk.bias,
             variance=risk.variance,
             cross=risk.cross,
+            standard_error=risk.standard_error.get("reducible"),
         )
         for (P, name, _), one, risk in zip(plan, asked, risks, strict=False)  # the mixture's come last
     )
@@ -284,6 +303,9 @@ def tradeoff(
         "eval_lengths": eval_lengths,
         "compute": compute,
         "cost": cost,
+        "tune": tune,
+        "method": asked_of,
+        **{name: getattr(draws, name) for name in ("sketches", "repetitions", "seed", "workers", "device")},
     }
     return Tradeoff(
         setting=setting,
@@ -297,7 +319,9 @@ def tradeoff(
         mixture=mixture,
         held=held,
         tune=tune,
-        beside=tuple(tradeoff(one, tokens, **same, tune=tune) for one in others),
+        method=ask.method_name(asked_of),
+        draws=draws if asked_of.draws else None,
+        beside=tuple(tradeoff(one, tokens, **same) for one in others),
     )
 
 
@@ -330,7 +354,7 @@ def _held(
     for name, one, risk in zip(tests, asked[len(rows) :], risks[len(rows) :], strict=True):
         k = min((k for k, row in enumerate(rows) if row.tested == name), key=lambda k: rows[k].reducible)
         ratio = rows[k].reducible / risk.reducible
-        errors = [each.diagnostics.get("error", 3 / one.M) for each in (risk, risks[k])]
+        errors = [_relative_error(each, one.M) for each in (risk, risks[k])]
         found.append(
             Held(
                 tested=name,
@@ -343,6 +367,13 @@ def _held(
             )
         )
     return tuple(found)
+
+
+def _relative_error(risk: Risk, M: int) -> float:
+    """Of the reducible risk: by chance, else of the law."""
+    if "reducible" in risk.standard_error:
+        return risk.standard_error["reducible"] / risk.reducible
+    return risk.diagnostics.get("error", 3 / M)
 
 
 def _of_mixture(setting: Setting, budget: Budget) -> Setting:

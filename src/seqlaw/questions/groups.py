@@ -275,6 +275,28 @@ def window() -> Any:
     )
 
 
+def optimizer() -> Any:
+    """The option of the optimizer."""
+    return option(
+        None, "--optimizer", f"sgd, {', '.join(OPTIMIZERS)} (sampled, trained).", TEXT, TRAINING,
+        metavar="NAME", unless="sgd", web=False,
+    )  # fmt: skip
+
+
+def network() -> Any:
+    """The option of the kind of student."""
+    return option(
+        None, "--network", f"The student: linear, {', '.join(NETWORKS)} (trained method).", TEXT, STUDENT,
+        metavar="NAME", unless="linear", web=False,
+    )  # fmt: skip
+
+
+def network_size(name: str, help: str) -> Any:
+    """The option of a network's width or depth."""
+    usual = ", ".join(f"{kind} {getattr(sizes, name)}" for kind, sizes in NETWORKS.items())
+    return option(None, f"--{name}", help, SIZE, STUDENT, unless=usual, web=False)
+
+
 @dataclass(frozen=True, kw_only=True)
 class OfStudent(OfTeacher):
     """A student's width and modes, in a teacher."""
@@ -326,23 +348,10 @@ class OfSetting(OfPower, OfMomentum, OfShape, OfBatch, OfSteps, OfStudent):
     )  # fmt: skip
 
     weight_decay: float = option(0.0, "--weight-decay", "Weight decay.", NUMBER, TRAINING, web=False)
-    optimizer: str | None = option(
-        None, "--optimizer", f"sgd, {', '.join(OPTIMIZERS)} (sampled, trained).", TEXT, TRAINING,
-        metavar="NAME", unless="sgd", web=False,
-    )  # fmt: skip
-
-    network: str | None = option(
-        None, "--network", f"The student: linear, {', '.join(NETWORKS)} (trained method).", TEXT, STUDENT,
-        metavar="NAME", unless="linear", web=False,
-    )  # fmt: skip
-    hidden: int | None = option(
-        None, "--hidden", "Hidden width of the network.", SIZE, STUDENT, web=False,
-        unless=", ".join(f"{name} {sizes.hidden}" for name, sizes in NETWORKS.items()),
-    )  # fmt: skip
-    depth: int | None = option(
-        None, "--depth", "Layers of the network.", SIZE, STUDENT, web=False,
-        unless=", ".join(f"{name} {sizes.depth}" for name, sizes in NETWORKS.items()),
-    )  # fmt: skip
+    optimizer: str | None = optimizer()
+    network: str | None = network()
+    hidden: int | None = network_size("hidden", "Hidden width of the network.")
+    depth: int | None = network_size("depth", "Layers of the network.")
 
     def build_length(self) -> Length:
         """P, a mixture, or phases."""

@@ -11,6 +11,7 @@ from seqlaw.answers.plan import plan
 from seqlaw.answers.tradeoff import tradeoff
 from seqlaw.files import load_teacher
 from seqlaw.model.checks import InputError, whole
+from seqlaw.model.network import as_network
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import LONGEST, Modes, Teacher
 from seqlaw.model.threads import cores
@@ -22,6 +23,7 @@ from seqlaw.planning.tradeoff import split_lengths, usable
 from seqlaw.planning.uncertain import DRAWS
 from seqlaw.questions.groups import (
     OfBatch,
+    OfMethod,
     OfMomentum,
     OfPower,
     OfShape,
@@ -33,6 +35,9 @@ from seqlaw.questions.groups import (
     load_mixture,
     mixture,
     modes,
+    network,
+    network_size,
+    optimizer,
     peak_step,
     seed,
     test_length,
@@ -167,7 +172,7 @@ class Plan(OfPower, OfShape, OfTeacher):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tradeoff(OfPower, OfMomentum, OfShape, OfBatch, OfSteps, OfStudent):
+class Tradeoff(OfMethod, OfPower, OfMomentum, OfShape, OfBatch, OfSteps, OfStudent):
     """Longer or more: the risk along P at a fixed number of tokens.
 
     Each student is tested at its own training length, as in the paper, and at common lengths. With
@@ -176,6 +181,7 @@ class Tradeoff(OfPower, OfMomentum, OfShape, OfBatch, OfSteps, OfStudent):
 
     command = "tradeoff"
     example = "seqlaw tradeoff --schedule block -L 30000 --plot longer-or-more.png"
+    unit = "data sets"
     pictured = True
 
     tokens: int = option(
@@ -199,6 +205,10 @@ class Tradeoff(OfPower, OfMomentum, OfShape, OfBatch, OfSteps, OfStudent):
     gamma: float | str = peak_step("best")
     lengths: str | None = mixture()
     window: int | None = window()
+    optimizer: str | None = optimizer()
+    network: str | None = network()
+    hidden: int | None = network_size("hidden", "Hidden width of the network.")
+    depth: int | None = network_size("depth", "Layers of the network.")
     compare: tuple[str, ...] = option(
         (), "--compare", "Another teacher, drawn beside it by --plot; may be repeated.", TEXT, OUTPUT,
         metavar="TEACHER", repeated=True, web=False,
@@ -212,7 +222,8 @@ class Tradeoff(OfPower, OfMomentum, OfShape, OfBatch, OfSteps, OfStudent):
             rule = "set the steps with --batch: leave out -L/--steps and -R/--horizon"
             raise InputError("tokens", rule, self.tokens)
         N = 1 if self.batch is None else None
-        return self.build(self.build_schedule(), N=N, P=2, eval_length=None, lengths=None)
+        student = as_network("network", self.network, hidden=self.hidden, depth=self.depth)
+        return self.build(self.build_schedule(), N=N, P=2, eval_length=None, lengths=None, network=student)
 
     def singles(self, setting: Setting) -> list[int]:
         """The training lengths."""
@@ -238,6 +249,7 @@ class Tradeoff(OfPower, OfMomentum, OfShape, OfBatch, OfSteps, OfStudent):
             lengths=self.singles(setting),
             eval_lengths=self.eval_length,
             tune=self.tune,
+            workers=self.cores(),
             mixture=load_mixture(self.lengths, self.window),
             compare=[_compared(one) for one in self.compare],
         )
