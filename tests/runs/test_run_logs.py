@@ -94,6 +94,17 @@ def metrics_csv(folder, hparams="params: 1000\nmodel:\n  layers: 4\n"):
     (folder / "hparams.yaml").write_text(hparams)
 
 
+@pytest.fixture
+def run(capsys):
+    def call(*arguments):
+        with pytest.raises(SystemExit) as stop:
+            main(["law", *map(str, arguments)])
+        out, err = capsys.readouterr()
+        return stop.value.code, out, err
+
+    return call
+
+
 def test_wandb_lines_give_a_row_a_run(tmp_path):
     file = tmp_path / "runs.jsonl"
     file.write_text(
@@ -203,25 +214,42 @@ def test_lightning_logs_with_blank_cells(tmp_path):
         ("a/trainer_state.json", "[1]", "JSON object"),
         ("a/metrics.csv", "", "rows"),
         ("a/wandb-summary.json", "3", "JSON object"),
+        ("a/wandb-summary.json", '{"loss": 2', "JSON object"),
         ("a/notes.txt", "hello", "one of trainer_state.json"),
+        ("runs.csv", '"Step","a - loss","a - loss__MIN","a - loss__MAX"\n1,2,2,2\n', "panel's export"),
+        ("runs.csv", "", "must hold rows"),
+        ("metrics.csv", "epoch,step,val_loss\n0,99,3.0\n", "give the folder"),
+        ("a/checkpoint-1/trainer_state.json", '{"log_history": [], "global_step": "x"}', "global_step"),
+        ("a/events.out.tfevents.1", "not events", "event files"),
+        ("a/metrics.csv", "a;b\n1;2\n", "commas"),
     ],
 )
-def test_what_does_not_fit_is_one_line(tmp_path, name, text, says):
+def test_what_does_not_fit_is_one_line(run, tmp_path, name, text, says):
+    """At least two of each format; on the command line it is exit code 2 and nothing on standard output."""
+    if "tfevents" in name:
+        pytest.importorskip("tensorboard", reason="the extra runs is not installed")
     file = tmp_path / name
-    file.parent.mkdir(exist_ok=True)
+    file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text)
-    with pytest.raises(InputError, match=says) as caught:
-        read_logs(file if name.endswith(".jsonl") else tmp_path)
-    assert "\n" not in str(caught.value)
+    source = tmp_path if "/" in name else file
+    if source == tmp_path or name.endswith(".jsonl"):
+        with pytest.raises(InputError, match=says):
+            read_logs(source)
+    if name != "a/notes.txt":  # a folder that is no log is refused as a table
+        refused(run, source, says)
 
 
-def test_damaged_event_files_and_hparams_are_one_line(tmp_path):
-    event_files(tmp_path / "a", [])
-    with pytest.raises(InputError, match="scalars"):
-        read_logs(tmp_path)
+def refused(run, source, says):
+    code, out, err = run(source, "--columns")
+    assert (code, out, err.count("\n")) == (2, "", 1), (out, err)
+    assert says in err
+
+
+def test_damaged_event_files_and_hparams_are_one_line(run, tmp_path):
     metrics_csv(tmp_path / "b" / "version_0", "- 1\n- 2\n")
-    with pytest.raises(InputError, match="YAML mapping"):
-        read_logs(tmp_path / "b")
+    refused(run, tmp_path / "b", "YAML mapping")
+    event_files(tmp_path / "a", [])
+    refused(run, tmp_path / "a", "scalars")
 
 
 def test_best_needs_a_history(tmp_path):
@@ -277,39 +305,6 @@ def test_event_files_of_torch_if_it_is_there(tmp_path):
         name: row[0] for name, row in WRITTEN.items()
     }
     assert frame.loc["large", "loss/eval"] == pytest.approx(2.1)
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "says"),
-    [
-        ("runs.csv", '"Step","a - loss","a - loss__MIN","a - loss__MAX"\n1,2,2,2\n', "panel's export"),
-        ("runs.csv", "", "must hold rows"),
-        ("metrics.csv", "epoch,step,val_loss\n0,99,3.0\n", "give the folder"),
-        ("a/checkpoint-1/trainer_state.json", '{"log_history": [], "global_step": "x"}', "global_step"),
-        ("a/events.out.tfevents.1", "not events", "event files"),
-        ("a/metrics.csv", "a;b\n1;2\n", "commas"),
-    ],
-)
-def test_tables_and_logs_that_do_not_fit_are_one_line(tmp_path, name, text, says):
-    if "tfevents" in name:
-        pytest.importorskip("tensorboard", reason="the extra runs is not installed")
-    file = tmp_path / name
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(text)
-    with pytest.raises(InputError, match=says) as caught:
-        read_any(file if "/" not in name else tmp_path)
-    assert "\n" not in str(caught.value)
-
-
-@pytest.fixture
-def run(capsys):
-    def call(*arguments):
-        with pytest.raises(SystemExit) as stop:
-            main(["law", *map(str, arguments)])
-        out, err = capsys.readouterr()
-        return stop.value.code, out, err
-
-    return call
 
 
 def test_the_columns_of_a_log_are_shown(run):
