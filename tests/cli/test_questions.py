@@ -9,7 +9,7 @@ from seqlaw.cli import main
 from seqlaw.cli.app import COMMANDS, question_of
 from seqlaw.cli.command import Output, answer, build
 from seqlaw.model.checks import InputError
-from seqlaw.questions.options import NUMBER, PANELS, SIZE, TRAINING, Slider, option
+from seqlaw.questions.options import PANELS, SIZE, TRAINING, Slider, option
 from seqlaw.questions.risk import Curve, Risk
 
 
@@ -18,9 +18,7 @@ class Louder(Risk):
     """A risk with an option that nobody has."""
 
     command = "risk"
-    loudness: float = option(
-        0.5, "--loudness", "How loud.", NUMBER, TRAINING, words="loudness", slider=Slider(low=0.1, high=11)
-    )
+    loudness: float = option(0.5, "How loud.", TRAINING, words="loudness", slider=Slider(0.1, 11))
 
 
 SMALL = {"M": 8, "d": 32, "N": 64, "P": 4, "L": 100}

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from seqlaw.cli.command import Output
 from seqlaw.methods.ask import method_name, method_of
 from seqlaw.model.checks import InputError, MissingLibrary, needs, whole
-from seqlaw.questions.options import COUNT, FLAG, METHOD, OUTPUT, TEXT, option
+from seqlaw.questions.options import COUNT, METHOD, OUTPUT, option
 from seqlaw.questions.question import Call, Question
 
 
@@ -27,18 +27,15 @@ class Explore(Question):
     example = "seqlaw explore --port 0"
     prints = False
 
-    host: str = option("127.0.0.1", "--host", "Address to listen on.", TEXT, OUTPUT, metavar="ADDRESS")
-    port: int = option(8765, "--port", "Port to listen on; 0 takes a free one.", COUNT, OUTPUT)
-    no_open: bool = option(False, "--no-open", "Do not open a browser.", FLAG, OUTPUT)
-    allow_remote: bool = option(
-        False, "--allow-remote", "Let other machines in: there is no password.", FLAG, OUTPUT
-    )
+    host: str = option("127.0.0.1", "Address to listen on.", OUTPUT, metavar="ADDRESS")
+    port: int = option(8765, "Port to listen on; 0 takes a free one.", OUTPUT, kind=COUNT)
+    no_open: bool = option(False, "Do not open a browser.", OUTPUT)
+    allow_remote: bool = option(False, "Let other machines in: there is no password.", OUTPUT)
     method: str = option(
-        "equivalent", "--method", "Method of the curves, or your own by import path.", TEXT, METHOD,
-        metavar="NAME|MODULE:NAME",
-    )  # fmt: skip
+        "equivalent", "Method of the curves, or your own by import path.", METHOD, metavar="NAME|MODULE:NAME"
+    )
     results: str | None = option(
-        None, "--results", "A folder of `seqlaw reproduce` for the six panels.", TEXT, OUTPUT, metavar="DIR"
+        None, "A folder of `seqlaw reproduce` for the six panels.", OUTPUT, metavar="DIR"
     )
 
     def call(self) -> Call:

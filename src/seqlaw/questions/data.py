@@ -10,22 +10,17 @@ from seqlaw.answers.law import fit_law
 from seqlaw.answers.measurement import measure
 from seqlaw.fit import fit_power_law
 from seqlaw.model.checks import InputError
-from seqlaw.questions.groups import seed, test_length
+from seqlaw.questions.groups import OfMethod, OfSetting
 from seqlaw.questions.options import (
     BUDGET,
     DATA,
-    FLAG,
     METHOD,
-    NUMBER,
     OUTPUT,
     POSITIVE,
     RANGE,
-    SIZE,
-    SIZES,
     STUDENT,
-    TEXT,
-    TEXTS,
     TRAINING,
+    like,
     option,
 )
 from seqlaw.questions.question import Call, Question
@@ -35,9 +30,9 @@ from seqlaw.runs.law import BOOTSTRAPS, LEVEL
 from seqlaw.runs.logs import TAKES
 
 
-def _column(name: str, help: str, **more: Any) -> Any:
+def _column(help: str, **more: Any) -> Any:
     """An option that names a column."""
-    return option(None, name, help, TEXT, DATA, metavar="COLUMN", **more)
+    return option(None, help, DATA, metavar="COLUMN", **more)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,28 +40,16 @@ class OfSequences(Question):
     """Where a user's sequences are, and how they are read."""
 
     file: tuple[str, ...] = option(
-        MISSING, "FILE...", "Sequences: .npy, .npz, .zarr, .mat, .jsonl, .csv, .parquet; files or a folder.",
-        TEXT, DATA, repeated=True,
+        MISSING, "Sequences: .npy, .npz, .zarr, .mat, .jsonl, .csv, .parquet; files or a folder.", DATA,
+        names="FILE...", repeated=True,
     )  # fmt: skip
-    sequence: str | None = _column("--sequence", "Column that tells sequences apart.")
-    time: str | None = _column("--time", "Column that orders states.")
+    sequence: str | None = _column("Column that tells sequences apart.")
+    time: str | None = _column("Column that orders states.")
     features: tuple[str, ...] = option(
-        (),
-        "--features",
-        "Columns of features, such as x,y,z.",
-        TEXTS,
-        DATA,
-        metavar="LIST",
-        unless="the rest",
+        (), "Columns of features, such as x,y,z.", DATA, metavar="LIST", unless="the rest"
     )
     leave_out: tuple[str, ...] = option(
-        (),
-        "--leave-out",
-        "Column that is no feature; may be repeated.",
-        TEXT,
-        DATA,
-        metavar="COLUMN",
-        repeated=True,
+        (), "Column that is no feature; may be repeated.", DATA, metavar="COLUMN", repeated=True
     )
 
     @property
@@ -84,27 +67,23 @@ class Measure(OfSequences):
     pictured = True
     verbose = True
 
-    centre: bool = option(True, "--centre/--no-centre", "Subtract the mean state first.", FLAG, DATA)
-    tokens: float | None = option(None, "--tokens", "Tokens T to advise on.", POSITIVE, BUDGET)
-    compute: float | None = option(None, "--compute", "Compute N·P·M²·L to advise on.", POSITIVE, BUDGET)
+    centre: bool = option(True, "Subtract the mean state first.", DATA, names="--centre/--no-centre")
+    tokens: float | None = option(None, "Tokens T to advise on.", BUDGET, kind=POSITIVE)
+    compute: float | None = option(None, "Compute N·P·M²·L to advise on.", BUDGET, kind=POSITIVE)
     M: int | None = option(
-        None, "-M/--width", "Width M to advise on.", SIZE, STUDENT,
+        None, "Width M to advise on.", STUDENT, names="-M/--width",
         unless="a quarter of the features, at most 128",
     )  # fmt: skip
-    L: int | None = option(None, "-L/--steps", "Steps L to advise on.", SIZE, TRAINING, unless="30000")
-    eval_length: int | None = test_length("")
-    seed: int = seed()
-    held_out: bool = option(
-        False, "--held-out", "Add what `seqlaw forecast` says of the same file.", FLAG, OUTPUT
-    )
+    L: int | None = option(None, "Steps L to advise on.", TRAINING, names="-L/--steps", unless="30000")
+    eval_length: int | None = like(OfSetting, "eval_length", None, unless="")
+    seed: int = like(OfMethod, "seed", 0)
+    held_out: bool = option(False, "Add what `seqlaw forecast` says of the same file.", OUTPUT)
     save_teacher: str | None = option(
-        None, "--save-teacher", "Save the measured spectra, a --teacher of other commands.", TEXT, OUTPUT,
-        metavar="FILE.toml",
-    )  # fmt: skip
+        None, "Save the measured spectra, a --teacher of other commands.", OUTPUT, metavar="FILE.toml"
+    )
     save_law: str | None = option(
-        None, "--save-law", "Save the six fitted numbers with intervals, for plan --teacher.", TEXT, OUTPUT,
-        metavar="FILE.toml",
-    )  # fmt: skip
+        None, "Save the six fitted numbers with intervals, for plan --teacher.", OUTPUT, metavar="FILE.toml"
+    )
 
     def call(self) -> Call:
         return self.passed(measure, X=self.source)
@@ -125,63 +104,34 @@ class Forecast(OfSequences):
     verbose = True
 
     groups: str | None = _column(
-        "--groups", "Column or array of labels: subjects, recordings. With several files also: file."
+        "Column or array of labels: subjects, recordings. With several files also: file."
     )
-    window: int | None = option(
-        None, "--window", "Cut recordings into windows of so many states.", SIZE, DATA
-    )
-    test: str | None = option(
-        None, "--test", "Sequences to test on.", TEXT, DATA, metavar="FILE", unless="a fifth of FILE"
-    )
-    standardise: bool = option(False, "--standardise", "Scale features to variance one.", FLAG, DATA)
-    drop_missing: bool = option(
-        False, "--drop-missing", "Leave out sequences with missing values.", FLAG, DATA
-    )
-    tokens: int | None = option(
-        None, "--tokens", "Tokens N·P to split.", SIZE, BUDGET, unless="what the pilot has"
-    )
+    window: int | None = option(None, "Cut recordings into windows of so many states.", DATA)
+    test: str | None = option(None, "Sequences to test on.", DATA, metavar="FILE", unless="a fifth of FILE")
+    standardise: bool = option(False, "Scale features to variance one.", DATA)
+    drop_missing: bool = option(False, "Leave out sequences with missing values.", DATA)
+    tokens: int | None = option(None, "Tokens N·P to split.", BUDGET, unless="what the pilot has")
     target_loss: float | None = option(
-        None, "--target-loss", "Also say how many sequences reach this loss.", POSITIVE, BUDGET
+        None, "Also say how many sequences reach this loss.", BUDGET, kind=POSITIVE
     )
     lengths: tuple[int, ...] | None = option(
-        None,
-        "--lengths",
-        "Lengths P, such as 2,8,31.",
-        SIZES,
-        STUDENT,
-        metavar="LIST",
-        unless="powers of two",
+        None, "Lengths P, such as 2,8,31.", STUDENT, metavar="LIST", unless="powers of two"
     )
-    eval_length: int | None = test_length("the longest")
-    student: str = option(
-        "all", "--student", "What it sees: all, pca or sketch.", TEXT, STUDENT, metavar="NAME"
-    )
+    eval_length: int | None = like(OfSetting, "eval_length", None, unless="the longest")
+    student: str = option("all", "What it sees: all, pca or sketch.", STUDENT, metavar="NAME")
     M: int | None = option(
-        None, "-M/--width", "Directions that pca or sketch sees.", SIZE, STUDENT,
+        None, "Directions that pca or sketch sees.", STUDENT, names="-M/--width",
         unless="a quarter of the features, at most 128",
     )  # fmt: skip
-    steps: int = option(500, "-L/--steps", "Steps L.", SIZE, TRAINING)
+    steps: int = option(500, "Steps L.", TRAINING, names="-L/--steps")
     gamma: float | None = option(
-        None, "--gamma", "One step size for all lengths.", POSITIVE, TRAINING, unless="the best of each"
+        None, "One step size for all lengths.", TRAINING, kind=POSITIVE, unless="the best of each"
     )
-    seed: int = seed()
+    seed: int = like(OfMethod, "seed", 0)
 
     def call(self) -> Call:
         lengths = None if self.lengths is None else list(self.lengths)
         return self.passed(forecast, X=self.source, lengths=lengths)
-
-
-def _where() -> Any:
-    return option(
-        (), "--where", "Only rows with this value, or with < <= > >= in place of =; repeatable.", TEXT, DATA,
-        metavar="COLUMN=VALUE", repeated=True,
-    )  # fmt: skip
-
-
-def software() -> Any:
-    """The option of the software whose rows are taken."""
-    help = "Rows that other software recorded: its name in the folder, or `all`."
-    return option(None, "--software", help, TEXT, DATA, metavar="NAME")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,67 +147,49 @@ class Law(Question):
     verbose = True
 
     file: str = option(
-        MISSING,
-        "FILE",
-        "A .csv or .parquet file, one row a run; a log of runs; a sweep.",
-        TEXT,
-        DATA,
+        MISSING, "A .csv or .parquet file, one row a run; a log of runs; a sweep.", DATA, names="FILE"
     )
-    loss: str | None = _column("--loss", "Column of the loss.")
+    loss: str | None = _column("Column of the loss.")
     take: str = option(
-        TAKES[0], "--take", "Of a log: last values of a run, or those at its best loss.", TEXT, DATA,
-        metavar="|".join(TAKES),
-    )  # fmt: skip
+        TAKES[0], "Of a log: last values of a run, or those at its best loss.", DATA, metavar="|".join(TAKES)
+    )
     terms: tuple[str, ...] = option(
-        (), "--term", "A term: a column, or columns joined by *; repeatable.", TEXT, DATA,
-        metavar="COLUMN", repeated=True,
+        (), "A term: a column, or columns joined by *; repeatable.", DATA, names="--term", metavar="COLUMN",
+        repeated=True,
     )  # fmt: skip
-    preset: str | None = option(
-        None, "--preset", f"In place of terms: {', '.join(PRESETS)}.", TEXT, DATA, metavar="NAME"
-    )
-    tested_at: str | None = _column("--tested-at", "Column of the length that a run was tested at.")
+    preset: str | None = option(None, f"In place of terms: {', '.join(PRESETS)}.", DATA, metavar="NAME")
+    tested_at: str | None = _column("Column of the length that a run was tested at.")
     common: str | None = option(
-        None, "--common", "The same runs tested at one length: what of an effect of length is the test's?",
-        TEXT, DATA, metavar="FILE",
+        None, "The same runs tested at one length: what of an effect of length is the test's?", DATA,
+        metavar="FILE",
     )  # fmt: skip
-    groups: str | None = _column("--groups", "Column whose values are redrawn together.")
-    where: tuple[str, ...] = _where()
+    groups: str | None = _column("Column whose values are redrawn together.")
+    where: tuple[str, ...] = option(
+        (), "Only rows with this value, or with < <= > >= in place of =; repeatable.", DATA,
+        metavar="COLUMN=VALUE", repeated=True,
+    )  # fmt: skip
     let: tuple[str, ...] = option(
-        (), "--let", "A new column, arithmetic in the others; repeatable.", TEXT, DATA,
-        metavar="NAME=FORMULA", repeated=True,
-    )  # fmt: skip
-    budget: float | None = option(None, "--budget", "The best sizes at this cost.", POSITIVE, BUDGET)
+        (), "A new column, arithmetic in the others; repeatable.", DATA, metavar="NAME=FORMULA", repeated=True
+    )
+    budget: float | None = option(None, "The best sizes at this cost.", BUDGET, kind=POSITIVE)
     cost: str | None = option(
-        None, "--cost", "Cost of a run: arithmetic in columns, a measured column, transformer or linear.",
-        TEXT, BUDGET, metavar="FORMULA|COLUMN", unless=DEFAULT_COST,
+        None, "Cost of a run: arithmetic in columns, a measured column, transformer or linear.", BUDGET,
+        metavar="FORMULA|COLUMN", unless=DEFAULT_COST,
     )  # fmt: skip
-    without: str | None = option(
-        None, "--without", "Test whether this term or column matters.", TEXT, METHOD, metavar="TERM"
-    )
+    without: str | None = option(None, "Test whether this term or column matters.", METHOD, metavar="TERM")
     form: str = option(
-        "sum",
-        "--form",
-        "How terms are added: sum, or power-mean with q fitted.",
-        TEXT,
-        METHOD,
-        metavar="FORM",
+        "sum", "How terms are added: sum, or power-mean with q fitted.", METHOD, metavar="FORM"
     )
-    floor: float | None = option(
-        None, "--floor", "The floor E, where you know it.", NUMBER, METHOD, metavar="VALUE"
-    )
-    bootstraps: int = option(BOOTSTRAPS, "--bootstraps", "Redrawn tables for the intervals.", SIZE, METHOD)
-    level: float = option(LEVEL, "--level", "Confidence of the intervals.", NUMBER, METHOD)
-    seed: int = seed()
-    predict: str | None = option(
-        None, "--predict", "A table of runs without a loss, to predict.", TEXT, OUTPUT, metavar="FILE"
-    )
+    floor: float | None = option(None, "The floor E, where you know it.", METHOD, metavar="VALUE")
+    bootstraps: int = option(BOOTSTRAPS, "Redrawn tables for the intervals.", METHOD)
+    level: float = option(LEVEL, "Confidence of the intervals.", METHOD)
+    seed: int = like(OfMethod, "seed", 0)
+    predict: str | None = option(None, "A table of runs without a loss, to predict.", OUTPUT, metavar="FILE")
     to: str | None = option(
-        None, "--to", "Write the predictions as a table: .parquet or .csv.", TEXT, OUTPUT, metavar="FILE"
+        None, "Write the predictions as a table: .parquet or .csv.", OUTPUT, metavar="FILE"
     )
 
-    columns: bool = option(
-        False, "--columns", "Show the columns that were found, and fit nothing.", FLAG, OUTPUT, echo=False
-    )
+    columns: bool = option(False, "Show the columns that were found, and fit nothing.", OUTPUT, echo=False)
 
     def call(self) -> Call:
         if self.loss is None:
@@ -272,14 +204,16 @@ class Fit(Question):
     command = "fit"
     example = "seqlaw fit rows.parquet --x M --y approx --where regime=I"
 
-    file: str = option(MISSING, "FILE", "A .parquet or .csv file, or a sweep's folder.", TEXT, DATA)
-    x: str = option(MISSING, "--x", "Column of the abscissa.", TEXT, DATA, metavar="COLUMN")
-    y: str = option(MISSING, "--y", "Column of the ordinate.", TEXT, DATA, metavar="COLUMN")
-    where: tuple[str, ...] = _where()
-    software: str | None = software()
-    window: str | None = option(None, "--window", "Only x from A to B.", TEXT, RANGE, metavar="A:B")
-    offset: bool = option(False, "--offset", "Fit y = e + a x^-c instead of a x^-c.", FLAG, METHOD)
-    level: float = option(0.95, "--level", "Confidence of the interval.", NUMBER, METHOD)
+    file: str = option(MISSING, "A .parquet or .csv file, or a sweep's folder.", DATA, names="FILE")
+    x: str = option(MISSING, "Column of the abscissa.", DATA, metavar="COLUMN")
+    y: str = option(MISSING, "Column of the ordinate.", DATA, metavar="COLUMN")
+    where: tuple[str, ...] = like(Law, "where", ())
+    software: str | None = option(
+        None, "Rows that other software recorded: its name in the folder, or `all`.", DATA, metavar="NAME"
+    )
+    window: str | None = option(None, "Only x from A to B.", RANGE, metavar="A:B")
+    offset: bool = option(False, "Fit y = e + a x^-c instead of a x^-c.", METHOD)
+    level: float = option(0.95, "Confidence of the interval.", METHOD)
 
     def call(self) -> Call:
         return self.passed(fit_power_law)

@@ -18,47 +18,33 @@ from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import MODES, NUMBERS, PRESETS, Modes, Teacher
 from seqlaw.model.threads import cores
 from seqlaw.model.uncertain import Uncertain, middles
-from seqlaw.planning.budget import PAPER_COST
 from seqlaw.questions.options import (
-    BUDGET,
     COUNT,
-    FLAG,
     INTERVAL,
     METHOD,
-    NUMBER,
     POSITIVE,
-    SIZE,
     SIZE_OR_INF,
     STEP,
     STUDENT,
     TEACHER,
-    TEXT,
     TRAINING,
+    Interval,
     Slider,
+    like,
     option,
 )
 from seqlaw.questions.question import Question
 
 SETTING = inspect.signature(Setting).parameters
 """What a setting is made of: a field of this name goes into it as it is."""
-Interval = float | tuple[float, float] | None
-_EXPONENT = Slider(low=0.5, high=4, step=0.01)
-_SCALE = Slider(low=1e-4, high=10)
-_FRACTION = Slider(low=0.01, high=0.9, step=0.01)
+_EXPONENT = Slider(0.5, 4, 0.01)
+_SCALE = Slider(1e-4, 10)
+_FRACTION = Slider(0.01, 0.9, 0.01)
 
 
-def of_teacher(name: str, help: str, words: str, slider: Slider) -> Any:
+def _number(help: str, words: str, slider: Slider) -> Any:
     """One of the six numbers of a power law."""
-    return option(
-        None,
-        f"--{name.replace('_', '-')}",
-        help,
-        INTERVAL,
-        TEACHER,
-        metavar="NUMBER",
-        words=words,
-        slider=slider,
-    )
+    return option(None, help, TEACHER, metavar="NUMBER", words=words, slider=slider)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,23 +52,15 @@ class OfTeacher(Question):
     """Which teacher."""
 
     teacher: str = option(
-        "regime2", "--teacher",
-        "regime1, regime2, or your file: .toml with the six numbers below, .toml or .npz with the arrays a, "
-        "sigma_xi and sigma_0.", TEXT, TEACHER,
-        metavar="NAME|FILE", choices=tuple(PRESETS),
+        "regime2", "regime1, regime2, or your file: .toml with the six numbers below, .toml or .npz with the "
+        "arrays a, sigma_xi and sigma_0.", TEACHER, metavar="NAME|FILE", choices=tuple(PRESETS),
     )  # fmt: skip
-    alpha: Interval = of_teacher(
-        "alpha", "Exponent of the innovation spectrum.", "innovation exponent", _EXPONENT
-    )
-    theta: Interval = of_teacher("theta", "Exponent of the initial spectrum.", "initial exponent", _EXPONENT)
-    r: Interval = of_teacher(
-        "r", "Exponent of the transition.", "transition exponent", Slider(low=0, high=1, step=0.01)
-    )
-    rho: Interval = of_teacher(
-        "rho", "Largest transition eigenvalue.", "largest transition", Slider(low=0.01, high=0.99, step=0.01)
-    )
-    c_xi: Interval = of_teacher("c_xi", "Scale of the innovations.", "innovation scale", _SCALE)
-    c_0: Interval = of_teacher("c_0", "Scale of the initial states.", "initial scale", _SCALE)
+    alpha: Interval = _number("Exponent of the innovation spectrum.", "innovation exponent", _EXPONENT)
+    theta: Interval = _number("Exponent of the initial spectrum.", "initial exponent", _EXPONENT)
+    r: Interval = _number("Exponent of the transition.", "transition exponent", Slider(0, 1, 0.01))
+    rho: Interval = _number("Largest transition eigenvalue.", "largest transition", Slider(0.01, 0.99, 0.01))
+    c_xi: Interval = _number("Scale of the innovations.", "innovation scale", _SCALE)
+    c_0: Interval = _number("Scale of the initial states.", "initial scale", _SCALE)
 
     def build_teacher(self, rule: str = "must be one number here; plan takes intervals") -> Teacher | Modes:
         """The teacher; of a file with intervals that in the middle. `rule` is broken by LOW:HIGH."""
@@ -124,22 +102,17 @@ class OfTeacher(Question):
         return replace(short, **unsaid)
 
 
-def peak_step(default: float | str, *, best: bool = True) -> Any:
-    """The option of the peak step size; `best` may be its value."""
-    help = "Peak step size, or `best`: the one of least risk." if best else "Peak step size."
-    kind, slider = STEP if best else POSITIVE, Slider(low=1e-3, high=1)
-    return option(default, "--gamma", help, kind, TRAINING, words="peak step", slider=slider)
-
-
 @dataclass(frozen=True, kw_only=True)
 class OfKind(Question):
     """Which kind of learning-rate schedule, and its peak step."""
 
     schedule: str = option(
-        "wsd", "--schedule", f"{', '.join(SCHEDULES)}, or your own by import path.", TEXT, TRAINING,
-        metavar="NAME", choices=tuple(SCHEDULES), words="schedule",
+        "wsd", f"{', '.join(SCHEDULES)}, or your own by import path.", TRAINING, metavar="NAME",
+        choices=tuple(SCHEDULES), words="schedule",
     )  # fmt: skip
-    gamma: float | str = peak_step(GAMMA, best=False)
+    gamma: float | str = option(
+        GAMMA, "Peak step size.", TRAINING, kind=POSITIVE, words="peak step", slider=Slider(1e-3, 1)
+    )
 
     @property
     def tune(self) -> bool:
@@ -161,12 +134,11 @@ class OfShape(OfKind):
     """How a wsd schedule rises and falls."""
 
     warmup: float | None = option(
-        None, "--warmup", "wsd: warm-up fraction.", NUMBER, TRAINING,
-        unless="0.1", words="warm-up fraction", slider=_FRACTION,
-    )  # fmt: skip
+        None, "wsd: warm-up fraction.", TRAINING, unless="0.1", words="warm-up fraction", slider=_FRACTION
+    )
     decay: float | None = option(
-        None, "--decay", "wsd: last fraction of the steps, with exponential decay.", NUMBER, TRAINING,
-        unless="0.2", words="decay fraction", slider=_FRACTION,
+        None, "wsd: last fraction of the steps, with exponential decay.", TRAINING, unless="0.2",
+        words="decay fraction", slider=_FRACTION,
     )  # fmt: skip
 
     def shape(self) -> dict[str, float | None]:
@@ -178,17 +150,19 @@ class OfSteps(OfKind):
     """A kind of schedule, and its steps or its horizon."""
 
     L: int | None = option(
-        None, "-L/--steps", "Steps L.", SIZE, TRAINING,
-        unless=str(STEPS), words="steps", slider=Slider(low=10, high=1e9),
+        None, "Steps L.", TRAINING, names="-L/--steps", unless=str(STEPS), words="steps",
+        slider=Slider(10, 1e9),
     )  # fmt: skip
     R: float | None = option(
-        None, "-R/--horizon", f"Instead of steps: {WORDS['horizon']}.", NUMBER, TRAINING,
-        words="horizon", slider=Slider(low=1, high=1e8),
+        None, f"Instead of steps: {WORDS['horizon']}.", TRAINING, names="-R/--horizon", words="horizon",
+        slider=Slider(1, 1e8),
     )  # fmt: skip
 
     def build_schedule(self, L: float | None = None, R: float | None = None) -> Schedule:
         if self.R is None:
             return super().build_schedule(L=STEPS if self.L is None else self.L)
+        if self.tune:
+            raise InputError("gamma", "must be a number with -R/--horizon, whose steps it sets", self.gamma)
         if self.L is not None:
             raise InputError("R", "cannot be given together with -L/--steps", self.R)
         return super().build_schedule(L=None, R=self.R)
@@ -199,110 +173,45 @@ class OfMomentum(OfKind):
     """Momentum of the constant schedule."""
 
     momentum: float | None = option(
-        None, "--momentum", "constant: momentum such as 0.9, heavy ball.", NUMBER, TRAINING,
-        words="momentum", slider=Slider(low=0, high=0.99, step=0.01, left="", placeholder="none"),
+        None, "constant: momentum such as 0.9, heavy ball.", TRAINING, words="momentum",
+        slider=Slider(0, 0.99, 0.01, left="", placeholder="none"),
     )  # fmt: skip
-    nesterov: bool = option(
-        False, "--nesterov", "Nesterov's momentum instead.", FLAG, TRAINING, words="Nesterov's"
-    )
+    nesterov: bool = option(False, "Nesterov's momentum instead.", TRAINING, words="Nesterov's")
 
     def shape(self) -> dict[str, float | None]:
         return super().shape() | {"beta": self.momentum, "nesterov": self.nesterov or None}
-
-
-def batch(help: str) -> Any:
-    """The option of the mini-batch."""
-    more = {"unless": "all N, every step", "words": "sequences a step", "slider": Slider(low=1, high=1e6)}
-    return option(None, "--batch", help, SIZE, TRAINING, **more)
 
 
 @dataclass(frozen=True, kw_only=True)
 class OfBatch(Question):
     """Mini-batches in place of the full batch."""
 
-    batch: int | None = batch("Train once through the data: so many fresh sequences a step.")
+    batch: int | None = option(
+        None, "Train once through the data: so many fresh sequences a step.", TRAINING,
+        unless="all N, every step", words="sequences a step", slider=Slider(1, 1e6),
+    )  # fmt: skip
     epochs: int = option(
-        1, "--epochs", "With a batch: how often each of the N sequences is used.", SIZE, TRAINING,
+        1, "With a batch: how often each of the N sequences is used.", TRAINING,
         words="epochs of the mini-batches",
     )  # fmt: skip
     safeguard: bool = option(
-        True, "--safeguard/--no-safeguard", "With a batch: reduce a step that would diverge.", FLAG, TRAINING,
-        words="as given, without the safeguard",
+        True, "With a batch: reduce a step that would diverge.", TRAINING,
+        names="--safeguard/--no-safeguard", words="as given, without the safeguard",
     )  # fmt: skip
-
-
-def width(default: str, **more: Any) -> Any:
-    """The option of the width."""
-    more = {"words": "width", "slider": Slider(low=1, high=1e5)} | more
-    return option(None, "-M/--width", "Width M of the student.", SIZE, STUDENT, unless=default, **more)
-
-
-def trajectories(default: int | None = 4096, **more: Any) -> Any:
-    """The option of the number of trajectories."""
-    more = {"words": "trajectories", "slider": Slider(low=1, high=1e9)} | more
-    return option(default, "-N/--trajectories", "Training trajectories N.", SIZE, STUDENT, **more)
-
-
-def length(default: int | None = 64, **more: Any) -> Any:
-    """The option of the training length."""
-    more = {"words": "length", "slider": Slider(low=2, high=1e6)} | more
-    return option(default, "-P/--length", "Trajectory length P.", SIZE, STUDENT, **more)
-
-
-def modes(default: str, **more: Any) -> Any:
-    """The option of the latent dimensions."""
-    more = {"words": "latent modes", "slider": Slider(low=16, high=1e6, right="inf")} | more
-    return option(None, "-d/--modes", "Latent dimensions d.", SIZE_OR_INF, STUDENT, unless=default, **more)
-
-
-def test_length(default: str, **more: Any) -> Any:
-    """The option of the test length."""
-    slider = Slider(low=2, high=1e6, left="", placeholder="own length")
-    more = {"words": "test length", "slider": slider} | more
-    help = "Length P' of the test sequences."
-    return option(None, "--eval-length", help, SIZE, STUDENT, unless=default, **more)
-
-
-def mixture(help: str = "A mixture: `16:0.7,1024:0.3`, shares of the tokens, or a file of lengths.") -> Any:
-    """The option of several lengths."""
-    return option(None, "--lengths", help, TEXT, STUDENT, metavar="P:SHARE,…|FILE", web=False)
-
-
-def window() -> Any:
-    """The option of the context window."""
-    return option(
-        None, "--window", "Context window that cuts the documents of the file.", SIZE, STUDENT, web=False
-    )
-
-
-def optimizer() -> Any:
-    """The option of the optimizer."""
-    return option(
-        None, "--optimizer", f"sgd, {', '.join(OPTIMIZERS)} (sampled, trained).", TEXT, TRAINING,
-        metavar="NAME", unless="sgd", web=False,
-    )  # fmt: skip
-
-
-def network() -> Any:
-    """The option of the kind of student."""
-    return option(
-        None, "--network", f"The student: linear, {', '.join(NETWORKS)} (trained method).", TEXT, STUDENT,
-        metavar="NAME", unless="linear", web=False,
-    )  # fmt: skip
-
-
-def network_size(name: str, help: str) -> Any:
-    """The option of a network's width or depth."""
-    usual = ", ".join(f"{kind} {getattr(sizes, name)}" for kind, sizes in NETWORKS.items())
-    return option(None, f"--{name}", help, SIZE, STUDENT, unless=usual, web=False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class OfStudent(OfTeacher):
     """A student's width and modes, in a teacher."""
 
-    M: int | None = width("128, at most a quarter of the modes")
-    d: float | None = modes(str(MODES))
+    M: int | None = option(
+        None, "Width M of the student.", STUDENT, names="-M/--width",
+        unless="128, at most a quarter of the modes", words="width", slider=Slider(1, 1e5),
+    )  # fmt: skip
+    d: float | None = option(
+        None, "Latent dimensions d.", STUDENT, names="-d/--modes", kind=SIZE_OR_INF, unless=str(MODES),
+        words="latent modes", slider=Slider(16, 1e6, right="inf"),
+    )  # fmt: skip
 
     def sizes(self, teacher: Teacher | Modes) -> dict[str, Any]:
         """M and d: as given, or 128 of 1024, fewer where there are few modes."""
@@ -322,36 +231,64 @@ class OfPower(Question):
     """A preconditioner."""
 
     precondition: float = option(
-        0.0, "--precondition", "Multiply gradients by G^-p, G the data's covariance: p from 0 to 0.9.",
-        NUMBER, TRAINING,
-        words="preconditioner's power p", slider=Slider(low=0, high=0.9, step=0.05),
+        0.0, "Multiply gradients by G^-p, G the data's covariance: p from 0 to 0.9.", TRAINING,
+        words="preconditioner's power p", slider=Slider(0, 0.9, 0.05),
     )  # fmt: skip
+
+
+def _of_network(name: str, help: str) -> Any:
+    """The option of a network's width or depth."""
+    usual = ", ".join(f"{kind} {getattr(sizes, name)}" for kind, sizes in NETWORKS.items())
+    return option(None, help, STUDENT, unless=usual, web=False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class OfSetting(OfPower, OfMomentum, OfShape, OfBatch, OfSteps, OfStudent):
     """Everything that makes a Setting."""
 
-    gamma: float | str = peak_step(GAMMA)
-    N: int | None = trajectories(None, unless="4096; with a batch it sets the steps, L = epochs · N/batch")
-    P: int | None = length(None, unless="64")
-    eval_length: int | None = test_length("P, as in the paper")
+    gamma: float | str = like(
+        OfKind, "gamma", GAMMA, help="Peak step size, or `best`: the one of least risk.", kind=STEP
+    )
+    N: int | None = option(
+        None, "Training trajectories N.", STUDENT, names="-N/--trajectories",
+        unless="4096; with a batch it sets the steps, L = epochs · N/batch", words="trajectories",
+        slider=Slider(1, 1e9),
+    )  # fmt: skip
+    P: int | None = option(
+        None, "Trajectory length P.", STUDENT, names="-P/--length", unless="64", words="length",
+        slider=Slider(2, 1e6),
+    )  # fmt: skip
+    eval_length: int | None = option(
+        None, "Length P' of the test sequences.", STUDENT, unless="P, as in the paper", words="test length",
+        slider=Slider(2, 1e6, left="", placeholder="own length"),
+    )  # fmt: skip
     position: int | None = option(
-        None, "--position", "Test one position p of sequences instead: 0 is the first.", COUNT, STUDENT,
+        None, "Test one position p of sequences instead: 0 is the first.", STUDENT, kind=COUNT, web=False
+    )
+    lengths: str | None = option(
+        None, "A mixture: `16:0.7,1024:0.3`, shares of the tokens, or a file of lengths.", STUDENT,
+        metavar="P:SHARE,…|FILE", web=False,
+    )  # fmt: skip
+    window: int | None = option(
+        None, "Context window that cuts the documents of the file.", STUDENT, web=False
+    )
+    phases: str | None = option(
+        None, "Lengths that change: `2:0.9,4096:0.1`, shares of the steps.", STUDENT, metavar="P:SHARE,…",
         web=False,
     )  # fmt: skip
-    lengths: str | None = mixture()
-    window: int | None = window()
-    phases: str | None = option(
-        None, "--phases", "Lengths that change: `2:0.9,4096:0.1`, shares of the steps.", TEXT, STUDENT,
-        metavar="P:SHARE,…", web=False,
+
+    weight_decay: float = option(0.0, "Weight decay.", TRAINING, web=False)
+    optimizer: str | None = option(
+        None, f"sgd, {', '.join(OPTIMIZERS)} (sampled, trained).", TRAINING, metavar="NAME", unless="sgd",
+        web=False,
     )  # fmt: skip
 
-    weight_decay: float = option(0.0, "--weight-decay", "Weight decay.", NUMBER, TRAINING, web=False)
-    optimizer: str | None = optimizer()
-    network: str | None = network()
-    hidden: int | None = network_size("hidden", "Hidden width of the network.")
-    depth: int | None = network_size("depth", "Layers of the network.")
+    network: str | None = option(
+        None, f"The student: linear, {', '.join(NETWORKS)} (trained method).", STUDENT, metavar="NAME",
+        unless="linear", web=False,
+    )  # fmt: skip
+    hidden: int | None = _of_network("hidden", "Hidden width of the network.")
+    depth: int | None = _of_network("depth", "Layers of the network.")
 
     def build_length(self) -> Length:
         """P, a mixture, or phases."""
@@ -367,8 +304,6 @@ class OfSetting(OfPower, OfMomentum, OfShape, OfBatch, OfSteps, OfStudent):
         return 64 if self.P is None else self.P
 
     def setting(self) -> Setting:
-        if self.tune and self.R is not None:
-            raise InputError("gamma", "must be a number with -R/--horizon, whose steps it sets", self.gamma)
         if self.N is not None and self.batch is not None and (self.L, self.R) != (None, None):
             raise InputError("N", "cannot be given with a batch and steps: L = epochs · N/batch", self.N)
         N = 4096 if self.N is None and self.batch is None else self.N
@@ -385,40 +320,24 @@ def load_mixture(lengths: str | None, window: int | None) -> Lengths | None:
     return load_lengths(lengths, window)
 
 
-def seed(**more: Any) -> Any:
-    """The option of the seed."""
-    return option(0, "--seed", "Seed of every random number.", COUNT, METHOD, words="seed", **more)
-
-
 @dataclass(frozen=True, kw_only=True)
 class OfMethod(Question):
     """Which method, and what it draws."""
 
     method: str = option(
-        "equivalent", "--method", f"{', '.join(METHODS)}, or your own by import path.", TEXT, METHOD,
+        "equivalent", f"{', '.join(METHODS)}, or your own by import path.", METHOD,
         metavar="NAME|MODULE:NAME", web=False,
     )  # fmt: skip
-    sketches: int = option(
-        4, "--sketches", "Sketches to average over (random methods).", SIZE, METHOD, words="sketches"
-    )
-    repetitions: int = option(
-        2, "--repetitions", "Data sets a sketch (sampled method).", SIZE, METHOD, words="data sets a sketch"
-    )
-    seed: int = seed()
+    sketches: int = option(4, "Sketches to average over (random methods).", METHOD, words="sketches")
+    repetitions: int = option(2, "Data sets a sketch (sampled method).", METHOD, words="data sets a sketch")
+    seed: int = option(0, "Seed of every random number.", METHOD, kind=COUNT, words="seed")
     workers: int | None = option(
-        None, "--jobs", "Cores to use.", SIZE, METHOD, unless="all", web=False, echo=False
+        None, "Cores to use.", METHOD, names="--jobs", unless="all", web=False, echo=False
     )
     device: str | None = option(
-        None, "--device", "cuda for a GPU (exact, sampled, trained).", TEXT, METHOD,
-        metavar="cpu|cuda", unless="cpu", web=False,
-    )  # fmt: skip
+        None, "cuda for a GPU (exact, sampled, trained).", METHOD, metavar="cpu|cuda", unless="cpu", web=False
+    )
 
     def cores(self) -> int:
         """The number of workers: all cores unless told."""
         return self.workers or cores()
-
-
-def cost(**more: Any) -> Any:
-    """The option of the cost of a run."""
-    help = "Compute of a run: arithmetic in M, N, P, L, linear in N."
-    return option(PAPER_COST, "--cost", help, TEXT, BUDGET, metavar="FORMULA", **more)

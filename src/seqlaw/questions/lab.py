@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import MISSING, dataclass
-from typing import Any
 
 from seqlaw.methods.ask import METHODS
 from seqlaw.model.device import cards
 from seqlaw.model.threads import cores
 from seqlaw.paper.reproduce import reproduce
-from seqlaw.questions.data import software
-from seqlaw.questions.groups import seed
-from seqlaw.questions.options import DATA, FLAG, METHOD, NUMBER, OUTPUT, RANGE, SIZE, TEXT, option
+from seqlaw.questions.data import Fit
+from seqlaw.questions.groups import OfMethod
+from seqlaw.questions.options import DATA, METHOD, OUTPUT, RANGE, like, option
 from seqlaw.questions.question import Call, Question
 from seqlaw.sweeping.run import export, sweep
-
-
-def _folder(default: Any) -> Any:
-    help = "Folder of the results; what it holds is not run again."
-    return option(default, "--out", help, TEXT, OUTPUT, metavar="DIR")
 
 
 @dataclass(frozen=True, kw_only=True)
 class OfWork(Question):
     """On how many cores, or on a GPU."""
 
-    jobs: int | None = option(None, "--jobs", "Cores to use.", SIZE, METHOD, unless="all", echo=False)
+    jobs: int | None = option(None, "Cores to use.", METHOD, unless="all", echo=False)
     device: str | None = option(
-        None, "--device", "cuda for a GPU (exact, sampled).", TEXT, METHOD, metavar="cpu|cuda", unless="cpu"
+        None, "cuda for a GPU (exact, sampled).", METHOD, metavar="cpu|cuda", unless="cpu"
     )
 
     def workers(self, device: str | None) -> int:
@@ -46,26 +40,20 @@ class Reproduce(OfWork):
     example = "seqlaw reproduce --out results/paper"
     unit = "tasks"
 
-    out: str = _folder("results/paper")
-    method: str = option(
-        "sampled", "--method", "sampled as in the paper, exact or equivalent.", TEXT, METHOD,
-        metavar="NAME",
-    )  # fmt: skip
-    panels: str = option("abcdef", "--panels", "Letters of the panels.", TEXT, RANGE, metavar="LETTERS")
-    quick: bool = option(False, "--quick", "A smaller grid, in seconds.", FLAG, RANGE)
+    out: str = option(
+        "results/paper", "Folder of the results; what it holds is not run again.", OUTPUT, metavar="DIR"
+    )
+    method: str = option("sampled", "sampled as in the paper, exact or equivalent.", METHOD, metavar="NAME")
+    panels: str = option("abcdef", "Letters of the panels.", RANGE, metavar="LETTERS")
+    quick: bool = option(False, "A smaller grid, in seconds.", RANGE)
     replicate: int = option(
-        1,
-        "--replicate",
-        "Repeat the whole experiment K times for the spread of each slope.",
-        SIZE,
-        RANGE,
-        metavar="K",
+        1, "Repeat the whole experiment K times for the spread of each slope.", RANGE, metavar="K"
     )
     overlay: tuple[str, ...] = option(
-        (), "--overlay", f"Another method to draw in: {', '.join(METHODS)}; repeatable.", TEXT, METHOD,
-        metavar="NAME", repeated=True,
+        (), f"Another method to draw in: {', '.join(METHODS)}; repeatable.", METHOD, metavar="NAME",
+        repeated=True,
     )  # fmt: skip
-    seed: int = seed()
+    seed: int = like(OfMethod, "seed", 0)
 
     def call(self) -> Call:
         letters = list(self.panels.replace(",", "").replace(" ", ""))
@@ -83,24 +71,17 @@ class Sweep(OfWork):
     example = "seqlaw sweep grid.toml --out results --jobs 4"
     unit = "tasks"
 
-    file: str = option(MISSING, "FILE.toml", "What to run: see docs/sweeps.md.", TEXT, DATA)
-    out: str = _folder(MISSING)
-    engine: str = option(
-        "local", "--engine", "local, or dask for a cluster that you run.", TEXT, METHOD, metavar="NAME"
-    )
+    file: str = option(MISSING, "What to run: see docs/sweeps.md.", DATA, names="FILE.toml")
+    out: str = like(Reproduce, "out", MISSING)
+    engine: str = option("local", "local, or dask for a cluster that you run.", METHOD, metavar="NAME")
     scheduler: str | None = option(
-        None, "--scheduler", "Address or scheduler file of the cluster.", TEXT, METHOD, metavar="ADDRESS|FILE"
+        None, "Address or scheduler file of the cluster.", METHOD, metavar="ADDRESS|FILE"
     )
     timeout: float | None = option(
-        None,
-        "--timeout",
-        "End a task that takes longer, and record it as failed.",
-        NUMBER,
-        METHOD,
-        metavar="SECONDS",
+        None, "End a task that takes longer, and record it as failed.", METHOD, metavar="SECONDS"
     )
-    dry_run: bool = option(False, "--dry-run", "Check and count only.", FLAG, OUTPUT)
-    retry_failed: bool = option(False, "--retry-failed", "Try failed tasks again.", FLAG, OUTPUT)
+    dry_run: bool = option(False, "Check and count only.", OUTPUT)
+    retry_failed: bool = option(False, "Try failed tasks again.", OUTPUT)
 
     def call(self) -> Call:
         return self.passed(sweep)
@@ -116,9 +97,9 @@ class Export(Question):
     command = "export"
     example = "seqlaw export results --to rows.parquet"
 
-    folder: str = option(MISSING, "DIR", "The folder of a sweep.", TEXT, DATA)
-    to: str = option(MISSING, "--to", "Where to: .parquet or .csv.", TEXT, OUTPUT, metavar="FILE")
-    software: str | None = software()
+    folder: str = option(MISSING, "The folder of a sweep.", DATA, names="DIR")
+    to: str = option(MISSING, "Where to: .parquet or .csv.", OUTPUT, metavar="FILE")
+    software: str | None = like(Fit, "software", None)
 
     def call(self) -> Call:
         return self.passed(export)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 from seqlaw.model.checks import InputError, positive, real, whole
 
@@ -129,14 +129,27 @@ FLAG = Kind("", flag, {"type": "boolean"})
 SIZES = Kind("INT,INT,…", several(size), {"type": "array", "items": _SIZE}, ",")
 NUMBERS = Kind("NUMBER,…", several(real), {"type": "array", "items": _NUMBER}, ",")
 TEXTS = Kind("TEXT,…", several(text), {"type": "array", "items": {"type": "string"}}, ",")
+Interval = float | tuple[float, float] | None
+_KINDS: dict[Any, Kind] = {
+    **{
+        int: SIZE,
+        float: NUMBER,
+        str: TEXT,
+        bool: FLAG,
+        float | str: STEP,
+        float | tuple[float, float]: INTERVAL,
+    },
+    **{tuple[int, ...]: SIZES, tuple[float, ...]: NUMBERS, tuple[str, ...]: TEXTS},
+}
+"""The kind of an option whose field has this type, or this type or None."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Slider:
     """How the explorer shows a number: the ends of its slider, and what stands at an end."""
 
-    low: float = 1
-    high: float = 1e6
+    low: float
+    high: float
     step: float | None = None
     """In equal steps; else in equal ratios."""
     left: str | None = None
@@ -194,7 +207,30 @@ class Option:
         ]
 
 
-def option(default: Any, names: str, help: str, kind: Kind, panel: str, **more: Any) -> Any:
-    """A field of a question; `more` is what else an Option has."""
-    known = Option(names=names, help=help, kind=kind, panel=panel, **more)
-    return field(default=default, metadata={"option": known})
+def option(default: Any, help: str, panel: str, **more: Any) -> Any:
+    """A field of a question; `more` is what else an Option has.
+
+    Its name as typed is the field's and its kind is that of the field's type, but for `names` and `kind`.
+    """
+    return field(default=default, metadata={"option": {"help": help, "panel": panel, **more}})
+
+
+def like(question: Any, name: str, default: Any, **more: Any) -> Any:
+    """The option of another question with another default; `more` is what else is different."""
+    return field(
+        default=default, metadata={"option": question.__dataclass_fields__[name].metadata["option"] | more}
+    )
+
+
+def options_of(question: Any) -> dict[str, Option]:
+    """The options of a question by field, panel after panel."""
+    hints, found = get_type_hints(question), {}
+    for f in fields(question):
+        if "option" in f.metadata:
+            known = {"names": f"--{f.name.replace('_', '-')}"} | f.metadata["option"]
+            if "kind" not in known:
+                hint = hints[f.name]
+                hint = get_args(hint)[0] if known.get("repeated") else hint
+                known["kind"] = next(kind for own, kind in _KINDS.items() if hint in (own, own | None))
+            found[f.name] = Option(**known)
+    return dict(sorted(found.items(), key=lambda pair: PANELS.index(pair[1].panel)))

@@ -26,37 +26,24 @@ from seqlaw.questions.groups import (
     OfMethod,
     OfMomentum,
     OfPower,
+    OfSetting,
     OfShape,
     OfSteps,
     OfStudent,
     OfTeacher,
-    batch,
-    cost,
     load_mixture,
-    mixture,
-    modes,
-    network,
-    network_size,
-    optimizer,
-    peak_step,
-    seed,
-    test_length,
-    width,
-    window,
 )
 from seqlaw.questions.options import (
     BUDGET,
-    FLAG,
     METHOD,
-    NUMBERS,
     OUTPUT,
     POSITIVE,
     RANGE,
     SIZE,
     SIZES,
     STUDENT,
-    TEXT,
     Slider,
+    like,
     option,
 )
 from seqlaw.questions.question import Call
@@ -64,17 +51,11 @@ from seqlaw.questions.question import Call
 
 def _ceiling(name: str, help: str, high: float) -> Any:
     """A limit of one size."""
-    slider = Slider(low=2, high=high, right="", placeholder="no limit")
+    slider = Slider(2, high, right="", placeholder="no limit")
     return option(
-        math.inf,
-        f"--{name.replace('_', '-')}",
-        help,
-        SIZE,
-        BUDGET,
-        unless="no limit",
-        words="at most",
-        slider=slider,
-    )
+        math.inf, help, BUDGET, names=f"--{name.replace('_', '-')}", kind=SIZE, unless="no limit",
+        words="at most", slider=slider,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,45 +74,37 @@ class Plan(OfPower, OfShape, OfTeacher):
     verbose = True
 
     compute: float = option(
-        1e15, "--compute", "Compute C = N·P·M²·L.", POSITIVE, BUDGET,
-        words="compute N·P·M²·L", slider=Slider(low=1e6, high=1e26),
+        1e15, "Compute C = N·P·M²·L.", BUDGET, kind=POSITIVE, words="compute N·P·M²·L",
+        slider=Slider(1e6, 1e26),
     )  # fmt: skip
     tokens: float = option(
-        1e9, "--tokens", "Tokens T that may be used.", POSITIVE, BUDGET,
-        words="tokens N·P", slider=Slider(low=100, high=1e15),
-    )  # fmt: skip
+        1e9, "Tokens T that may be used.", BUDGET, kind=POSITIVE, words="tokens N·P", slider=Slider(100, 1e15)
+    )
     one_pass: bool = option(
-        False,
-        "--one-pass",
-        "Train once through the data: chooses the batch and the step too.",
-        FLAG,
-        BUDGET,
-        web=False,
+        False, "Train once through the data: chooses the batch and the step too.", BUDGET, web=False
     )
-    flops: bool = option(
-        False, "--flops", f"--compute is in FLOPs, {FLOPS_PER_UNIT} a unit.", FLAG, BUDGET, web=False
+    flops: bool = option(False, f"--compute is in FLOPs, {FLOPS_PER_UNIT} a unit.", BUDGET, web=False)
+    gamma: float | str = like(OfSetting, "gamma", "best")
+    cost: str = option(
+        PAPER_COST, "Compute of a run: arithmetic in M, N, P, L, linear in N.", BUDGET, metavar="FORMULA"
     )
-    gamma: float | str = peak_step("best")
-    cost: str = cost()
     max_M: float = _ceiling("max_M", "Widest student.", 1e6)
     max_N: float = _ceiling("max_N", "Most trajectories.", 1e12)
     max_P: float = _ceiling("max_P", "Longest trajectory.", 1e9)
     max_L: float = _ceiling("max_L", "Most steps.", 1e12)
     min_P: int = option(
-        1, "--min-P", "Shortest trajectory (below 2 means 2).", SIZE, BUDGET,
-        words="at least", slider=Slider(low=2, high=1e9, left="", placeholder="no limit"),
+        1, "Shortest trajectory (below 2 means 2).", BUDGET, words="at least",
+        slider=Slider(2, 1e9, left="", placeholder="no limit"),
     )  # fmt: skip
-    d: float | None = modes("inf, so that d never limits M")
-    eval_length: int | None = test_length("the training length")
-    lengths: str | None = mixture()
-    window: int | None = window()
+    d: float | None = like(OfStudent, "d", None, unless="inf, so that d never limits M")
+    eval_length: int | None = like(OfSetting, "eval_length", None, unless="the training length")
+    lengths: str | None = like(OfSetting, "lengths", None)
+    window: int | None = like(OfSetting, "window", None)
     confirm: bool = option(
-        False, "--confirm/--no-confirm", "Also sample the optimum (takes minutes).", FLAG, METHOD, web=False
+        False, "Also sample the optimum (takes minutes).", METHOD, names="--confirm/--no-confirm", web=False
     )
-    draws: int = option(
-        DRAWS, "--draws", "Teachers drawn where a number is an interval.", SIZE, METHOD, web=False
-    )
-    seed: int = seed(web=False)
+    draws: int = option(DRAWS, "Teachers drawn where a number is an interval.", METHOD, web=False)
+    seed: int = like(OfMethod, "seed", 0, web=False)
 
     def budget(self) -> Budget:
         """The ceilings."""
@@ -185,39 +158,35 @@ class Tradeoff(OfMethod, OfPower, OfMomentum, OfShape, OfBatch, OfSteps, OfStude
     pictured = True
 
     tokens: int = option(
-        2**24, "--tokens", "Tokens N·P to split.", POSITIVE, BUDGET,
-        words="tokens N·P", slider=Slider(low=100, high=1e12),
-    )  # fmt: skip
-    compute: float | None = option(
-        None, "--compute", "Compute that no run may exceed.", POSITIVE, BUDGET, unless="any", web=False
+        2**24, "Tokens N·P to split.", BUDGET, kind=POSITIVE, words="tokens N·P", slider=Slider(100, 1e12)
     )
-    cost: str = cost(web=False)
+    compute: float | None = option(
+        None, "Compute that no run may exceed.", BUDGET, kind=POSITIVE, unless="any", web=False
+    )
+    cost: str = like(Plan, "cost", PAPER_COST, web=False)
     eval_length: tuple[int, ...] = option(
-        (16, 4096), "--eval-length", "A common test length; may be repeated.", SIZE, STUDENT,
-        repeated=True, unless="16, 4096", words="test lengths",
+        (16, 4096), "A common test length; may be repeated.", STUDENT, repeated=True, unless="16, 4096",
+        words="test lengths",
     )  # fmt: skip
-    min_P: int = option(2, "--min-P", "Shortest training length.", SIZE, RANGE, web=False)
+    min_P: int = option(2, "Shortest training length.", RANGE, web=False)
     max_P: int | None = option(
-        None, "--max-P", "Longest training length.", SIZE, RANGE,
-        unless="4096, or what the tokens allow", web=False,
-    )  # fmt: skip
-    points: int = option(12, "--points", "How many lengths.", SIZE, RANGE)
-    gamma: float | str = peak_step("best")
-    lengths: str | None = mixture()
-    window: int | None = window()
-    optimizer: str | None = optimizer()
-    network: str | None = network()
-    hidden: int | None = network_size("hidden", "Hidden width of the network.")
-    depth: int | None = network_size("depth", "Layers of the network.")
+        None, "Longest training length.", RANGE, unless="4096, or what the tokens allow", web=False
+    )
+    points: int = option(12, "How many lengths.", RANGE)
+    gamma: float | str = like(OfSetting, "gamma", "best")
+    lengths: str | None = like(OfSetting, "lengths", None)
+    window: int | None = like(OfSetting, "window", None)
+    optimizer: str | None = like(OfSetting, "optimizer", None)
+    network: str | None = like(OfSetting, "network", None)
+    hidden: int | None = like(OfSetting, "hidden", None)
+    depth: int | None = like(OfSetting, "depth", None)
     compare: tuple[str, ...] = option(
-        (), "--compare", "Another teacher, drawn beside it by --plot; may be repeated.", TEXT, OUTPUT,
-        metavar="TEACHER", repeated=True, web=False,
+        (), "Another teacher, drawn beside it by --plot; may be repeated.", OUTPUT, metavar="TEACHER",
+        repeated=True, web=False,
     )  # fmt: skip
 
     def setting(self) -> Setting:
         """The student; its N and P are what varies."""
-        if self.tune and self.R is not None:
-            raise InputError("gamma", "must be a number with -R/--horizon, whose steps it sets", self.gamma)
         if self.batch is not None and (self.L or self.R):
             rule = "set the steps with --batch: leave out -L/--steps and -R/--horizon"
             raise InputError("tokens", rule, self.tokens)
@@ -279,34 +248,29 @@ class Ladder(OfShape, OfSteps, OfStudent):
     pictured = True
 
     tokens: int = option(
-        2**24, "--tokens", "Tokens to train on.", POSITIVE, BUDGET,
-        words="tokens", slider=Slider(low=1e3, high=1e12),
-    )  # fmt: skip
+        2**24, "Tokens to train on.", BUDGET, kind=POSITIVE, words="tokens", slider=Slider(1e3, 1e12)
+    )
     candidates: tuple[int, ...] | None = option(
-        None, "--candidates", "Lengths to choose from.", SIZES, RANGE, metavar="P,P,…",
+        None, "Lengths to choose from.", RANGE, metavar="P,P,…",
         unless=f"{SIZES.write(CANDIDATES)}, with --shares 2,4096",
     )  # fmt: skip
-    most_phases: int = option(
-        2, "--most-phases", "The most phases of a ladder, and lengths of a mixture.", SIZE, RANGE
-    )
+    most_phases: int = option(2, "The most phases of a ladder, and lengths of a mixture.", RANGE)
     shares: tuple[float, ...] | None = option(
-        None, "--shares", "Instead a curve: two candidates, at these shares of the longer.", NUMBERS, RANGE,
-        metavar="SHARE,…",
+        None, "Instead a curve: two candidates, at these shares of the longer.", RANGE, metavar="SHARE,…"
+    )
+    M: int | None = like(OfStudent, "M", None, unless=str(_WIDTH))
+    d: float | None = like(OfStudent, "d", None, unless=str(_MODES), slider=Slider(16, 1024))
+    eval_length: int | None = like(OfSetting, "eval_length", None, unless="4096")
+    gamma: float | str = like(OfSetting, "gamma", "best")
+    batch: int | None = like(
+        OfBatch, "batch", None,
+        help="One pass: sequences a step at the longest candidate; the others have as many tokens.",
     )  # fmt: skip
-    M: int | None = width(str(_WIDTH))
-    d: float | None = modes(str(_MODES), slider=Slider(low=16, high=1024))
-    eval_length: int | None = test_length("4096")
-    gamma: float | str = peak_step("best")
-    batch: int | None = batch(
-        "One pass: sequences a step at the longest candidate; the others have as many tokens."
-    )
-    sketches: int | None = option(
-        None, "--sketches", "Sketches to average over.", SIZE, METHOD, unless="8, in a curve 4"
-    )
-    seed: int = seed()
+    sketches: int | None = option(None, "Sketches to average over.", METHOD, unless="8, in a curve 4")
+    seed: int = like(OfMethod, "seed", 0)
     export: str | None = option(
-        None, "--export", "Write the phases (length, batch, steps): .toml or .json.", TEXT, OUTPUT,
-        metavar="FILE", web=False, echo=False,
+        None, "Write the phases (length, batch, steps): .toml or .json.", OUTPUT, metavar="FILE", web=False,
+        echo=False,
     )  # fmt: skip
 
     def sizes(self, teacher: Any) -> dict[str, Any]:
@@ -316,8 +280,6 @@ class Ladder(OfShape, OfSteps, OfStudent):
 
     def setting(self) -> Setting:
         """The student; its lengths are what is asked for."""
-        if self.tune and self.R is not None:
-            raise InputError("gamma", "must be a number with -R/--horizon, whose steps it sets", self.gamma)
         if self.d == math.inf:
             raise InputError("d", "must be finite", self.d)
         N = 1 if self.batch is None else None

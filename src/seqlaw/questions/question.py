@@ -12,6 +12,7 @@ import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
+from functools import cache
 from typing import Any, ClassVar, Self
 
 from seqlaw.answers.answer import Answer
@@ -19,7 +20,7 @@ from seqlaw.model.checks import InputError
 from seqlaw.model.lengths import Lengths
 from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import PRESETS
-from seqlaw.questions.options import PANELS, Option
+from seqlaw.questions.options import Option, options_of
 
 Progress = Callable[[int, int], None]
 
@@ -117,10 +118,10 @@ class Question(ABC):
     """Whether there is an answer to print, as a page or as JSON."""
 
     @classmethod
+    @cache
     def options(cls) -> dict[str, Option]:
         """The options by field, panel after panel."""
-        found = {f.name: f.metadata["option"] for f in fields(cls) if "option" in f.metadata}
-        return dict(sorted(found.items(), key=lambda pair: PANELS.index(pair[1].panel)))
+        return options_of(cls)
 
     @classmethod
     def defaults(cls) -> dict[str, Any]:

@@ -15,17 +15,8 @@ from seqlaw.methods.method import AXES, SHORT, letters
 from seqlaw.model.checks import InputError, whole
 from seqlaw.model.flags import flag
 from seqlaw.model.setting import Setting
-from seqlaw.questions.groups import (
-    OfMethod,
-    OfMomentum,
-    OfSetting,
-    OfShape,
-    OfSteps,
-    OfStudent,
-    length,
-    trajectories,
-)
-from seqlaw.questions.options import NUMBER, RANGE, SIZE, TEXT, Slider, option
+from seqlaw.questions.groups import OfMethod, OfMomentum, OfSetting, OfShape, OfSteps, OfStudent
+from seqlaw.questions.options import RANGE, Slider, like, option
 from seqlaw.questions.question import Call, Progress
 
 
@@ -51,26 +42,18 @@ class Curve(OfMethod, OfSetting):
     pictured = True
 
     along: str = option(
-        "P", "--along", f"The size to vary: {letters()}.", TEXT, RANGE,
-        metavar="SIZE", choices=("M", "N", "P", "R", "b", "epochs", "position"),
+        "P", f"The size to vary: {letters()}.", RANGE, metavar="SIZE",
+        choices=("M", "N", "P", "R", "b", "epochs", "position"),
     )  # fmt: skip
-    start: float = option(2.0, "--from", "First value.", NUMBER, RANGE)
-    stop: float = option(4096.0, "--to", "Last value.", NUMBER, RANGE)
-    points: int = option(
-        12, "--points", "How many values, evenly spaced in the logarithm.", SIZE, RANGE, words="points"
-    )
+    start: float = option(2.0, "First value.", RANGE, names="--from")
+    stop: float = option(4096.0, "Last value.", RANGE, names="--to")
+    points: int = option(12, "How many values, evenly spaced in the logarithm.", RANGE, words="points")
     tokens: int | None = option(
-        None, "--tokens", "One pass: tokens batch·P·L at every point; the steps follow.", SIZE, RANGE,
-        words="tokens b·P·L", slider=Slider(low=100, high=1e12),
+        None, "One pass: tokens batch·P·L at every point; the steps follow.", RANGE, words="tokens b·P·L",
+        slider=Slider(100, 1e12),
     )  # fmt: skip
     sampled: int | None = option(
-        None,
-        "--sampled",
-        "Also sample this many points of the curve.",
-        SIZE,
-        RANGE,
-        unless="none",
-        web=False,
+        None, "Also sample this many points of the curve.", RANGE, unless="none", web=False
     )
 
     def call(self) -> Call:
@@ -126,11 +109,11 @@ class Spectrum(OfMomentum, OfShape, OfSteps, OfStudent):
     example = "seqlaw spectrum --teacher regime2 -P 64 -d inf --to 1e4"
     pictured = True
 
-    P: int = length()
+    P: int = like(OfSetting, "P", 64, unless="")
     last: int | None = option(
-        None, "--to", "Last mode.", SIZE, RANGE, unless="30 times beyond M, the crossing and kappa"
+        None, "Last mode.", RANGE, names="--to", unless="30 times beyond M, the crossing and kappa"
     )
-    points: int = option(24, "--points", "How many modes, evenly spaced in the logarithm.", SIZE, RANGE)
+    points: int = option(24, "How many modes, evenly spaced in the logarithm.", RANGE)
 
     def setting(self) -> Setting:
         return self.build(self.build_schedule(), N=4096)  # N has no part in it
@@ -147,8 +130,8 @@ class Rates(OfMomentum, OfSteps, OfStudent):
     example = "seqlaw rates --teacher regime2 -M 512 -N 65536 -P 16 -R 1200"
     verbose = True
 
-    N: int = trajectories()
-    P: int = length()
+    N: int = like(OfSetting, "N", 4096, unless="")
+    P: int = like(OfSetting, "P", 64, unless="")
     nesterov: bool = False  # no option: the horizon is the heavy ball's
 
     def call(self) -> Call:

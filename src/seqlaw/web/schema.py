@@ -16,7 +16,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema, cre
 from seqlaw.model import teacher
 from seqlaw.model.checks import InputError
 from seqlaw.model.teacher import PRESETS
-from seqlaw.questions.options import FLAG, NUMBERS, RANGE, SIZE, SIZES, Option, option
+from seqlaw.questions.options import FLAG, RANGE, SIZE, Option, option
 from seqlaw.questions.planning import Ladder, Plan, Tradeoff
 from seqlaw.questions.question import Question
 from seqlaw.questions.risk import Curve, Spectrum
@@ -36,9 +36,9 @@ ONE_PASS = {"points": 24, "steps": 10**12}
 class Moving(Curve):
     """A curve of the server's method, which no request can change: it may be code of the user's."""
 
-    points: int = option(ONE_PASS["points"], "--points", "How many values.", SIZE, RANGE)
+    points: int = option(ONE_PASS["points"], "How many values.", RANGE)
     quick: bool = option(
-        False, "", "Coarser sums (2e-4 of the risk instead of 1e-6), for a moving slider.", FLAG, RANGE
+        False, "Coarser sums (2e-4 of the risk instead of 1e-6), for a moving slider.", RANGE
     )
 
     def __post_init__(self) -> None:
@@ -50,18 +50,16 @@ class Sampled(Curve):
     """A curve to be sampled: sketches, data sets a sketch, and the seed of both."""
 
     method: str = "sampled"
-    points: int = option(6, "--points", "How many values.", SIZE, RANGE, words="points")
-    sketches: int = option(3, "--sketches", "Sketches to average over.", SIZE, RANGE, words="sketches")
-    repetitions: int = option(
-        1, "--repetitions", "Data sets a sketch.", SIZE, RANGE, words="data sets a sketch"
-    )
+    points: int = option(6, "How many values.", RANGE, words="points")
+    sketches: int = option(3, "Sketches to average over.", RANGE, words="sketches")
+    repetitions: int = option(1, "Data sets a sketch.", RANGE, words="data sets a sketch")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Split(Tradeoff):
     """Tokens to split, and the common test lengths beside the training length."""
 
-    points: int = option(13, "--points", "How many lengths.", SIZE, RANGE)
+    points: int = option(13, "How many lengths.", RANGE)
 
     def __post_init__(self) -> None:
         # Tests of one training share it, but each test has a best step of its own.
@@ -72,8 +70,8 @@ class Split(Tradeoff):
 class Pair(Ladder):
     """Two lengths one after the other, at shares of the longer."""
 
-    candidates: tuple[int, ...] = option((2, 4096), "--candidates", "Two lengths.", SIZES, RANGE)
-    shares: tuple[float, ...] = option((0.35,), "--shares", "Shares of the longer.", NUMBERS, RANGE)
+    candidates: tuple[int, ...] = option((2, 4096), "Two lengths.", RANGE)
+    shares: tuple[float, ...] = option((0.35,), "Shares of the longer.", RANGE)
 
 
 def require_few(question: Curve | Tradeoff, points: int) -> None:
