@@ -285,6 +285,33 @@ def test_one_pass_is_sampled_in_a_job(server):
     assert (job["error"]["field"], "lower d, b, the steps" in job["error"]["rule"]) == ("sampled", True)
 
 
+def test_epochs_are_the_librarys_along_them_and_at_one(server):
+    """Along epochs the sequences stay, with the worth E and its sentence; elsewhere K goes with the batch."""
+    change = {"L": 300, "points": 3, "gamma": "best"}
+    answer = server.post("/api/curve", json=once(along="epochs", start=1, stop=9, **change)).json()
+    asked = replace(ONCE, schedule=seqlaw.BlockDecay(gamma=GAMMA, L=300))
+    mine = seqlaw.curve(asked, "epochs", [1, 3, 9], tune=True)
+    assert [row["N"] for row in answer["rows"]] == [2400] * 3
+    for name in ("reducible", "E"):
+        assert [row[name] for row in answer["rows"]] == pytest.approx(
+            [r[name] for r in mine.points], rel=1e-9
+        )
+    assert answer["notes"] == [mine.sentence]
+    body = once(along="P", start=2, stop=8, epochs=4, **change)
+    answer = server.post("/api/curve", json=body).json()
+    mine = seqlaw.curve(asked.but(epochs=4), "P", [2, 4, 8], tune=True)
+    assert [row["reducible"] for row in answer["rows"]] == pytest.approx(
+        [r.reducible for r in mine], rel=1e-9
+    )
+    assert "--batch 8 --epochs 4" in answer["copy"]["command"]
+    body = once(tokens=3200, eval_length=[64], epochs=4, points=3, gamma="best")
+    answer = server.post("/api/tradeoff", json={k: v for k, v in body.items() if k != "P"}).json()
+    assert {row["L"] * 8 * row["P"] for row in answer["rows"]} <= {
+        4 * row["N"] * row["P"] for row in answer["rows"]
+    }
+    assert "--epochs 4" in answer["copy"]["command"]
+
+
 def test_mini_batches_that_come_round_are_sampled_and_copied(server):
     change = {"M": 8, "d": 32, "schedule": "block", "L": 100, "sketches": 2, "epochs": 4}
     body = once(along="P", start=2, stop=4, points=2, safeguard=False, **change)
@@ -444,7 +471,9 @@ REFUSED = [
     ("/api/curve", {"batch": 8}, "N"),
     ("/api/curve", {"L": None, "R": 100, "gamma": "best"}, "gamma"),
     ("/api/curve", {"safeguard": False}, "safeguard"),
-    ("/api/curve", {"N": None, "batch": 8, "epochs": 2}, "epochs"),
+    ("/api/curve", {"N": None, "batch": 8, "epochs": 65}, "epochs"),
+    ("/api/curve", {"N": None, "batch": 8, "epochs": 0}, "epochs"),
+    ("/api/tradeoff", {"epochs": 2, "eval_length": [16]}, "epochs"),
     ("/api/jobs/sampled", {"epochs": 2}, "epochs"),
     ("/api/curve", {"tokens": 1e6}, "tokens"),
     ("/api/curve", {"along": "b"}, "along"),

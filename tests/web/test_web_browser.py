@@ -328,6 +328,7 @@ def test_a_step_as_given_and_epochs_are_copied(tab):
     tab.open(f"view=curve&{SMALL}&kind=constant&L=200&gamma=5&batch=1")
     assert tab.page.is_hidden("#field-unguarded")
     assert tab.page.is_hidden("#field-epochs")
+    assert tab.page.is_hidden("[data-choice=along] [data-value=epochs]")
     tab.page.check("#field-one_pass")
     tab.settle()
     assert max(risk_on_screen(tab)) < 1
@@ -336,16 +337,23 @@ def test_a_step_as_given_and_epochs_are_copied(tab):
     assert risk_on_screen(tab)[0] is None  # it diverges there: a gap
     tab.page.fill("#field-gamma", "0.1")
     tab.page.fill("#field-epochs", "4")
+    tab.settle()
+    assert "4 epochs" in tab.page.inner_text("#plot")
     tab.page.click("#sample")
     tab.page.wait_for_selector("#sample:not([disabled])")
-    assert len(tab.curve("sampled, 4 epochs")) == 3
-    curve, points = tab.copied("#copy-command").splitlines()
-    assert "--batch 1 --no-safeguard" in curve
-    assert "--batch 1 --epochs 4 --no-safeguard" in points
-    tab.page.check("#field-best")  # which has a safeguard of its own, and a law
+    assert len(tab.curve("sampled")) == 3
+    for line in tab.copied("#copy-command").splitlines():
+        assert "--batch 1 --epochs 4 --no-safeguard" in line
+    tab.page.check("#field-best")  # which has a safeguard of its own
+    tab.settle()
+    assert "safeguard" not in tab.copied("#copy-command")
+    tab.page.click("[data-choice=along] [data-value=epochs]")
     tab.settle()
     assert tab.page.is_hidden("#field-epochs")
-    assert "safeguard" not in tab.copied("#copy-command")
+    assert "sequences are worth" in tab.page.inner_text("#notes")
+    tab.page.uncheck("#field-one_pass")  # full batch: no epochs
+    tab.settle()
+    assert tab.page.get_attribute("[data-choice=along] [data-value=N]", "aria-pressed") == "true"
 
 
 def test_a_word_says_what_it_means(tab):

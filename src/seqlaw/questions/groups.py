@@ -192,7 +192,7 @@ class OfBatch(Question):
     )  # fmt: skip
     epochs: int = option(
         1, "With a batch: how often each of the N sequences is used.", TRAINING,
-        words="epochs of the mini-batches",
+        words="epochs of the mini-batches", slider=Slider(1, 64),
     )  # fmt: skip
     safeguard: bool = option(
         True, "With a batch: reduce a step that would diverge.", TRAINING,

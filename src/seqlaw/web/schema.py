@@ -101,9 +101,9 @@ class View:
 
 VIEWS = {
     "spectrum": View(Spectrum, {"points": 240}),
-    "curve": View(Moving, {"points": 64}, ("epochs", "sketches", "repetitions", "seed")),
+    "curve": View(Moving, {"points": 64, "epochs": 64}, ("sketches", "repetitions", "seed")),
     "sampled": View(Sampled, {"points": 16, "sketches": 16, "repetitions": 8, "seed": 2**53}),
-    "tradeoff": View(Split, {"points": 25}, ("sketches", "repetitions", "seed")),
+    "tradeoff": View(Split, {"points": 25, "epochs": 64}, ("sketches", "repetitions", "seed")),
     "plan": View(Plan, {"compute": 1e30, "tokens": 1e30}),
     "ladders": View(Pair, {"M": 128, "d": 1024, "sketches": 8, "shares": 1}, ("batch", "most_phases")),
 }

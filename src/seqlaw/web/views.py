@@ -19,6 +19,7 @@ from seqlaw.methods.ask import METHODS, along, method_of, require_answerable
 from seqlaw.methods.best_step import Best, tuned
 from seqlaw.methods.equivalent import equivalent_risks
 from seqlaw.methods.method import SHORT, Draws, Progress
+from seqlaw.methods.one_pass.reuse import effective_reuse
 from seqlaw.methods.one_pass.tuning import critical_tokens, with_tokens
 from seqlaw.methods.rates import approx_guide, bias_guide, guide_cutoff
 from seqlaw.model.amount import amount
@@ -114,7 +115,10 @@ def curve(asked: tuple[Moving, str], progress: Progress) -> Answer:
     risks = answered(settings, told_risks, draws)
     point = None if body.quick else risks.pop()
     axis = SHORT.get(body.along, body.along)
-    found = Curve(setting=setting, along=axis, values=tuple(values), risks=tuple(risks))
+    reuse = None
+    if axis == "epochs" and body.tune and not body.quick:
+        reuse = tuple(effective_reuse(settings[: len(risks)]))
+    found = Curve(setting=setting, along=axis, values=tuple(values), risks=tuple(risks), reuse=reuse)
     tested_apart = any(risk.setting.test_length != risk.setting.P for risk in risks)
     return {
         "badge": badge(setting),
@@ -135,8 +139,13 @@ def curve(asked: tuple[Moving, str], progress: Progress) -> Answer:
 
 
 def _marked(found: Curve, body: Moving) -> Answer:
-    """Where tokens are as many as dimensions; along b at fixed tokens, beyond which batch they are wasted."""
+    """Where tokens are as many as dimensions; along b at fixed tokens, beyond which batch they are wasted.
+
+    Along epochs what repeating is worth, and where it begins to hurt.
+    """
     at, text, notes = found.interpolation, MARK, list[str]()
+    if found.along == "epochs" and not body.quick:
+        notes = [found.sentence]
     if found.along == "batch" and body.tokens is not None and not body.quick:
         critical = critical_tokens(found.setting)
         if math.isfinite(critical):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from seqlaw.model.flags import Flag, flag
 from seqlaw.model.pieces import Pieces, is_cut, stretches
 from seqlaw.model.setting import Setting
 
-_FEW_STEPS = 2048
+_FEW_STEPS, _QUICK = 2048, 256
 """Up to which a smooth schedule is taken step by step."""
 _OWN_ERROR = 0.005
 """Beside the error of the full batch's law; with it 37 of 40 random settings lay within the sum."""
@@ -41,7 +41,7 @@ class FullBatchRisk(NamedTuple):
 
 
 class Epochs(NamedTuple):
-    """What mini-batches change in the full batch's risk."""
+    """What mini-batches change in the full batch's risk, at each peak step (G, n) or at one (n)."""
 
     v: Array
     """The noise of the mini-batches in each direction, less what the full batch has of it."""
@@ -61,24 +61,43 @@ def epochs_noise(
     nodes: Directions, schedule: Schedule, batch: float, N: float, epochs: int, *, ratio: float = fine.cut
 ) -> Epochs:
     """(1)–(5) for a schedule over the whole run; a long smooth one takes a Richardson step."""
+    found = epochs_noises(nodes, schedule, batch, N, epochs, np.array([schedule.gamma]), ratio=ratio)
+    return Epochs(found.v[0], found.whole[0], found.share)
+
+
+def epochs_noises(
+    nodes: Directions,
+    schedule: Schedule,
+    batch: float,
+    N: float,
+    epochs: int,
+    gammas: Array,
+    *,
+    ratio: float = fine.cut,
+    quick: bool = False,
+) -> Epochs:
+    """The same for the schedule scaled to each peak step; `quick` leaves out the Richardson step."""
     nodes, counts = under(nodes, schedule)
-    steps = epoch_steps(schedule.L, epochs)
-    if not is_cut(schedule) or schedule.L <= _FEW_STEPS:
-        return _counted(_run(nodes, _listed(schedule, steps, nodes.norm, ratio), batch, N), counts)
-    coarse, second = (
-        _run(nodes, stretches(schedule, steps, cut, nodes.norm), batch, N) for cut in (ratio, ratio**0.5)
-    )
-    v, whole = ((4 * y - x) / 3 for x, y in zip(coarse[:2], second[:2], strict=True))
-    return _counted(Epochs(v, whole, second.share), counts)
+    steps, scale = epoch_steps(schedule.L, epochs), gammas / schedule.gamma
+    norm = float(np.max(scale)) * nodes.norm
+    if not is_cut(schedule) or schedule.L <= (_QUICK if quick else _FEW_STEPS):
+        found = _run(nodes, _listed(schedule, steps, norm, ratio), scale, batch, N)
+    else:
+        found = _run(nodes, stretches(schedule, steps, ratio**0.5, norm), scale, batch, N)
+        if not quick:
+            coarse = _run(nodes, stretches(schedule, steps, ratio, norm), scale, batch, N)
+            v, whole = ((4 * y - x) / 3 for x, y in zip(coarse[:2], found[:2], strict=True))
+            found = Epochs(v, whole, found.share)
+    return Epochs(counts * found.v, counts * found.whole, found.share)
 
 
-def excess(found: Epochs, weight: Array, full_batch: float, bias: float) -> float:
+def excess(found: Epochs, weight: Array, full_batch: Any, bias: Any) -> Any:
     """(6): the full batch's excess FB, what is within epochs put right, and the noise of the mini-batches.
 
-    `weight` is w g' at the test length, `bias` that of the population's filter.
+    `weight` is w g' at the test length, `bias` that of the population's filter; a number for each peak step.
     """
-    own = bias + float(weight @ found.whole) / 2
-    return full_batch - found.share * (full_batch - own) + float(weight @ found.v) / 2
+    own = bias + found.whole @ weight / 2
+    return full_batch - found.share * (full_batch - own) + found.v @ weight / 2
 
 
 def heavy_tails(N: float, gamma: float, largest: float) -> bool:
@@ -102,10 +121,6 @@ def epochs_flags(setting: Setting, rows: Sequence[Mapping[str, float]]) -> list[
     return [flag("epochs-heavy-tails", N=setting.N, gamma=worst["gamma"], gamma_max=worst["gamma_max"])]
 
 
-def _counted(found: Epochs, counts: Array) -> Epochs:
-    return Epochs(counts * found.v, counts * found.whole, found.share)
-
-
 def _listed(schedule: Schedule, steps: Sequence[int], norm: float, ratio: float) -> list[Pieces]:
     """The runs of each epoch, step by step where the schedule is smooth."""
     if not is_cut(schedule):
@@ -114,25 +129,34 @@ def _listed(schedule: Schedule, steps: Sequence[int], norm: float, ratio: float)
     return [Pieces(np.ones(one.size), one) for one in sizes]
 
 
-def _run(nodes: Directions, parts: Sequence[Pieces], batch: float, N: float) -> Epochs:
+def _run(nodes: Directions, parts: Sequence[Pieces], scale: Array, batch: float, N: float) -> Epochs:
     """(2)–(5), epoch by epoch: ψ = ψ⁰ r and c = q ψ⁰, with r and q since the epoch's start.
 
     Over the whole run a and c go on as ā and c̄: each epoch multiplies them by its filter and adds its own.
+    `scale` (G) is of the step sizes.
     """
-    mu, n = nodes.mu, nodes.mu.size
+    mu, G, n = nodes.mu, scale.size, nodes.mu.size
     F, linear = nodes.R * nodes.w + nodes.Q, nodes.ell * nodes.w
-    v, psi, a_all, c_all = np.zeros(n), np.ones(n), np.zeros(n), np.zeros((n, n))
-    one, squares, known = np.ones(1), 0.0, Eigensystems()
+    a_all, c_all = np.zeros((G, n)), np.zeros((G, n, n))
+    v: Array = np.zeros((G, n))
+    psi: Array = np.ones((G, n))
+    batches, squares, known = np.full(G, batch), 0.0, Eigensystems()
     for part in parts:
         u = _noise(nodes, F, linear, a_all, c_all) / N
-        a, q, r = _sums(mu, part)
-        fitted = (F / np.outer(mu, mu)) @ (np.abs(r) * (1 - psi)) / N
+        a, q, r = _sums(mu, part, scale)
+        fitted = (np.abs(r) * (1 - psi)) @ (F / np.outer(mu, mu)).T / N
         s = (1 + fitted) ** -2
         signal = nodes.beta * psi**2 + u
-        sources = Sources(s * nodes.A, s[:, None] * linear * psi, s[:, None] * F * signal)
-        v = spread(nodes, np.array([batch]), part, one, v, sources=sources, eigensystems=known).v[0]
-        v = v - s / N * (nodes.A * a**2 + a * np.sum(linear * q * psi, axis=1) + (F * q**2) @ signal)
-        a_all, c_all = r * a_all + a, r[:, None] * c_all + q * psi
+        each, now = s[:, :, None], psi[:, None, :]
+        sources = Sources(s * nodes.A, each * linear * now, each * F * signal[:, None, :])
+        v = spread(nodes, batches, part, scale, v, sources=sources, eigensystems=known).v
+        had = (
+            nodes.A * a**2
+            + a * np.sum(linear * q * now, axis=2)
+            + np.sum(F * q**2 * signal[:, None, :], axis=2)
+        )
+        v = v - s / N * had
+        a_all, c_all = r * a_all + a, r[:, :, None] * c_all + q * now
         psi = psi * r
         squares += float(part.counts @ part.sizes) ** 2
     total = math.fsum(float(part.counts @ part.sizes) for part in parts)
@@ -141,22 +165,27 @@ def _run(nodes: Directions, parts: Sequence[Pieces], batch: float, N: float) -> 
 
 def _noise(nodes: Directions, F: Array, linear: Array, a: Array, c: Array) -> Array:
     """Φ(a, c)."""
-    found: Array = nodes.A * a**2 + a * np.sum(linear * c, axis=1) + (F * c**2) @ nodes.beta
+    found: Array = nodes.A * a**2 + a * np.sum(linear * c, axis=-1) + (F * c**2) @ nodes.beta
     return found
 
 
-def _sums(mu: Array, part: Pieces) -> tuple[Array, Array, Array]:
-    """a (n), q (n × n) and r (n) of (2) after an epoch, all from its start."""
-    a, q, r = np.zeros(mu.size), np.zeros((mu.size, mu.size)), np.ones(mu.size)
-    for n, gamma in zip(part.counts, part.sizes, strict=True):
+def _sums(mu: Array, part: Pieces, scale: Array) -> tuple[Array, Array, Array]:
+    """a (n), q (n × n) and r (n) of (2) after an epoch, all from its start; for each scale."""
+    G, n_mu = scale.size, mu.size
+    a, q, r = np.zeros((G, n_mu)), np.zeros((G, n_mu, n_mu)), np.ones((G, n_mu))
+    for n, size in zip(part.counts, part.sizes, strict=True):
+        gamma = (size * scale)[:, None]
         p = 1 - gamma * mu
         if n == 1:
-            a, q, r = p * a + gamma, p[:, None] * q + gamma * r, p * r
+            a, q, r = p * a + gamma, p[:, :, None] * q + (gamma * r)[:, None, :], p * r
             continue
         with np.errstate(divide="ignore"):
             log_p = np.log(np.abs(p))
         end = power(p, n)
         a = end * a + gamma * signed(n, np.ones(1), np.zeros(1), p)
-        q = end[:, None] * q + gamma * geometric(n, log_p[:, None], log_p) * r
+        q = (
+            end[:, :, None] * q
+            + gamma[:, :, None] * geometric(n, log_p[:, :, None], log_p[:, None, :]) * r[:, None, :]
+        )
         r = end * r
     return a, q, r

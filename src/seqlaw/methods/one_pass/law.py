@@ -79,9 +79,9 @@ def spread(
 ) -> Spread:
     """v after runs of equal steps, for each batch and scale of the step sizes: (B,) → (B, n).
 
-    v(0) is `start` (n), or 0, and the sources are those of a student at rest unless others are given. Above
-    γ_max exponents are clipped, so v is large but finite. `eigensystems` is read and filled: other starts on
-    the same sketch have the same ones.
+    v(0) is `start` (n), or 0, and the sources are those of a student at rest unless others are given; both
+    may have an axis of B before their own. Above γ_max exponents are clipped, so v is large but finite.
+    `eigensystems` is read and filled: other starts on the same sketch have the same ones.
     """
     mu, w = nodes.mu, nodes.w
     root, per_batch = np.sqrt(w), 1 / np.asarray(batch, dtype=np.float64)[:, None]
@@ -96,7 +96,8 @@ def spread(
         gamma = (size * scale)[:, None]
         p = 1 - gamma * mu
         if n == 1:
-            noise = x @ feedback + root * sources.constant + psi @ along.T + psi**2 @ squared.T
+            noise = x @ feedback + root * sources.constant
+            noise = noise + (along @ psi[:, :, None] + squared @ psi[:, :, None] ** 2)[:, :, 0]
             x = p**2 * x + gamma**2 * per_batch * noise
             additive = p**2 * additive + gamma**2 * per_batch * sources.constant
             psi = psi * p
@@ -115,7 +116,7 @@ def spread(
         back = np.swapaxes(O, 1, 2)
         with np.errstate(divide="ignore"):
             log_p = np.log(np.abs(p))[:, None, :]
-        source = geometric(n, log_lam, np.zeros(1)) * (back @ (root * sources.constant)[:, None])
+        source = geometric(n, log_lam, np.zeros(1)) * (back @ (root * sources.constant)[..., None])
         source += (signed(n, 1 - step[:, :, None], log_lam, p[:, None, :]) * (back @ along)) @ psi[:, :, None]
         source += (geometric(n, log_lam, 2 * log_p) * (back @ squared)) @ (psi**2)[:, :, None]
         kept = np.exp(np.minimum(n * log_lam, 700.0)) * (back @ x[:, :, None])

@@ -11,7 +11,7 @@ import numpy as np
 
 from seqlaw.methods.accuracy import search
 from seqlaw.methods.one_pass.directions import under
-from seqlaw.methods.one_pass.epochs import epochs_noise, excess
+from seqlaw.methods.one_pass.epochs import epochs_noises, excess
 from seqlaw.methods.one_pass.equivalent import Learners, full_batches, mean_terms
 from seqlaw.methods.one_pass.law import variances
 from seqlaw.methods.one_pass.step import limit
@@ -63,17 +63,16 @@ def excesses(setting: Setting, gammas: Array, learners: Learners) -> tuple[Array
 
 
 def _of_epochs(setting: Setting, gammas: Array, learners: Learners) -> tuple[Array, float]:
-    """The same with the data used again, whose law takes one step at a time."""
+    """The same with the data used again."""
     schedules = [setting.schedule.scaled(gamma) for gamma in gammas.tolist()]
     means = mean_terms([setting] * gammas.size, gammas.tolist(), learners)
     wholes = full_batches([setting] * gammas.size, schedules, learners, quick=True)
-    nodes, weight, found = learners.nodes(setting), learners.tested(setting), []
-    for schedule, mean, full in zip(schedules, means, wholes, strict=True):
-        noise = epochs_noise(
-            nodes, schedule, float(setting.batch or 1), float(setting.N), setting.epochs, ratio=search.cut
-        )
-        found.append(excess(noise, weight, full.excess, mean["bias"]))
-    return np.array(found), means[0]["approx"]
+    batch, N, nodes = float(setting.batch or 1), float(setting.N), learners.nodes(setting)
+    noise = epochs_noises(
+        nodes, setting.schedule, batch, N, setting.epochs, gammas, ratio=search.cut, quick=True
+    )
+    full, bias = np.array([one.excess for one in wholes]), np.array([one["bias"] for one in means])
+    return np.asarray(excess(noise, learners.tested(setting), full, bias)), means[0]["approx"]
 
 
 @one_thread()

@@ -150,8 +150,8 @@ const SHOWERS = {
       const slope = answer.slopes[name];
       return [term(name), n(number(answer.point[name], 5)), n(slope ? slope.slope.toFixed(3) : "–"), n(slope ? fitError(slope.se, answer.se_is) : "–")];
     });
-    const { M, N, P, d, L, R, eval_length, batch, gamma, beta, nesterov } = answer.point;
-    const once = batch === null ? "" : `in one pass with b = ${number(batch)}, γ = ${number(gamma, 3)}, `;
+    const { M, N, P, d, L, R, eval_length, batch, epochs, gamma, beta, nesterov } = answer.point;
+    const once = batch === null ? "" : `in ${epochs > 1 ? `${number(epochs)} epochs` : "one pass"} with b = ${number(batch)}, γ = ${number(gamma, 3)}, `;
     const momentum = beta === undefined ? "" : `, ${nesterov ? "Nesterov's " : ""}momentum ${number(beta)}`;
     const caption = `At M = ${number(M)}, ${once}N = ${number(N)}, P = ${number(P)}, d = ${d === null ? "∞" : number(d)}, L = ${number(L)} (R = ${number(R)})${momentum}, tested at length ${number(eval_length)}. ${accuracies({ ...answer.accuracy, irreducible: "exact for the teacher" }, names)} ${CURVATURE}`;
     return [table(["term", n("value here"), n(`slope along ${sign(answer.along)}`), n(answer.se_is)], rows, caption)];

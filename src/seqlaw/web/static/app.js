@@ -180,7 +180,7 @@ function stopSamples(words) {
 
 // What sampled points belong to: everything but how many there are and the range they span.
 const sampleKey = (body) => {
-  const { points, quick, sketches, repetitions, seed, epochs, start, stop, ...rest } = body;
+  const { points, quick, sketches, repetitions, seed, start, stop, ...rest } = body;
   return JSON.stringify(rest);
 };
 

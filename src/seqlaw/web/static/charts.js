@@ -1,6 +1,6 @@
 // The pictures: an answer of the API in, Plotly's traces and layout out.
 
-import { trained } from "./state.js";
+import { repeated, trained } from "./state.js";
 
 // The colours are those of style.css, as the page or a part of it has them: `takeColours` reads them.
 export const COLOURS = {};
@@ -18,7 +18,7 @@ export function takeColours(scheme = "") {
 }
 const faded = (colour, share) => colour.replace(/^rgb\((.*)\)$/, `rgba($1, ${share})`);
 const TERMS = ["approx", "bias", "variance"]; // those that the theorem has a guide of; cross has none
-const WORDS = { M: "width M", N: "trajectories N", P: "trajectory length P", R: "horizon R", batch: "batch b" };
+const WORDS = { M: "width M", N: "trajectories N", P: "trajectory length P", R: "horizon R", batch: "batch b", epochs: "epochs K" };
 const FONT = { family: 'system-ui, "Segoe UI", "Liberation Sans", Arial, sans-serif', size: 12.5 };
 
 export const number = (value, digits = 4) => {
@@ -178,11 +178,10 @@ export function curve(answer, state, narrow, sampled) {
   }
   if (sampled) {
     const at = sampled.rows.map((row) => row[key]);
-    const times = sampled.rows[0].epochs > 1 ? `sampled, ${sampled.rows[0].epochs} epochs` : "sampled";
     for (const name of stacked ? ["reducible"] : [...terms, "reducible"]) {
       data.push({
         type: "scatter", mode: "markers", x: at, y: sampled.rows.map((row) => row[name]),
-        name: name === "reducible" ? times : `${name}, ${times}`, showlegend: name === "reducible",
+        name: name === "reducible" ? "sampled" : `${name}, sampled`, showlegend: name === "reducible",
         marker: { color: INK.card, size: 7.5, line: { color: COLOURS[name], width: 2 } },
         error_y: {
           type: "data", array: sampled.rows.map((row) => row.standard_error[name] ?? 0), color: COLOURS[name],
@@ -197,13 +196,15 @@ export function curve(answer, state, narrow, sampled) {
   y.range = state.scale === "log" ? [Math.log10(low), Math.log10(high) + 0.12] : [0, high * 1.08];
   const once = answer.rows[0].batch !== null, sizes = once ? ["M", "P", "batch"] : ["M", "N", "P"];
   const fixed = sizes.filter((name) => name !== key).map((name) => `${sign(name)} = ${number(answer.rows[0][name])}`);
-  if (once) fixed.unshift("one pass");
+  if (once && key !== "epochs") fixed.unshift(passes(answer.rows[0].epochs));
   if (answer.tokens !== null) fixed.push(`${number(answer.tokens)} tokens`);
   const title = `${answer.badge.covered ? `Regime ${answer.badge.regime}` : "Outside the theorem"}, ${fixed.join(", ")}, ${trained()}, ${tested(answer)}`;
   const out = layout(title, { ...axis(WORDS[key]), ...decades(x) }, y, narrow);
   if (answer.mark) mark(out, x, answer.mark.at, answer.mark.words, { foot: true }); // the peak is at the top
   return { data, layout: out };
 }
+
+const passes = (epochs) => (epochs > 1 ? `${number(epochs)} epochs` : "one pass");
 
 export function tradeoff(answer, state, narrow) {
   const names = [...new Set(answer.rows.map((row) => row.tested))];
@@ -224,11 +225,11 @@ export function tradeoff(answer, state, narrow) {
       hoverinfo: "skip",
     });
   });
-  const title = `${number(answer.tokens)} tokens${once ? `, one pass, b = ${number(answer.batch)}` : ""}, M = ${number(Number(state.M))}, ${trained()}: risk at each test length (dots: within 1 %)`;
+  const title = `${number(answer.tokens)} tokens${once ? `, ${passes(repeated())}, b = ${number(answer.batch)}` : ""}, M = ${number(Number(state.M))}, ${trained()}: risk at each test length (dots: within 1 %)`;
   const all = answer.rows.map((row) => row.reducible);
   return {
     data,
-    layout: layout(title, { ...axis(once ? "trajectory length P, L = tokens / (b·P)" : narrow ? "length P = tokens / N" : "trajectory length P, N = tokens / P"), ...decades(answer.rows.map((row) => row.P)) },
+    layout: layout(title, { ...axis(once ? `trajectory length P, L = ${repeated() > 1 ? "K · " : ""}tokens / (b·P)` : narrow ? "length P = tokens / N" : "trajectory length P, N = tokens / P"), ...decades(answer.rows.map((row) => row.P)) },
       { ...axis("reducible risk"), ...decades(all) }, narrow),
   };
 }

@@ -2,24 +2,23 @@
 
 import { pretty, whole } from "./charts.js";
 import { explained } from "./words.js";
-import { best, chooses, fitAxis, hasMomentum, hasPower, onePass, options, state, stepGiven, stepsFollow } from "./state.js";
+import { AXES, best, chooses, fitAxis, hasEpochs, hasMomentum, hasPower, onePass, options, state, stepGiven, stepsFollow } from "./state.js";
 
 const ALL = ["spectrum", "curve", "tradeoff", "plan", "ladders"];
 const STUDENT = ["spectrum", "curve", "tradeoff", "ladders"];
 const NO_SIZES = ["tradeoff", "ladders"]; // whose N and P follow from the tokens
 // The signs of controls that have another than their name's.
 const SIGNS = {
-  batch: "b", eval_length: "P′", tests: "P′", tokens: "T", budget_tokens: "T", ladder_tokens: "T", compute: "C", plan_d: "d", ladder_d: "d", precondition: "p",
+  batch: "b", epochs: "K", eval_length: "P′", tests: "P′", tokens: "T", budget_tokens: "T", ladder_tokens: "T", compute: "C", plan_d: "d", ladder_d: "d", precondition: "p",
   max_M: "M", max_N: "N", max_P: "P", max_L: "L", min_P: "P",
-  ...Object.fromEntries(["nesterov", "warmup", "decay", "sample_points", "sketches", "repetitions", "seed", "epochs"].map((name) => [name, ""])),
+  ...Object.fromEntries(["nesterov", "warmup", "decay", "sample_points", "sketches", "repetitions", "seed"].map((name) => [name, ""])),
 };
 const ONCE = { tokens: "tokens b·P·L", budget_tokens: "tokens b·P·L", compute: "compute b·P·L·M²" }; // the words in one pass
-const AXES = ["M", "N", "P", "R", "b"];
 // Controls that are no option of a question. `check` is a box to tick; `derived` is read from that field of an answer.
 const FIELDS = {
-  one_pass: { symbol: "", words: "one pass: fresh sequences in every step", check: true },
-  once_N: { symbol: "N", words: "trajectories = b·L", derived: "N" },
-  once_tokens: { symbol: "T", words: "tokens = b·P·L", derived: "tokens" },
+  one_pass: { symbol: "", words: "mini-batches: one pass, or epochs", check: true },
+  once_N: { symbol: "N", words: "trajectories = b·L/K", derived: "N" },
+  once_tokens: { symbol: "T", words: "tokens = N·P", derived: "tokens" },
   best: { symbol: "γ", words: "the best at each point", check: true },
   chosen: { symbol: "γ", words: "the best at each point", check: true },
   unguarded: { symbol: "γ", words: "as given, without the safeguard", check: true },
@@ -27,7 +26,7 @@ const FIELDS = {
   long: { symbol: "P", words: "the longer length", low: 2, high: 1e5, log: true, whole: true },
   share: { symbol: "", words: "share of the last phase", low: 0.02, high: 0.98, step: 0.01 },
 };
-for (const axis of AXES)
+for (const axis of Object.keys(AXES))
   for (const end of ["from", "to"]) FIELDS[`${end}_${axis}`] = { symbol: "", words: `${end} ${axis} =`, slider: false, whole: axis !== "R" };
 
 // The rest are the server's: a slider moves in equal ratios unless it has a step; `left`/`right` is the text that stands for its end.
@@ -41,17 +40,17 @@ function takeFields() {
 }
 
 const GROUPS = [
-  { title: "Along", views: ["curve"], fields: AXES.flatMap((axis) => ["from_" + axis, "to_" + axis]) },
+  { title: "Along", views: ["curve"], fields: Object.keys(AXES).flatMap((axis) => ["from_" + axis, "to_" + axis]) },
   { title: "Tokens", views: ["curve", "tradeoff"], fields: ["tokens", "tests"] },
   { title: "Short first, long last", views: ["ladders"], fields: ["share", "short", "long", "ladder_tokens"] },
   { title: "Budgets", views: ["plan"], fields: ["compute", "budget_tokens"] },
   { title: "Teacher", views: ALL, fields: ["alpha", "theta", "r", "rho", "c_xi", "c_0"] },
-  { title: "Student and data", views: ALL, fields: ["one_pass", "batch", "M", "N", "P", "d", "plan_d", "ladder_d", "eval_length", "once_N", "once_tokens"] },
+  { title: "Student and data", views: ALL, fields: ["one_pass", "batch", "epochs", "M", "N", "P", "d", "plan_d", "ladder_d", "eval_length", "once_N", "once_tokens"] },
   { title: "Training", views: ALL, fields: ["L", "R", "best", "chosen", "gamma", "precondition", "unguarded", "beta", "nesterov", "warmup", "decay"] },
   { title: "Ceilings, and a floor", views: ["plan"], fields: ["max_M", "max_N", "max_P", "max_L", "min_P"] },
   {
     title: "Sampled points", views: ["curve"],
-    fields: ["sample_points", "sketches", "repetitions", "seed", "epochs"],
+    fields: ["sample_points", "sketches", "repetitions", "seed"],
     hint: "Trains students on simulated data in the background, for seconds at d = 256, up to minutes at d = 1024; error bars are standard errors.",
   },
 ];
@@ -85,13 +84,13 @@ const SHOWN_IF = {
   gamma: () => !best(),
   precondition: hasPower,
   unguarded: stepGiven,
-  epochs: stepGiven,
+  epochs: hasEpochs,
   beta: hasMomentum,
   nesterov: () => hasMomentum() && state.beta.trim() !== "",
   warmup: () => state.kind === "wsd",
   decay: () => state.kind === "wsd",
 };
-for (const axis of AXES)
+for (const axis of Object.keys(AXES))
   SHOWN_IF["from_" + axis] = SHOWN_IF["to_" + axis] = () => state.along === axis;
 
 // Risk against N through the interpolation peak near N·P = M: training so long that it saturates, sizes that are sampled in a
@@ -143,7 +142,7 @@ export function buildControls(place, presets, onInput, onDescent) {
   for (const group of GROUPS) {
     const box = element("fieldset", { className: "group" }, element("legend", {}, group.title));
     box.dataset.views = group.views.join(" ");
-    if (group.title === "Along") box.append(chooser("along", AXES, onInput, descentButton(onDescent)));
+    if (group.title === "Along") box.append(chooser("along", Object.keys(AXES), onInput, descentButton(onDescent)));
     if (group.title === "Teacher") box.append(presetButtons(presets, onInput));
     if (group.title === "Training") box.append(kindField(onInput), byField(onInput));
     if (group.hint) box.append(element("p", { className: "hint" }, group.hint));
@@ -297,7 +296,7 @@ export function showState() {
   for (const box of document.querySelectorAll("[data-choice]"))
     for (const button of box.children)
       button.setAttribute("aria-pressed", String(button.dataset.value === state[box.dataset.choice]));
-  for (const button of document.querySelectorAll("[data-choice=along] button")) button.hidden = button.dataset.value === (onePass() ? "N" : "b");
+  for (const button of document.querySelectorAll("[data-choice=along] button")) button.hidden = !AXES[button.dataset.value]();
   document.getElementById("by-row").hidden = state.view === "plan" || stepsFollow() || best();
   for (const box of document.querySelectorAll("#controls fieldset:not([hidden])"))
     box.hidden = [...box.querySelectorAll(".field")].every((field) => field.hidden); // a title alone

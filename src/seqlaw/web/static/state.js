@@ -4,7 +4,7 @@
 // What is the page's alone; every option of a question has its default from the server.
 export const DEFAULTS = {
   view: "curve", one_pass: "", best: "", chosen: "on", unguarded: "", by: "L", along: "P", style: "stacked", scale: "linear",
-  from_M: "8", to_M: "128", from_N: "64", to_N: "1e6", from_P: "2", to_P: "256", from_R: "10", to_R: "1e5", from_b: "1", to_b: "1024",
+  from_M: "8", to_M: "128", from_N: "64", to_N: "1e6", from_P: "2", to_P: "256", from_R: "10", to_R: "1e5", from_b: "1", to_b: "1024", from_epochs: "1", to_epochs: "16",
   short: "2", long: "4096", share: "0.35",
 };
 
@@ -13,12 +13,12 @@ const OPTIONS = {
   kind: ["curve", "schedule"], beta: ["curve", "momentum"], tests: ["tradeoff", "eval_length"],
   plan_d: ["plan", "d"], budget_tokens: ["plan", "tokens"], ladder_d: ["ladders", "d"], ladder_tokens: ["ladders", "tokens"],
   sample_points: ["sampled", "points"], sketches: ["sampled", "sketches"], repetitions: ["sampled", "repetitions"],
-  seed: ["sampled", "seed"], epochs: ["sampled", "epochs"],
+  seed: ["sampled", "seed"],
 };
 const LIMITS = ["max_M", "max_N", "max_P", "max_L", "min_P"];
 for (const name of ["compute", ...LIMITS]) OPTIONS[name] = ["plan", name];
 const TEACHER = ["alpha", "theta", "r", "rho", "c_xi", "c_0"];
-for (const name of [...TEACHER, "batch", "M", "N", "P", "d", "eval_length", "L", "R", "gamma", "warmup", "decay", "nesterov", "tokens", "precondition"])
+for (const name of [...TEACHER, "batch", "epochs", "M", "N", "P", "d", "eval_length", "L", "R", "gamma", "warmup", "decay", "nesterov", "tokens", "precondition"])
   OPTIONS[name] = ["curve", name];
 
 // name → { words, value, low, high, step, … } of each control that is an option.
@@ -42,7 +42,7 @@ export const VIEWS = [
 ];
 
 const CHOICES = {
-  view: VIEWS.map(([name]) => name), along: ["M", "N", "P", "R", "b"], kind: ["wsd", "block", "constant", "cosine"], by: ["L", "R"],
+  view: VIEWS.map(([name]) => name), along: ["M", "N", "P", "R", "b", "epochs"], kind: ["wsd", "block", "constant", "cosine"], by: ["L", "R"],
   style: ["stacked", "lines"], scale: ["log", "linear"], one_pass: ["", "on"], best: ["", "on"], chosen: ["", "on"], unguarded: ["", "on"], nesterov: ["", "on"],
 };
 
@@ -66,14 +66,18 @@ export const best = () => chooses() ? state.chosen === "on" || (onePass() && sta
 export const hasPower = () => state.view === "curve" || state.view === "tradeoff" || (state.view === "plan" && !onePass());
 // The step and the optimizer, for the title of a picture.
 export const trained = () => [best() ? "best step" : `γ = ${state.gamma}`, ...(hasPower() && Number(state.precondition) > 0 ? [`p = ${state.precondition}`] : [])].join(", ");
-// A step that is given can be taken as it is, and mini-batches can come round: both of steps that are not tuned.
+// A step that is given can be taken as it is.
 export const stepGiven = () => onePass() && !best() && state.view !== "plan";
 export const hasMomentum = () => state.kind === "constant" && !["plan", "ladders"].includes(state.view) && !onePass();
 
-// N follows from the batch in one pass, and only there is a batch.
+// How often each sequence is used; along the epochs the line says.
+export const hasEpochs = () => onePass() && ["curve", "tradeoff"].includes(state.view) && !(state.view === "curve" && state.along === "epochs");
+export const repeated = () => (hasEpochs() ? Math.max(1, Number(state.epochs) || 1) : 1);
+
+// N follows from the batch, and only with one is there a batch, or are there epochs.
+export const AXES = { M: () => true, N: () => !onePass(), P: () => true, R: () => true, b: onePass, epochs: onePass };
 export function fitAxis() {
-  const [gone, instead] = state.one_pass === "on" ? ["N", "b"] : ["b", "N"];
-  if (state.along === gone) state.along = instead;
+  if (state.along in AXES && !AXES[state.along]()) state.along = onePass() ? "b" : "N";
 }
 
 export function address() {
@@ -97,7 +101,7 @@ function schedule(steps) {
 }
 
 const student = () => ({ ...teacher(), M: state.M, d: state.d.trim(), ...schedule(true) });
-const batch = () => (onePass() ? { batch: state.batch, safeguard: !(stepGiven() && state.unguarded === "on") } : {});
+const batch = () => (onePass() ? { batch: state.batch, ...(hasEpochs() ? { epochs: state.epochs } : {}), safeguard: !(stepGiven() && state.unguarded === "on") } : {});
 
 function question() {
   return { ...student(), ...batch(), ...(onePass() ? {} : { N: state.N }), P: state.P, eval_length: orNull(state.eval_length) };
@@ -114,7 +118,8 @@ function range() {
 function points(moving, trainings = 1) {
   if (!onePass()) return { curve: moving ? 8 : 25, tradeoff: moving ? 7 : 13 }[state.view];
   const most = { curve: moving ? 6 : 17, tradeoff: moving ? 5 : 13 }[state.view];
-  return Math.max(2, Math.min(most, Math.floor(24 / trainings)));
+  if (state.view === "curve" && state.along === "epochs") return moving ? 3 : 7; // the last of which have many
+  return Math.max(2, Math.min(most, Math.floor(24 / trainings / (1 + repeated() / 16))));
 }
 
 // Shares of the longer length: evenly spread, and the one on the page.
@@ -137,7 +142,7 @@ export const bodies = {
   }),
   sampled: () => ({
     ...question(), ...range(), points: state.sample_points, sketches: state.sketches,
-    repetitions: state.repetitions, seed: state.seed, epochs: stepGiven() ? state.epochs : "1",
+    repetitions: state.repetitions, seed: state.seed,
   }),
   plan: () => {
     const limits = LIMITS.filter((name) => orNull(state[name])).map((name) => [name, state[name]]);
