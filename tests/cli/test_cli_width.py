@@ -106,7 +106,7 @@ def test_the_laboratory_fits_80_columns_with_one_line_a_row(check):
     [
         *("risk", "plan", "tradeoff", "curve", "spectrum", "rates"),
         "ladder -M 8 -d 32 -L 300 --sketches 2",
-        "measure states.npy --tokens 1e6",
+        "measure states.npy --tokens 1e6 --compute 1e12 --held-out",
         "forecast states.npy --target-loss 0.2",
     ],
 )

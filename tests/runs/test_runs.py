@@ -601,7 +601,7 @@ def test_rollouts_find_a_law_that_breaks():
     assert rates[1] > 3 * rates[0]
     assert widths[1][2] > 1.5 * widths[1][1] > 1.5 * widths[1][0]
     assert widths[0][0] == pytest.approx(2 * 1.645 * 0.004, rel=0.3)  # inside: the noise of one run
-    assert "% of the loss (one standard deviation) for each factor of ten" in " ".join(str(found).split())
+    assert "% of the loss for each factor of ten" in " ".join(str(found).split())
     inside = Drift(rate=1.0, rollouts=1, axes={}).errors(np.ones(3), 5, rng)
     assert not inside.any()
 

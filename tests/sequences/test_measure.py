@@ -874,8 +874,10 @@ def test_advice_shows_itself(found, X, tmp_path, capsys):
     page, body = command_pages(capsys, tmp_path / "x.npy", "--tokens", 1e5, "--eval-length", 64)
     assert body["advice"] == list(advice.words)
     assert {one.code for one in advice.flagged()} <= {one["code"] for one in body["flag_records"]}
-    text = str(advice).split("\nwarning: ")[0]  # the tradeoff's own flags follow
+    trust, text = str(advice).split("\nwarning: ")[0].split("\n", 1)  # the tradeoff's own flags follow
     assert text in page
+    assert "regime II" in trust  # the page of the command has said so
+    assert trust not in page
     told = advice.to_dict()
     assert told["words"] == list(advice.words)
     assert told["student"]["chosen"] == "quarter"

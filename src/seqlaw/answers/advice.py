@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from seqlaw.answers.answer import Answer, fields_of, record
 from seqlaw.answers.blocks import Block, Flagged, Sentence
 from seqlaw.answers.forecast import Forecast
+from seqlaw.answers.forecast_words import trust
 from seqlaw.answers.measurement import Measurement
 from seqlaw.answers.measurement_words import what_would_help, why_void
 from seqlaw.answers.plan import Plan
-from seqlaw.answers.plan_words import finite_notes, unused
+from seqlaw.answers.plan_words import act_on, finite_notes, unused
 from seqlaw.answers.tradeoff import WINS, Tradeoff
 from seqlaw.answers.words import Side, sentences
 from seqlaw.model.amount import amount
@@ -61,7 +62,11 @@ class Advice(Answer, records.Advice):
         return tuple(self.said("python"))
 
     def said(self, side: Side) -> Iterator[str]:
-        """How far to trust it, which student, which split wins at each test, and the plan."""
+        """How far to trust it, the student, the split that wins at each test, the plan, and its notes."""
+        yield from self._first(side)
+        yield from self._rest()
+
+    def _first(self, side: Side) -> Iterator[str]:
         if self.measured is not None:
             yield _trust(self.measured, side)
         if self.void or self.outside:
@@ -128,8 +133,15 @@ class Advice(Answer, records.Advice):
                 f"M = {student.d} uses every measured direction. A wider student may be better; judging it "
                 "needs more features."
             )
+        yield from act_on(plan)
+
+    def _rest(self) -> list[str]:
+        """What the plan notes, beyond what a reader may act on."""
+        if self.plan is None:
+            return []
         # Measured data have exponents: the plan's note that its arrays have none would confuse.
-        yield from plan.notes if self.measured is None else finite_notes(plan)
+        notes = self.plan.notes if self.measured is None else finite_notes(self.plan)
+        return [note for note in notes if note not in act_on(self.plan)]
 
     def inputs(self) -> Mapping[str, Any]:
         teacher = self.source if self.measured is None else self.measured.modes
@@ -149,7 +161,10 @@ class Advice(Answer, records.Advice):
         }
 
     def blocks(self, side: Side) -> Iterable[Block]:
-        return map(Sentence, self.said(side))
+        return map(Sentence, self._first(side))
+
+    def more(self, side: Side) -> Iterable[Block]:
+        return map(Sentence, self._rest())
 
     def tidy_rows(self) -> Sequence[Mapping[str, Any]]:
         """Those of the tradeoff."""
@@ -264,14 +279,18 @@ class Advised(Answer):
 
     def blocks(self, side: Side) -> Iterable[Block]:
         yield from self.measurement.blocks(side)
-        yield from self.advice.blocks(side)
+        advice = list(self.advice.blocks(side))
+        yield from advice[self.measurement.reliable :]  # the first would repeat the line of the regime
         if self.held_out is not None:
-            yield from self.held_out.blocks(side)
+            yield from map(Sentence, (*self.held_out.advice, trust(self.held_out.accuracy)))
+            yield Sentence("The loss of each length: `--verbose`, or `seqlaw forecast`.")
             yield from map(Flagged, self.held_out.flags)
 
     def more(self, side: Side) -> Iterable[Block]:
         yield from self.measurement.more(side)
+        yield from self.advice.more(side)
         if self.held_out is not None:
+            yield from list(self.held_out.blocks(side))[len(self.held_out.advice) :]  # these were said
             yield from self.held_out.more(side)
 
     def tidy_rows(self) -> Sequence[Mapping[str, Any]]:

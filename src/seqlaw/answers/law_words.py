@@ -148,15 +148,12 @@ def forms_sentence(found: FormChoice, side: Side) -> str:
 
 def drift_sentence(found: Drift) -> str:
     """What rollouts found, and what it did to the intervals."""
-    how = (
-        f"{found.rollouts} rollouts, which fit the smaller runs (by {_and(list(found.axes))}) and predict "
-        "the larger ones"
-    )
+    how = f"{found.rollouts} rollouts, which predict the larger runs from the smaller ones"
     if found.rate < 1e-5:
         return f"Intervals outside the table are not widened: {how}, show no error beyond chance."
     return (
-        f"Intervals outside the table are widened by {100 * found.rate * math.log(10):.2g} % of the loss "
-        f"(one standard deviation) for each factor of ten. This is the error beyond chance in {how}."
+        f"Intervals outside the table are widened by {100 * found.rate * math.log(10):.2g} % of the loss for "
+        f"each factor of ten: the error beyond chance in {how}."
     )
 
 
