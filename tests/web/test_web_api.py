@@ -15,6 +15,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -39,7 +40,7 @@ from seqlaw.model.teacher import MODES
 from seqlaw.planning.budget import Budget
 from seqlaw.questions.options import typed
 from seqlaw.questions.risk import Spectrum
-from seqlaw.web import guard, panels, pool, schema
+from seqlaw.web import guard, panels, pool, schema, views
 from web_server import QUESTION, TEACHER, environment, explorer, load
 
 SETTING = seqlaw.Setting(
@@ -324,6 +325,41 @@ def test_mini_batches_that_come_round_are_sampled_and_copied(server):
     assert [row["N"] for row in job["answer"]["rows"]] == [8 * 25] * 2
     assert "--batch 8 --epochs 4 --no-safeguard" in job["answer"]["copy"]["command"]
     assert "batch=8, epochs=4" in job["answer"]["copy"]["python"]
+
+
+@pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed (the extra gpu)")
+def test_networks_are_trained_in_a_job(server):
+    change = {"M": 4, "d": 16, "L": 20, "sketches": 2, "seed": 3}
+    body = once(along="P", start=2, stop=4, points=2, method="trained", network="gru", **change)
+    job = finished(server, server.post("/api/jobs/sampled", json=body).json())
+    assert job["state"] == "done", job["error"]
+    asked = replace(
+        ONCE, M=4, d=16, schedule=ONCE.schedule.with_steps(20), network=seqlaw.Network(name="gru")
+    )
+    mine = seqlaw.curve(asked, "P", [2, 4], method="trained", sketches=2, repetitions=1, seed=3)
+    shown = [row["reducible"] for row in job["answer"]["rows"]]
+    assert shown == pytest.approx([one.reducible for one in mine], rel=1e-6)
+    assert [row["network"] for row in job["answer"]["rows"]] == ["gru"] * 2
+    assert "--method trained" in job["answer"]["copy"]["command"]
+    assert "--network gru" in job["answer"]["copy"]["command"]
+    assert "network=Network(name='gru'" in job["answer"]["copy"]["python"]
+
+
+@pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed (the extra gpu)")
+def test_what_cannot_be_trained_in_a_job_is_refused(server):
+    whole = QUESTION | {"method": "trained", "points": 2}
+    job = finished(server, server.post("/api/jobs/sampled", json=whole).json())
+    assert job["error"]["field"] == "batch"
+    long = once(along="P", stop=64, method="trained", network="transformer", L=10**5)
+    job = finished(server, server.post("/api/jobs/sampled", json=long).json())
+    assert (job["error"]["field"], "at most 120 s" in job["error"]["rule"]) == ("sampled", True)
+
+
+def test_without_torch_a_job_names_the_extra(monkeypatch):
+    monkeypatch.setattr(views, "find_spec", lambda name: None)
+    asked = schema.Sampled(method="trained", batch=4, M=4, d=16, L=20)
+    with pytest.raises(InputError, match=r"method needs torch: pip install 'seqlaw\[gpu\]'"):
+        views.sampled(asked, lambda done, total: None)
 
 
 def test_a_step_as_given_may_diverge_and_the_curve_says_where(server, capsys):

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
+from importlib.util import find_spec
 from json import loads
 
 import pytest
@@ -237,6 +238,22 @@ def test_sampled_points_come_and_can_be_cancelled(tab):
     tab.settle()
     names = tab.page.evaluate("() => document.getElementById('plot').data.map(t => t.name)")
     assert "sampled" not in names
+
+
+@pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed (the extra gpu)")
+def test_networks_are_trained_on_the_curve_in_one_pass(tab):
+    small = "M=4&d=16&batch=4&L=20&along=P&from_P=2&to_P=4&sample_points=2&sketches=2"
+    tab.open(f"view=curve&{small}")
+    assert not tab.page.is_visible("#field-method")
+    tab.open(f"view=curve&one_pass=on&{small}")
+    assert not tab.page.is_visible("#field-network")
+    tab.page.select_option("#field-method", "trained")
+    tab.page.select_option("#field-network", "lru")
+    tab.page.click("#sample")
+    tab.page.wait_for_selector("#sample:not([disabled])")
+    tab.settle()
+    assert len(tab.curve("lru by sgd")) == 2
+    assert "--method trained" in tab.copied("#copy-command")
 
 
 @pytest.mark.slow

@@ -15,17 +15,21 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema, cre
 
 from seqlaw.model import teacher
 from seqlaw.model.checks import InputError
+from seqlaw.model.network import NETWORKS
+from seqlaw.model.optimizer import OPTIMIZERS
 from seqlaw.model.teacher import PRESETS
-from seqlaw.questions.options import FLAG, RANGE, SIZE, Option, option
+from seqlaw.questions.options import FLAG, RANGE, SIZE, Option, like, option
 from seqlaw.questions.planning import Ladder, Plan, Tradeoff
 from seqlaw.questions.question import Question
 from seqlaw.questions.risk import Curve, Spectrum
 
 METHOD = "equivalent"
+MEASURED = ("sampled", "trained")
+"""The methods of measured points."""
 LARGEST = 1e15
 """The largest size: whole numbers up to it are exact in JSON."""
 SAMPLED = {"M": 256, "d": 1024}
-"""Ceilings of a sampled job's widths; `views.sampled_seconds` bounds the whole of it."""
+"""Ceilings of a measured job's widths; `views.sampled_seconds` bounds the whole of it."""
 MOST = {"eval_length": 4, "candidates": 2, "shares": 26}
 """How many a list may hold."""
 ONE_PASS = {"points": 24, "steps": 10**12}
@@ -47,9 +51,15 @@ class Moving(Curve):
 
 @dataclass(frozen=True, kw_only=True)
 class Sampled(Curve):
-    """A curve to be sampled: sketches, data sets a sketch, and the seed of both."""
+    """A curve to be measured: sketches, data sets a sketch, and the seed of both; or networks to train."""
 
-    method: str = "sampled"
+    method: str = like(Curve, "method", MEASURED[0], choices=MEASURED, words="method", web=True)
+    network: str | None = like(
+        Curve, "network", None, choices=("linear", *NETWORKS), words="student", web=True
+    )
+    optimizer: str | None = like(
+        Curve, "optimizer", None, choices=("sgd", *OPTIMIZERS), words="optimizer", web=True
+    )
     points: int = option(6, "How many values.", RANGE, words="points")
     sketches: int = option(3, "Sketches to average over.", RANGE, words="sketches")
     repetitions: int = option(1, "Data sets a sketch.", RANGE, words="data sets a sketch")
@@ -186,7 +196,7 @@ _FIRST: dict[Any, Any] = {
     **{name: getattr(PRESETS["regime2"], name) for name in teacher.NUMBERS},
     **{"M": 64, "N": 4096, "P": 32, "d": 1024, "L": 30000, "R": 3000, "batch": 8, "tokens": 1e6},
     **{"warmup": 0.1, "decay": 0.2, ("plan", "d"): "inf", ("plan", "tokens"): 1e8},
-    **{("ladders", "d"): 512, ("ladders", "tokens"): 2**24},
+    **{("ladders", "d"): 512, ("ladders", "tokens"): 2**24, "network": "linear", "optimizer": "sgd"},
 }
 """What the explorer starts with where a command's default is none, or too much to see at once."""
 

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from importlib.util import find_spec
 from typing import Any
 
 from seqlaw.answers.curve import MARK, SAMPLED_METHOD, Curve
@@ -24,7 +25,7 @@ from seqlaw.methods.one_pass.tuning import critical_tokens, with_tokens
 from seqlaw.methods.rates import approx_guide, bias_guide, guide_cutoff
 from seqlaw.model.amount import amount
 from seqlaw.model.assumptions import setting_flags
-from seqlaw.model.checks import InputError
+from seqlaw.model.checks import InputError, needs
 from seqlaw.model.flags import Flag
 from seqlaw.model.lengths import mean_length
 from seqlaw.model.setting import Setting
@@ -166,7 +167,7 @@ def _require_few_steps(settings: Sequence[Setting], field: str) -> None:
 
 
 def sampled(asked: Sampled, progress: Progress) -> Answer:
-    """The terms along one size, measured on sampled data sets, with standard errors."""
+    """The terms along one size, measured on drawn data sets, with standard errors."""
     call = asked.call()
     setting, values = call.arguments["setting"], call.arguments["values"]
     _check_sampled(asked, along(setting, asked.along, values, tokens=asked.tokens))
@@ -180,12 +181,16 @@ def _shown(found: Curve) -> Answer:
 
 
 def _check_sampled(body: Sampled, settings: Sequence[Setting]) -> None:
+    method = method_of(body.method)
+    if body.method != SAMPLED_METHOD and find_spec("torch") is None:
+        raise InputError("method", needs("torch", "gpu"), body.method)
+    require_answerable(method, settings)
     for name, value in (("M", max(s.M for s in settings)), ("d", float(settings[0].d or 0))):
         if value > SAMPLED[name]:
             field = "stop" if name == body.along else name
             raise InputError(field, f"must be at most {SAMPLED[name]} for sampled points", value)
     draws = Draws(sketches=body.sketches, repetitions=body.repetitions, seed=body.seed)
-    seconds = method_of(SAMPLED_METHOD).work(settings, draws)
+    seconds = method.work(settings, draws)
     if seconds > _SAMPLED_SECONDS:
         raise InputError(
             "sampled",

@@ -1,7 +1,7 @@
 // The flow: state → question → answer → picture. One question is under way at a time; while a slider moves
 // only the newest is kept for after it, so that nothing stale queues up.
 
-import { VIEWS, address, bodies, onePass, readAddress, state, takeOptions } from "./state.js";
+import { VIEWS, address, bodies, onePass, readAddress, state, takeOptions, trains } from "./state.js";
 import { buildControls, clearErrors, element, showDerived, showError, showState } from "./controls.js";
 import * as charts from "./charts.js";
 import { clearAnswer, showAnswer, showBadge, showFlags, showLegend } from "./answers.js";
@@ -178,9 +178,9 @@ function stopSamples(words) {
   sampling(false, words);
 }
 
-// What sampled points belong to: everything but how many there are and the range they span.
+// What sampled points belong to: everything but how they are measured, how many there are and the range they span.
 const sampleKey = (body) => {
-  const { points, quick, sketches, repetitions, seed, start, stop, ...rest } = body;
+  const { points, quick, sketches, repetitions, seed, method, network, optimizer, start, stop, ...rest } = body;
   return JSON.stringify(rest);
 };
 
@@ -204,7 +204,7 @@ async function runSamples() {
   try {
     const answer = await watch("sampled", (job = { key, cancelled: false }), body, (now) => {
       const bar = element("progress", now.total ? { value: now.done, max: now.total } : {});
-      byId("sample-status").replaceChildren(bar, now.total ? `${now.done} of ${now.total} data sets` : "sampling …");
+      byId("sample-status").replaceChildren(bar, now.total ? `${charts.short(now.done)} of ${charts.short(now.total)} ${trains() ? "tokens" : "data sets"}` : "sampling …");
     });
     if (!answer) return;
     job = null;

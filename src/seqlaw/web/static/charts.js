@@ -178,10 +178,12 @@ export function curve(answer, state, narrow, sampled) {
   }
   if (sampled) {
     const at = sampled.rows.map((row) => row[key]);
-    for (const name of stacked ? ["reducible"] : [...terms, "reducible"]) {
+    const first = sampled.rows[0], steps = sampled.method === "trained"; // whose terms are not apart
+    const how = steps ? `${first.network ?? "linear"} by ${first.optimizer ?? "sgd"}` : "sampled";
+    for (const name of stacked || steps ? ["reducible"] : [...terms, "reducible"]) {
       data.push({
         type: "scatter", mode: "markers", x: at, y: sampled.rows.map((row) => row[name]),
-        name: name === "reducible" ? "sampled" : `${name}, sampled`, showlegend: name === "reducible",
+        name: name === "reducible" ? how : `${name}, ${how}`, showlegend: name === "reducible",
         marker: { color: INK.card, size: 7.5, line: { color: COLOURS[name], width: 2 } },
         error_y: {
           type: "data", array: sampled.rows.map((row) => row.standard_error[name] ?? 0), color: COLOURS[name],

@@ -2,7 +2,7 @@
 
 import { pretty, whole } from "./charts.js";
 import { explained } from "./words.js";
-import { AXES, best, chooses, fitAxis, hasEpochs, hasMomentum, hasPower, onePass, options, state, stepGiven, stepsFollow } from "./state.js";
+import { AXES, best, chooses, fitAxis, hasEpochs, hasMomentum, hasPower, onePass, options, state, stepGiven, stepsFollow, trains } from "./state.js";
 
 const ALL = ["spectrum", "curve", "tradeoff", "plan", "ladders"];
 const STUDENT = ["spectrum", "curve", "tradeoff", "ladders"];
@@ -11,7 +11,7 @@ const NO_SIZES = ["tradeoff", "ladders"]; // whose N and P follow from the token
 const SIGNS = {
   batch: "b", epochs: "K", eval_length: "P′", tests: "P′", tokens: "T", budget_tokens: "T", ladder_tokens: "T", compute: "C", plan_d: "d", ladder_d: "d", precondition: "p",
   max_M: "M", max_N: "N", max_P: "P", max_L: "L", min_P: "P",
-  ...Object.fromEntries(["nesterov", "warmup", "decay", "sample_points", "sketches", "repetitions", "seed"].map((name) => [name, ""])),
+  ...Object.fromEntries(["nesterov", "warmup", "decay", "method", "network", "optimizer", "sample_points", "sketches", "repetitions", "seed"].map((name) => [name, ""])),
 };
 const ONCE = { tokens: "tokens b·P·L", budget_tokens: "tokens b·P·L", compute: "compute b·P·L·M²" }; // the words in one pass
 // Controls that are no option of a question. `check` is a box to tick; `derived` is read from that field of an answer.
@@ -50,8 +50,8 @@ const GROUPS = [
   { title: "Ceilings, and a floor", views: ["plan"], fields: ["max_M", "max_N", "max_P", "max_L", "min_P"] },
   {
     title: "Sampled points", views: ["curve"],
-    fields: ["sample_points", "sketches", "repetitions", "seed"],
-    hint: "Trains students on simulated data in the background, for seconds at d = 256, up to minutes at d = 1024; error bars are standard errors.",
+    fields: ["method", "network", "optimizer", "sample_points", "sketches", "repetitions", "seed"],
+    hint: "Trains students on simulated data in the background, for seconds at d = 256, up to minutes at d = 1024; error bars are standard errors. With mini-batches, also networks (needs torch).",
   },
 ];
 // The field of an API error → the control that shows it.
@@ -85,6 +85,9 @@ const SHOWN_IF = {
   precondition: hasPower,
   unguarded: stepGiven,
   epochs: hasEpochs,
+  method: onePass,
+  network: trains,
+  optimizer: trains,
   beta: hasMomentum,
   nesterov: () => hasMomentum() && state.beta.trim() !== "",
   warmup: () => state.kind === "wsd",
@@ -160,6 +163,7 @@ export function buildControls(place, presets, onInput, onDescent) {
 
 function makeField(name, onInput) {
   const field = FIELDS[name];
+  if (field.choices?.length) return choiceField(name, field.words, onInput);
   const symbol = field.symbol ?? pretty(name);
   const id = "field-" + name;
   const box = element("div", { className: field.wide ? "field wide" : "field" });
@@ -256,15 +260,16 @@ function presetButtons(presets, onInput) {
   return box;
 }
 
-function kindField(onInput) {
-  const select = element("select", { id: "field-kind", name: "kind" });
-  const words = { wsd: "WSD (theorem)", block: "block (experiments)" };
-  for (const value of options.kind.choices) select.append(element("option", { value }, words[value] ?? value));
-  select.addEventListener("change", () => { state.kind = select.value; showState(); onInput(false, "kind"); });
+const kindField = (onInput) => choiceField("kind", "schedule", onInput, { wsd: "WSD (theorem)", block: "block (experiments)" });
+
+function choiceField(name, label, onInput, words = {}) {
+  const id = "field-" + name, select = element("select", { id, name });
+  for (const value of options[name].choices) select.append(element("option", { value }, words[value] ?? value));
+  select.addEventListener("change", () => { state[name] = select.value; showState(); onInput(false, name); });
   const box = element("div", { className: "field wide" },
-    element("label", { htmlFor: "field-kind" }, element("span", {}, "schedule")), select,
+    element("label", { htmlFor: id }, element("span", {}, label)), select,
     element("p", { className: "error", role: "alert" }));
-  box.dataset.name = "kind";
+  box.dataset.name = name;
   return box;
 }
 
@@ -283,7 +288,8 @@ export function showState() {
   for (const box of document.querySelectorAll(".field[data-name]")) {
     const name = box.dataset.name;
     box.hidden = SHOWN_IF[name] ? !SHOWN_IF[name]() : false;
-    if (name === "kind") { box.querySelector("select").value = state.kind; continue; }
+    const select = box.querySelector("select");
+    if (select) { select.value = state[name]; continue; }
     if (FIELDS[name].once) box.querySelector("label span").textContent = FIELDS[name][onePass() ? "once" : "words"];
     if (FIELDS[name].derived) continue;
     if (FIELDS[name].check) { box.querySelector("input").checked = state[name] === "on"; continue; }

@@ -47,7 +47,7 @@ function table(view, answer, sampled) {
   const error = (row) => ({ reducible_standard_error: row.standard_error.reducible ?? "" });
   return [
     ...rows.map((row) => ({ ...row, reducible_standard_error: "" })),
-    ...sampled.rows.map(({ standard_error, ...row }) => ({ method: "sampled", ...row, ...error({ standard_error }) })),
+    ...sampled.rows.map(({ standard_error, ...row }) => ({ method: sampled.method, ...row, ...error({ standard_error }) })),
   ];
 }
 

@@ -14,6 +14,7 @@ const OPTIONS = {
   plan_d: ["plan", "d"], budget_tokens: ["plan", "tokens"], ladder_d: ["ladders", "d"], ladder_tokens: ["ladders", "tokens"],
   sample_points: ["sampled", "points"], sketches: ["sampled", "sketches"], repetitions: ["sampled", "repetitions"],
   seed: ["sampled", "seed"],
+  method: ["sampled", "method"], network: ["sampled", "network"], optimizer: ["sampled", "optimizer"],
 };
 const LIMITS = ["max_M", "max_N", "max_P", "max_L", "min_P"];
 for (const name of ["compute", ...LIMITS]) OPTIONS[name] = ["plan", name];
@@ -29,6 +30,7 @@ export function takeOptions(controls) {
     options[name] = controls[view][option];
     DEFAULTS[name] = options[name].value;
   }
+  for (const name of ["method", "network", "optimizer"]) CHOICES[name] = options[name].choices;
   Object.assign(state, DEFAULTS);
 }
 
@@ -68,6 +70,8 @@ export const hasPower = () => state.view === "curve" || state.view === "tradeoff
 export const trained = () => [best() ? "best step" : `γ = ${state.gamma}`, ...(hasPower() && Number(state.precondition) > 0 ? [`p = ${state.precondition}`] : [])].join(", ");
 // A step that is given can be taken as it is.
 export const stepGiven = () => onePass() && !best() && state.view !== "plan";
+// Points are measured by training students step by step, which takes mini-batches.
+export const trains = () => onePass() && state.method === "trained";
 export const hasMomentum = () => state.kind === "constant" && !["plan", "ladders"].includes(state.view) && !onePass();
 
 // How often each sequence is used; along the epochs the line says.
@@ -128,6 +132,10 @@ function shares(count) {
   return [...new Set([...even, state.share])].sort((a, b) => Number(a) - Number(b));
 }
 
+const measured = () => trains()
+  ? { method: state.method, network: state.network === "linear" ? null : state.network, optimizer: state.optimizer === "sgd" ? null : state.optimizer }
+  : {};
+
 export const bodies = {
   spectrum: () => ({ ...student(), P: state.P, points: "240" }),
   curve: (moving) => ({ ...question(), ...range(), points: points(moving), quick: moving }),
@@ -142,7 +150,7 @@ export const bodies = {
   }),
   sampled: () => ({
     ...question(), ...range(), points: state.sample_points, sketches: state.sketches,
-    repetitions: state.repetitions, seed: state.seed,
+    repetitions: state.repetitions, seed: state.seed, ...measured(),
   }),
   plan: () => {
     const limits = LIMITS.filter((name) => orNull(state[name])).map((name) => [name, state[name]]);
