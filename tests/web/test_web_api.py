@@ -330,19 +330,19 @@ def test_mini_batches_that_come_round_are_sampled_and_copied(server):
 @pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed (the extra gpu)")
 def test_networks_are_trained_in_a_job(server):
     change = {"M": 4, "d": 16, "L": 20, "sketches": 2, "seed": 3}
-    body = once(along="P", start=2, stop=4, points=2, method="trained", network="gru", **change)
+    body = once(along="P", start=2, stop=4, points=2, method="trained", network="lru", **change)
     job = finished(server, server.post("/api/jobs/sampled", json=body).json())
     assert job["state"] == "done", job["error"]
     asked = replace(
-        ONCE, M=4, d=16, schedule=ONCE.schedule.with_steps(20), network=seqlaw.Network(name="gru")
+        ONCE, M=4, d=16, schedule=ONCE.schedule.with_steps(20), network=seqlaw.Network(name="lru")
     )
     mine = seqlaw.curve(asked, "P", [2, 4], method="trained", sketches=2, repetitions=1, seed=3)
     shown = [row["reducible"] for row in job["answer"]["rows"]]
     assert shown == pytest.approx([one.reducible for one in mine], rel=1e-6)
-    assert [row["network"] for row in job["answer"]["rows"]] == ["gru"] * 2
+    assert [row["network"] for row in job["answer"]["rows"]] == ["lru"] * 2
     assert "--method trained" in job["answer"]["copy"]["command"]
-    assert "--network gru" in job["answer"]["copy"]["command"]
-    assert "network=Network(name='gru'" in job["answer"]["copy"]["python"]
+    assert "--network lru" in job["answer"]["copy"]["command"]
+    assert "network=Network(name='lru'" in job["answer"]["copy"]["python"]
 
 
 @pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed (the extra gpu)")
