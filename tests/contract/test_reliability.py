@@ -281,11 +281,11 @@ def test_a_ladder_with_a_step_that_the_safeguard_cuts():
     assert check(line.split()) == 0
 
 
-EXAMPLES = int(os.environ.get("SEQLAW_EXAMPLES", "3000"))
+EXAMPLES = int(os.environ.get("SEQLAW_EXAMPLES", "1000"))
 quiet = settings(deadline=None, suppress_health_check=list(HealthCheck), database=None)
 
 
-@settings(quiet, max_examples=120)
+@settings(quiet, max_examples=60)
 @given(command_lines(COMMANDS))
 def test_a_number_a_flag_or_one_line(line):
     check(line)

@@ -61,9 +61,9 @@ def check_output(shown, printed):
 
 
 LONG = {
-    *("extend", "forecast", "forecast-theory", "law", "lengths", "loose", "measure", "momentum"),
-    *("one-pass", "plan", "published-runs", "methods", "reproduce", "steps", "sweeps", "teacher"),
-    "tutorial",
+    *("README", "epochs", "extend", "forecast", "forecast-theory", "law", "lengths", "loose", "measure"),
+    *("methods", "momentum", "networks", "one-pass", "optimizers", "plan", "published-runs", "reproduce"),
+    *("steps", "sweeps", "teacher", "tutorial"),
 }
 """Pages of up to half a minute, for the slow suite."""
 
