@@ -154,7 +154,7 @@ def _risk(setting: Setting, frozen: Frozen, correction: DataCorrection | None) -
         flags += [flag("cross"), *few]
         error = math.inf if few else frozen_error(tokens, row.get("norm_variance", 0.0))
     else:
-        error = data_error(correction.question, saturation, frozen.clipped)
+        error = data_error(correction.question, saturation, frozen.clipped) + correction.interpolated
         flags += data_flags(setting.M, setting.tokens, saturation, error)
         if not is_split(setting, row):
             flags.append(flag("cross-rest"))
@@ -179,6 +179,7 @@ def _risk(setting: Setting, frozen: Frozen, correction: DataCorrection | None) -
             "clipped": frozen.clipped,
             "tokens_per_dimension": tokens,
             "error": reducible_error,
+            **({"interpolated": correction.interpolated} if correction and correction.interpolated else {}),
         },
         flags=tuple(flags),
     )

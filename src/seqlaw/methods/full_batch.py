@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -23,8 +23,10 @@ from seqlaw.methods.finite_sample.law import (
 from seqlaw.methods.finite_sample.norm import EmpiricalNorm, averaged_rows, empirical_norms
 from seqlaw.methods.finite_sample.two_point import Terms
 from seqlaw.methods.frozen import Frozen, frozen_rows
+from seqlaw.methods.interpolated import curves_among, interpolated
 from seqlaw.methods.paths import reaches
 from seqlaw.methods.spectral_sum import Rule, sum_rule
+from seqlaw.model.checks import Array
 from seqlaw.model.lengths import Length
 from seqlaw.model.setting import Setting
 
@@ -36,6 +38,8 @@ class DataCorrection(NamedTuple):
     terms: Terms
     variance: float
     """The frozen filter's variance at this setting."""
+    interpolated: float = 0.0
+    """The relative error of the excess that interpolation along a curve adds."""
 
 
 def expected_corrections(
@@ -92,7 +96,8 @@ def answered(
         return answers
     varied = [one for part in parts.values() for _, one in part]
     rows = frozen_rows(varied, fine, coarse, as_given=True)
-    both = iter(zip(rows, _corrections(varied, rows, rule, norms, quick=quick), strict=True))
+    asked = [(settings[k], (i, len(part))) for k, part in parts.items() for i in range(len(part))]
+    both = iter(zip(rows, _corrections(varied, rows, rule, norms, quick=quick, asked=asked), strict=True))
     for k, part in parts.items():
         seen = [(weight, *next(both)) for weight, _ in part]
         terms = [(weight, vars(correction.terms)) for weight, _, correction in seen if correction is not None]
@@ -103,7 +108,12 @@ def answered(
             mean = Terms(**averaged_rows(terms))
             answers[k] = (
                 replace(one, row=row, clipped=clipped),
-                DataCorrection(correction.question, mean, row["variance"]),
+                DataCorrection(
+                    correction.question,
+                    mean,
+                    row["variance"],
+                    max(each.interpolated for _, _, each in seen if each is not None),
+                ),
             )
     return answers
 
@@ -117,8 +127,13 @@ def _corrections(
     quick: bool = False,
     ample: float = math.inf,
     as_given: bool = False,
+    asked: Sequence[tuple[Setting, Hashable]] | None = None,
 ) -> list[DataCorrection | None]:
-    """The correction of each setting of one teacher; None where the law does not apply."""
+    """The correction of each setting of one teacher; None where the law does not apply.
+
+    Along a curve of many points some are interpolated. `asked` are the settings as they were asked for, if
+    these are steps of theirs, each with a label: steps of one label are on one curve.
+    """
     questions = [
         Question(
             M=float(setting.M),
@@ -136,21 +151,56 @@ def _corrections(
     ]
     if as_given:
         questions = [without_safeguard(one) for one in questions]
+    applies = [
+        k
+        for k, one in enumerate(questions)
+        if one.tokens_per_dimension <= ample and no_correction(rule.modes, one) is None
+    ]
+    solved: dict[int, Terms] = {}
+
+    def values(wanted: Sequence[int]) -> list[Array | None]:
+        """The law's excess over the frozen filter's in the logarithm, its shares of variance and cross."""
+        for level in (accuracy.fine, accuracy.quick):
+            part = [
+                k for k in (applies[i] for i in wanted) if accuracy_for(questions[k], quick=quick) is level
+            ]
+            if part:
+                chosen = [questions[k] for k in part]
+                own = population(rule, [one.P for one in chosen], np.array([one.M for one in chosen]))
+                solved.update(
+                    zip(part, correction_over_sketches(chosen, own, rule.modes, level), strict=True)
+                )
+        return [_shape(questions[k], found[k].row, solved[k]) for k in (applies[i] for i in wanted)]
+
+    named = asked or [(one, None) for one in settings]
+    labels = [(named[k][1], found[k].row["kappa"] > 0) for k in applies]
+    curves = curves_among([named[k][0] for k in applies], labels)
     corrections: list[DataCorrection | None] = [None] * len(settings)
-    for level in (accuracy.fine, accuracy.quick):
-        part = [
-            k
-            for k, asked in enumerate(questions)
-            if asked.tokens_per_dimension <= ample
-            and accuracy_for(asked, quick=quick) is level
-            and no_correction(rule.modes, asked) is None
-        ]
-        if part:
-            asked = [questions[k] for k in part]
-            own = population(rule, [one.P for one in asked], np.array([one.M for one in asked]))
-            for k, terms in zip(part, correction_over_sketches(asked, own, rule.modes, level), strict=True):
-                corrections[k] = DataCorrection(questions[k], terms, found[k].row["variance"])
+    for k, (shape, error) in zip(applies, interpolated(len(applies), curves, values), strict=True):
+        row = found[k].row
+        terms = solved[k] if k in solved else _terms(questions[k], row, cast(Array, shape))
+        corrections[k] = DataCorrection(questions[k], terms, row["variance"], error)
     return corrections
+
+
+def _shape(asked: Question, row: dict[str, float], terms: Terms) -> Array | None:
+    """log s/f and the shares in s of variance and cross, s and f the excess by the law and frozen."""
+    bias, variance = row["bias"], row["variance"]
+    found = corrected(terms, asked, bias, variance, variance)
+    excess, frozen = sum(found.values()), bias + variance
+    if not min(excess, frozen) > 0:
+        return None
+    return np.array([math.log(excess / frozen), found["variance"] / excess, found["cross"] / excess])
+
+
+def _terms(asked: Question, row: dict[str, float], shape: Array) -> Terms:
+    """The correction with this shape."""
+    bias, variance = row["bias"], row["variance"]
+    excess = (bias + variance) * math.exp(shape[0])
+    law_variance, cross = (float(share) * excess for share in shape[1:])
+    of_bias = excess - law_variance - cross - bias
+    of_variance = variance + (law_variance - variance) * asked.times_switch
+    return Terms(loss=of_variance + of_bias + cross, bias=of_bias, cross=cross)
 
 
 def corrected_terms(
