@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
-from seqlaw.answers.reading_words import READ
 from seqlaw.answers.words import Side, say
 from seqlaw.model.amount import amount, rounded
 from seqlaw.model.flags import Flag
@@ -14,6 +13,10 @@ from seqlaw.sequences.learning_curve import LEAST_TOKENS, LEVEL, Accuracy, Neede
 from seqlaw.sequences.worth import EQUAL
 
 _NONE = "No length is advised."
+_UNCLEAR = (
+    "(losses {loss:.5g} and {other:.5g}, cross-validated, difference ± {error:.2g}). More sequences or "
+    "groups would decide"
+)
 _SEES = {
     "all": "sees all {D} features",
     "pca": "sees the first {M} principal directions of {D} features",
@@ -228,44 +231,33 @@ def _few_tokens(flag: Flag, side: Side) -> str:
     )
 
 
-_WORDS: dict[str, Callable[[Flag, Side], str]] = {
-    **READ,
-    "too-few-tokens": _few_tokens,
-    "steep": lambda f, s: (
-        f"nothing is forecast at {_span(f['lengths'])}: there half of the pilot has a loss "
-        f"{f['ratio']:.2g} times that of the whole, which is too steep to extrapolate. More sequences help"
-    ),
-    "no-better-than-nothing": lambda f, s: (
-        "the student of the longest sequences does no better than predicting nothing (losses "
-        f"{f['loss']:.5g} and {f['other']:.5g}, cross-validated; the gain is at most {_percent(f['most'])})"
-    ),
-    "nothing-unclear": lambda f, s: (
-        "these data cannot distinguish the student of the longest sequences from predicting nothing (losses "
-        f"{f['loss']:.5g} and {f['other']:.5g}, cross-validated, difference ± {f['error']:.2g}). More "
-        "sequences or groups would decide"
-    ),
-    "no-order": lambda f, s: (
-        f"a student that ignores the order of time does equally well (losses {f['other']:.5g} and "
-        f"{f['loss']:.5g}, cross-validated; the order gains at most {_percent(f['most'])}). It learns what "
-        "the states of a sequence have in common, not the next state. Check that the states are in order"
-    ),
-    "order-unclear": lambda f, s: (
-        "these data cannot distinguish the student from one that ignores the order of time (losses "
-        f"{f['loss']:.5g} and {f['other']:.5g}, cross-validated, difference ± {f['error']:.2g}). More "
-        "sequences or groups would decide"
-    ),
-    "few-groups": lambda f, s: (
-        f"the {amount(f['sequences'])} sequences of the pilot come from only {f['groups']} groups, so "
-        "intervals for new groups are rough"
-    ),
-    "unfilled": lambda f, s: (
-        f"{_span(f['lengths'])} left out: {amount(f['tokens'])} tokens do not divide into whole sequences "
-        "of that length without losing over 5 % of them"
-    ),
-    "constant": lambda f, s: f"{amount(f['features'])} of {amount(f['of'])} features do not vary",
-    "inaccurate": lambda f, s: (
-        f"forecasts are rough here: their error is {_signed(f['low'] - 1)} to {_signed(f['high'] - 1)}. More "
-        "test sequences or groups, or a larger pilot, would narrow this"
-    ),
-}
-say(_WORDS)
+say(
+    {
+        "too-few-tokens": _few_tokens,
+        "steep": lambda f, s: (
+            f"nothing is forecast at {_span(f['lengths'])}: there half of the pilot has a loss "
+            f"{f['ratio']:.2g} times that of the whole, which is too steep to extrapolate. More sequences "
+            "help"
+        ),
+        "no-better-than-nothing": "the student of the longest sequences does no better than predicting "
+        "nothing (losses {loss:.5g} and {other:.5g}, cross-validated; the gain is at most {most:.2g%})",
+        "nothing-unclear": "these data cannot distinguish the student of the longest sequences from "
+        f"predicting nothing {_UNCLEAR}",
+        "no-order": "a student that ignores the order of time does equally well (losses {other:.5g} and "
+        "{loss:.5g}, cross-validated; the order gains at most {most:.2g%}). It learns what the states of a "
+        "sequence have in common, not the next state. Check that the states are in order",
+        "order-unclear": "these data cannot distinguish the student from one that ignores the order of time "
+        f"{_UNCLEAR}",
+        "few-groups": "the {sequences:a} sequences of the pilot come from only {groups} groups, so intervals "
+        "for new groups are rough",
+        "unfilled": lambda f, s: (
+            f"{_span(f['lengths'])} left out: {amount(f['tokens'])} tokens do not divide into whole "
+            "sequences of that length without losing over 5 % of them"
+        ),
+        "constant": "{features:a} of {of:a} features do not vary",
+        "inaccurate": lambda f, s: (
+            f"forecasts are rough here: their error is {_signed(f['low'] - 1)} to {_signed(f['high'] - 1)}. "
+            "More test sequences or groups, or a larger pilot, would narrow this"
+        ),
+    }
+)

@@ -6,7 +6,6 @@ import math
 
 from seqlaw.answers.words import Side, option, say, words_alone
 from seqlaw.model.amount import amount
-from seqlaw.model.flags import Flag
 from seqlaw.runs.allocate import Allocation
 from seqlaw.runs.ask import Extrapolation, Law, Nested
 from seqlaw.runs.compare import Comparison, FormChoice
@@ -189,69 +188,50 @@ def allocation_notes(found: Allocation) -> list[str]:
     return notes
 
 
-def _influential(flag: Flag, side: Side) -> str:
-    where = "filter with --where" if side == "cli" else "filter the frame"
-    return (
-        f"{flag['count']} of {flag['n']} runs (rows {flag['rows']}, from 0) together move the exponent of "
-        f"{flag['number']} by {-flag['shift']:+.3f}; chance explains {flag['expected']:.3f}. Look at them, "
-        f"and {where} if they are wrong"
-    )
-
-
 say(
     {
-        "influential": _influential,
+        "influential": lambda f, s: (
+            f"{f['count']} of {f['n']} runs (rows {f['rows']}, from 0) together move the exponent of "
+            f"{f['number']} by {-f['shift']:+.3f}; chance explains {f['expected']:.3f}. Look at them, and "
+            f"filter {'with --where' if s == 'cli' else 'the frame'} if they are wrong"
+        ),
         "few-runs": lambda f, s: (
             f"{f['n']} {'groups of ' * f['grouped']}runs for {f['numbers']} fitted numbers: too few to "
             "check for wrong runs; look at the most influential ones"
         ),
-        "collinear": lambda f, s: (
-            f"{f['column']} moves with {f['other']} in this table (the other columns explain "
-            f"{100 * f['share']:.1f} % of its logarithm): their exponents cannot be told apart"
-        ),
-        "few-sizes": lambda f, s: (
-            f"{f['column']} takes {f['sizes']} values; a power law beside a floor needs {f['needed']} or "
-            "more, and its exponent means nothing here"
-        ),
+        "collinear": "{column} moves with {other} in this table (the other columns explain {share:.1f%} of "
+        "its logarithm): their exponents cannot be told apart",
+        "few-sizes": "{column} takes {sizes} values; a power law beside a floor needs {needed} or more, and "
+        "its exponent means nothing here",
         "no-floor": lambda f, s: (
             f"these runs cannot distinguish a slow power of {f['term']} from the floor E: "
             f"E may be anything from {amount(f['low'], 3)} to {amount(f['high'], 3)}"
             + f"; fit again with the other terms alone ({option(_TERMS[s], s)})"
             * f["refit"]
         ),
-        "at-bound": lambda f, s: (
-            f"{f['number']} = {f['value']:g} is the end of its range: these runs do not determine it"
-        ),
-        "no-term": lambda f, s: f"{f['term']} has no part in the best fit: these runs do not show it",
-        "test-length": lambda f, s: (
-            f"at which length the runs were tested is not known ({option('tested_at', s)}): an effect of "
-            f"{f['column']} may be the test's"
-        ),
+        "at-bound": "{number} = {value:g} is the end of its range: these runs do not determine it",
+        "no-term": "{term} has no part in the best fit: these runs do not show it",
+        "test-length": "at which length the runs were tested is not known ({--tested_at}): an effect of "
+        "{column} may be the test's",
         "tested-at-own": lambda f, s: (
             f"each run was tested at its own {f['column']}"
             + f" ({f['tested_at']})" * (f["tested_at"] != f["column"])
             + f": an effect of {f['column']} may be the test's. Test all at one length and give that table "
-            + f"({option('common', s)})"
+            f"({option('common', s)})"
         ),
-        "tests-differ": lambda f, s: (
-            f"runs were tested at {f['tests']} different lengths ({f['tested_at']}): compare runs of one "
-            "test, or make it a term"
-        ),
-        "extrapolation": lambda f, s: (
-            f"the budget is {amount(f['beyond'], 2)} times that of the costliest run: the intervals of the "
-            "sizes cover the scatter of these runs, not a law that changes beyond them"
-        ),
-        "no-rollout": lambda f, s: (
-            f"{f['n']} runs are too few to fit the smaller ones and predict the larger: intervals outside "
-            "the table do not cover how wrong the law may be there"
-        ),
+        "tests-differ": "runs were tested at {tests} different lengths ({tested_at}): compare runs of one "
+        "test, or make it a term",
+        "extrapolation": "the budget is {beyond:a2} times that of the costliest run: the intervals of the "
+        "sizes cover the scatter of these runs, not a law that changes beyond them",
+        "no-rollout": "{n} runs are too few to fit the smaller ones and predict the larger: intervals "
+        "outside the table do not cover how wrong the law may be there",
         "pattern": lambda f, s: (
             f"residuals have a pattern along {f['column']}: their median goes from {100 * f['low']:+.2g} % "
             f"to {100 * f['high']:+.2g} % over {f['parts']} parts of the table (p = {f['p']:.1g}). The law "
-            "misses something there; try "
+            f"misses something there; try "
             + f"{option('form', s)} power-mean or " * f["coupled"]
             + "another term"
         ),
-        "no-optimum": lambda f, s: f"the law has no best {f['column']} within a million times of the table's",
+        "no-optimum": "the law has no best {column} within a million times of the table's",
     }
 )

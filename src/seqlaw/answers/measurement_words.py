@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from seqlaw.answers.reading_words import READ
 from seqlaw.answers.words import Side, say
 from seqlaw.model.amount import amount
 from seqlaw.model.flags import Flag
@@ -204,36 +203,22 @@ _VOID: dict[str, Callable[[Flag], str]] = {
 
 say(
     {
-        **READ,
         "too-few-sequences": _few,
-        "too-short": lambda f, s: (
-            "with 2 states a sequence, dynamics cannot be distinguished from what its states have in common"
-        ),
+        "too-short": "with 2 states a sequence, dynamics cannot be distinguished from what its states have "
+        "in common",
         "too-little-data": _little,
         "same-start": lambda f, s: _same_start(f),
         "no-dynamics": lambda f, s: f"{_stands(f)}, time order {f['order_z']:.1f} standard errors)",
         "weak-dynamics": _weak,
-        "unit-root": lambda f, s: (
-            f"the largest transition is {f['largest']:.4f}; from {UNIT_ROOT:g} on it cannot be "
-            "distinguished from 1, and the theory needs rho < 1"
-        ),
-        "non-commuting": lambda f, s: (
-            f"transition and covariance do not share directions (asymmetry {f['asymmetry']:.2g}, "
-            f"off-diagonal {f['off_diagonal']:.2g}, order {f['order']:.2f})"
-        ),
-        "rank": lambda f, s: (
-            f"only {f['rank']} of D = {f['D']} directions vary (constant or repeated features)"
-        ),
-        "initial-mean": lambda f, s: (
-            f"the mean of the first states differs from the overall mean by {f['shift']:.2g} of their "
-            "variance; the theory assumes no difference"
-        ),
-        "negative-transitions": lambda f, s: (
-            f"{f['negative']} of {f['all']} transition eigenvalues are not positive and are cut"
-        ),
-        "not-a-power-law": lambda f, s: (
-            f"no power law fits well for {f['exponent']}: r2 = {f['r2']:.2f} on eigenvalues {f['window']}"
-        ),
+        "unit-root": f"the largest transition is {{largest:.4f}}; from {UNIT_ROOT:g} on it cannot be "
+        "distinguished from 1, and the theory needs rho < 1",
+        "non-commuting": "transition and covariance do not share directions (asymmetry {asymmetry:.2g}, "
+        "off-diagonal {off_diagonal:.2g}, order {order:.2f})",
+        "rank": "only {rank} of D = {D} directions vary (constant or repeated features)",
+        "initial-mean": "the mean of the first states differs from the overall mean by {shift:.2g} of their "
+        "variance; the theory assumes no difference",
+        "negative-transitions": "{negative} of {all} transition eigenvalues are not positive and are cut",
+        "not-a-power-law": "no power law fits well for {exponent}: r2 = {r2:.2f} on eigenvalues {window}",
         "uncertain": _uncertain,
     }
 )

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Sequence
-from typing import Literal
+import string
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal
 
 from seqlaw.methods.terms import FEWEST_TOKENS
 from seqlaw.model.amount import amount
@@ -19,6 +20,8 @@ from seqlaw.model.setting import Setting
 from seqlaw.model.teacher import PRESETS, Modes, Teacher
 
 Side = Literal["cli", "python"]
+Said = str | Callable[[Flag, Side], str]
+"""What is said of a flag: a text that its numbers fill, or a function where it depends on them."""
 
 
 def option(name: str, side: Side) -> str:
@@ -33,9 +36,36 @@ def sentence(flag: Flag, side: Side) -> str:
 
 def words_alone(flag: Flag, side: Side) -> str:
     """The sentence without its code; a code that nobody gave words is said with its numbers."""
-    if flag.code not in _WORDS:
+    said = _WORDS.get(flag.code)
+    if said is None:
         return _numbers(flag)
-    return _WORDS[flag.code](flag, side)
+    return filled(said, flag, side) if isinstance(said, str) else said(flag, side)
+
+
+def filled(text: str, flag: Flag, side: Side) -> str:
+    """A text with a flag's numbers in its braces.
+
+    Beside Python's formats `{N:a}` and `{N:a3}` are amounts, `{share:.2g%}` is a percentage, `{names:list}` a
+    list, `{--time}` what the reader calls an option, and `{method=exact}` how to ask a method.
+    """
+    return _Filler().vformat(text, (), {"": flag, "side": side})
+
+
+class _Filler(string.Formatter):
+    def get_value(self, key: int | str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        name = str(key)
+        if name.startswith("--"):
+            return option(name[2:], kwargs["side"])
+        if name.startswith("method="):
+            return f"--method {name[7:]}" if kwargs["side"] == "cli" else f'method="{name[7:]}"'
+        return kwargs[""][name]
+
+    def format_field(self, value: Any, spec: str) -> str:
+        if spec == "list":
+            return ", ".join(map(str, value))
+        if spec.startswith("a"):
+            return amount(value, int(spec[1:]) if spec[1:] else None)
+        return f"{100 * value:{spec[:-1]}} %" if spec.endswith("%") else f"{value:{spec}}"
 
 
 def warned(flag: Flag, side: Side) -> str:
@@ -123,11 +153,6 @@ def _optimizer_step(flag: Flag, side: Side) -> str:
     return f"{said}, the best of a grid of factors of 2 on {others}{end}"
 
 
-def _method(name: str, side: Side) -> str:
-    """How to ask a method."""
-    return f"--method {name}" if side == "cli" else f'method="{name}"'
-
-
 def _saturated(flag: Flag, side: Side) -> str:
     """With how to look at single sketches: both methods at one d, which the exact one can hold."""
     check, d = "", flag["check_d"]
@@ -147,103 +172,87 @@ def _saturated(flag: Flag, side: Side) -> str:
     )
 
 
-def _repeated(flag: Flag, side: Side) -> str:
-    how = "choose one value of it with --where" if side == "cli" else "choose one value of it"
-    return (
-        f"{flag['rows']} rows at {flag['values']} values of {flag['column']}. If something else varies among "
-        f"them, the interval means nothing: {how}"
-    )
-
-
-_WORDS: dict[str, Callable[[Flag, Side], str]] = {
+_WORDS: dict[str, Said] = {
     **dict.fromkeys(ASSUMPTIONS, _broken),
-    "one-pass-safeguard": lambda f, s: (
-        f"the step size is reduced to {f['gamma']:.3g} = min(1/(2||G||), gamma_max/2), because training "
-        f"diverges beyond gamma_max = {f['gamma_max']:.3g}"
-    ),
-    "diverges": lambda f, s: (
-        f"training diverges: gamma = {f['gamma']:.3g} is above gamma_max = {f['gamma_max']:.3g}, where the "
-        "variance grows without end. Take a smaller step size"
-    ),
-    "mean-not-median": lambda f, s: (
-        f"gamma = {f['gamma']:.3g} is above half of gamma_max = {f['gamma_max']:.3g}: a few bad runs "
-        "dominate this mean, and a typical run does better"
-    ),
+    "one-pass-safeguard": "the step size is reduced to {gamma:.3g} = min(1/(2||G||), gamma_max/2), because "
+    "training diverges beyond gamma_max = {gamma_max:.3g}",
+    "diverges": "training diverges: gamma = {gamma:.3g} is above gamma_max = {gamma_max:.3g}, where the "
+    "variance grows without end. Take a smaller step size",
+    "mean-not-median": "gamma = {gamma:.3g} is above half of gamma_max = {gamma_max:.3g}: a few bad runs "
+    "dominate this mean, and a typical run does better",
     "best-step": _best_step,
     "optimizer-step": _optimizer_step,
-    "trained-rest": lambda f, s: (
-        "approx is the best linear student's; what the trained one has beyond it, data and training and "
-        "network together, is given as cross, and bias and variance as 0"
-    ),
-    "optimizer-diverged": lambda f, s: (
-        f"{f['diverged']:.0f} of {f['rows']} runs ended worse than an untrained student: take a smaller step "
-        f"than {f['gamma']:.3g}"
-    ),
-    "epochs-heavy-tails": lambda f, s: (
-        f"{f['N']} sequences and a step of {f['gamma']:.3g}, above 0.35 of gamma_max = {f['gamma_max']:.3g}: "
-        f"a few runs that explode rule the mean (check with {_method('sampled', s)})"
-    ),
-    "epochs-frozen": lambda f, s: (
-        "the full batch's law, which epochs build on, has no finite-sample correction here: the risk may be "
-        f"20 % to many times larger (check with {_method('sampled', s)})"
-    ),
-    "device-stream": lambda f, s: (
-        "drawn on a GPU, whose random numbers are not the CPU's: a seed gives the same numbers on GPUs of "
-        "one kind only"
-    ),
-    "regime-unknown": lambda f, s: "modes given as arrays have no exponents, so the theorem does not apply",
-    "length": lambda f, s: "the paper takes P >= 2, got P = 1",
+    "trained-rest": "approx is the best linear student's; what the trained one has beyond it, data and "
+    "training and network together, is given as cross, and bias and variance as 0",
+    "optimizer-diverged": "{diverged:.0f} of {rows} runs ended worse than an untrained student: take a "
+    "smaller step than {gamma:.3g}",
+    "epochs-heavy-tails": "{N} sequences and a step of {gamma:.3g}, above 0.35 of gamma_max = "
+    "{gamma_max:.3g}: a few runs that explode rule the mean (check with {method=sampled})",
+    "epochs-frozen": "the full batch's law, which epochs build on, has no finite-sample correction here: the "
+    "risk may be 20 % to many times larger (check with {method=sampled})",
+    "device-stream": "drawn on a GPU, whose random numbers are not the CPU's: a seed gives the same numbers "
+    "on GPUs of one kind only",
+    "regime-unknown": "modes given as arrays have no exponents, so the theorem does not apply",
+    "length": "the paper takes P >= 2, got P = 1",
     "ambient": lambda f, s: (
         f"the theorem needs d >= C_amb M with a large C_amb; d = {f['d']:g} is below 2M = {2 * f['M']}"
     ),
-    "cross": lambda f, s: "cross is not computed for this way of training, and shown as 0",
+    "cross": "cross is not computed for this way of training, and shown as 0",
     "safeguard": _safeguard,
-    "untrained": lambda f, s: (
-        f"training is too short to compute the variance accurately (sum(gamma) * ||G|| = {f['trained']:.2g})"
-    ),
+    "untrained": "training is too short to compute the variance accurately (sum(gamma) * ||G|| = "
+    "{trained:.2g})",
     "saturated": _saturated,
-    "bias": lambda f, s: (
-        f"the bias is too small to compute (below {f['floor']:g} of its start) and shown as 0"
+    "bias": "the bias is too small to compute (below {floor:g} of its start) and shown as 0",
+    "cross-rest": "only the sum of bias, variance and cross is accurate here: bias and variance are computed "
+    "as if data were plentiful, and cross is the remainder",
+    "interpolation-peak": "{tokens:g} tokens for {M:g} dimensions and saturated training: at this "
+    "interpolation peak the risk may be off by {error:.0f%} (check with {method=sampled})",
+    "frozen-filter": "only {tokens:.3g} effective tokens per learned dimension (below "
+    f"{FEWEST_TOKENS:g}), where the finite-sample correction is not available (very long memory, phases of "
+    "students wider than 256, large steps or momentum in a short schedule): the risk may be 20 % to many "
+    "times larger (check with {method=sampled})",
+    "not-sampled": "left out of the sampled points: {of} {rule}",
+    "tokens-left-over": "whole sequences use as few as {used:a} of the {tokens:a} tokens, so these lengths "
+    "are not compared at equal tokens",
+    "coincide": "{points} points were asked for; rounded to whole numbers they are {values}",
+    "standard-error": "a single row has no standard error; take more sketches or repetitions",
+    "infinite": "{field} is infinite, given as null",
+    "undefined": "{field} is undefined, given as null",
+    "repeated": lambda f, s: (
+        f"{f['rows']} rows at {f['values']} values of {f['column']}. If something else varies among them, "
+        f"the interval means nothing: choose one value of it{' with --where' * (s == 'cli')}"
     ),
-    "cross-rest": lambda f, s: (
-        "only the sum of bias, variance and cross is accurate here: bias and variance are computed as if "
-        "data were plentiful, and cross is the remainder"
-    ),
-    "interpolation-peak": lambda f, s: (
-        f"{f['tokens']:g} tokens for {f['M']:g} dimensions and saturated training: at this interpolation "
-        f"peak the risk may be off by {100 * f['error']:.0f} % (check with {_method('sampled', s)})"
-    ),
-    "frozen-filter": lambda f, s: (
-        f"only {f['tokens']:.3g} effective tokens per learned dimension (below {FEWEST_TOKENS:g}), where the "
-        "finite-sample correction is not available (very long memory, phases of students wider than 256, "
-        "large steps or momentum in a short schedule): the risk may be 20 % to many times larger (check with "
-        f"{_method('sampled', s)})"
-    ),
-    "not-sampled": lambda f, s: f"left out of the sampled points: {f['of']} {f['rule']}",
-    "tokens-left-over": lambda f, s: (
-        f"whole sequences use as few as {amount(f['used'])} of the {amount(f['tokens'])} tokens, so these "
-        "lengths are not compared at equal tokens"
-    ),
-    "coincide": lambda f, s: (
-        f"{f['points']} points were asked for; rounded to whole numbers they are {f['values']}"
-    ),
-    "standard-error": lambda f, s: "a single row has no standard error; take more sketches or repetitions",
-    "infinite": lambda f, s: f"{f['field']} is infinite, given as null",
-    "undefined": lambda f, s: f"{f['field']} is undefined, given as null",
-    "repeated": _repeated,
     "software": lambda f, s: (
         f"{f['tasks']} task{'' if f['tasks'] == 1 else 's'} recorded by other code ({f['name']}) "
         f"{'is' if f['tasks'] == 1 else 'are'} kept in the folder and not used here"
     ),
-    "failed": lambda f, s: f"{f['reason']} ({f['tasks']} tasks)",
+    "failed": "{reason} ({tasks} tasks)",
+    # How a user's sequences were read.
+    "blocks": "one recording was cut into windows of {states:a} states; {blocks} blocks of {windows} "
+    "windows, with one left out between two, count as independent. This is wrong if the recording has a "
+    "memory longer than a window",
+    "clock": "of {of} features these rise steadily, as clocks and counters do, and every fit learns that: "
+    "{columns:list}. Name the column of time with {--time}, that of the sequence with {--sequence}, and "
+    "leave out others with {--leave_out}",
+    "repeated-numbers": "{sequences:a} of {of:a} sequences lie in several separate stretches of rows, and "
+    "each was joined to one. If numbers start anew for every subject or file, give each sequence a number of "
+    "its own for {--sequence}",
+    "files": "the {sequences:a} sequences of {files:a} files count as independent. If a file is one subject "
+    "or session, make each file a group ({--groups} file)",
+    "gaps": "{steps:a} of {of:a} steps of time are longer than the usual one (up to {largest:.3g} times), "
+    "but each counts as one step. If states are missing there, cut the sequences or fill the gaps",
+    "shorter": "{sequences:a} of {of:a} sequences are shorter than {P:a} and left out",
+    "dropped": "{sequences:a} of {of:a} sequences have missing values and are left out",
+    "missing": "{states:a} of {of:a} states have missing values and are left out; windows are cut from the "
+    "stretches between them",
 }
-"""Each code in words; those of a measurement are in `answers.findings`, added by `say`."""
+"""Each code in words; a room says those of its own codes with `say`."""
 
 REMARKS = {"cross", "cross-rest", "trained-rest", "coincide", "optimizer-step", "best-step"}
 """Codes of what is as it should be, such as what is true of a method everywhere: a note, not a warning."""
 
 
-def say(words: dict[str, Callable[[Flag, Side], str]]) -> None:
+def say(words: Mapping[str, Said]) -> None:
     """Words for the codes of a room or of a method of your own."""
     _WORDS.update(words)
 
