@@ -379,6 +379,7 @@ def _targets() -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
 
     import seqlaw as s
     from seqlaw.answers.advice import advise
+    from seqlaw.answers.ladder import ladder_curve
     from seqlaw.answers.saving import save_law, save_teacher
     from seqlaw.files import load_uncertain
     from seqlaw.fit import fit_power_law
@@ -444,7 +445,7 @@ def _targets() -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
         "advise of a measurement": (advise, {"source": found, "tokens": 1e3}),
         "ladder": (s.ladder, {"setting": setting, "tokens": 1e3, "candidates": (2, 4), "most_phases": 2,
             "sketches": 1, "seed": 0}),
-        "ladder_curve": (s.ladder_curve, {"setting": setting, "tokens": 1e3, "candidates": (2, 4),
+        "ladder_curve": (ladder_curve, {"setting": setting, "tokens": 1e3, "candidates": (2, 4),
             "shares": (0.5,), "sketches": 1, "seed": 0}),
         "ladder_map": (ladder_map, {"setting": setting, "tokens": 1e3, "candidates": (2, 4),
             "horizons": (100,), "tests": (4,), "sketches": 1, "seed": 0}),

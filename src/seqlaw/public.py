@@ -1,9 +1,8 @@
 """The public names, each imported from where it lives; `seqlaw` loads them when the first is asked for."""
 
-from seqlaw.answers.advice import Advice
 from seqlaw.answers.curve import Curve, curve
 from seqlaw.answers.forecast import Forecast, forecast
-from seqlaw.answers.ladder import Ladder, LadderCurve, ladder, ladder_curve
+from seqlaw.answers.ladder import Ladder, ladder
 from seqlaw.answers.law import Law, fit_law
 from seqlaw.answers.measurement import Measurement, measure
 from seqlaw.answers.plan import Plan, plan
@@ -31,7 +30,6 @@ __all__ = [
     "PRESETS",
     "WSD",
     "Adam",
-    "Advice",
     "AveragedSpectrum",
     "BlockDecay",
     "Budget",
@@ -42,7 +40,6 @@ __all__ = [
     "Forecast",
     "InputError",
     "Ladder",
-    "LadderCurve",
     "Law",
     "Lengths",
     "Measurement",
@@ -66,7 +63,6 @@ __all__ = [
     "fit_law",
     "forecast",
     "ladder",
-    "ladder_curve",
     "load",
     "load_teacher",
     "measure",

@@ -26,6 +26,8 @@ NAMES = {
     "fit_power_law": "seqlaw.fit.fit_power_law",
     "PowerFit": "seqlaw.fit.PowerFit",
     "load_uncertain": "seqlaw.files.load_uncertain",
+    **{name: f"seqlaw.answers.ladder.{name}" for name in ("ladder_curve", "LadderCurve")},
+    "Advice": "seqlaw.answers.advice.Advice",
     "ladder_map": "seqlaw.planning.ladder_map.ladder_map",
     "Allocation": "seqlaw.planning.budget.Allocation",
     "FinitePlan": "seqlaw.planning.search.FinitePlan",

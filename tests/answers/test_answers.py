@@ -16,6 +16,7 @@ from nbclient import NotebookClient
 import seqlaw
 from conftest import python_path
 from run_tables import run_table
+from seqlaw.answers.ladder import ladder_curve
 from seqlaw.answers.words import sentences
 from seqlaw.cli import main
 from seqlaw.methods import trajectories
@@ -85,7 +86,7 @@ ANSWERS = {
         ),
     ),
     "ladder curve": (
-        lambda: seqlaw.ladder_curve(SETTING, 1e5, candidates=[2, 32], shares=[0.2, 0.5], sketches=2),
+        lambda: ladder_curve(SETTING, 1e5, candidates=[2, 32], shares=[0.2, 0.5], sketches=2),
         (
             *("ladder", "--shares", "0.2,0.5", "--tokens", "1e5", "--candidates", "2,32", "--sketches", "2"),
             *("--eval-length", "32", "-M", "16", "-d", "64", "-L", "500"),

@@ -10,6 +10,7 @@ import pytest
 import seqlaw
 from recursions import ladder_recursion, score_covariance
 from rows_of import check_means
+from seqlaw.answers.ladder import ladder_curve
 from seqlaw.cli import main
 from seqlaw.files import load_lengths
 from seqlaw.methods import trajectories
@@ -449,7 +450,7 @@ def test_a_ladder_needs_one_test():
         seqlaw.ladder(setting(2), 1e6)
 
 
-@pytest.mark.parametrize("ask", [seqlaw.ladder, ladder_map, seqlaw.ladder_curve])
+@pytest.mark.parametrize("ask", [seqlaw.ladder, ladder_map, ladder_curve])
 def test_no_ladder_has_momentum(ask):
     heavy = setting(2, schedule=Momentum(gamma=0.1, L=500, beta=0.9), eval_length=16)
     with pytest.raises(seqlaw.InputError, match=r"momentum must be left out with phases, got 0\.9"):
@@ -588,7 +589,7 @@ def test_the_map_has_a_cell_for_each_horizon_and_test():
 def test_the_curve_of_shares_is_the_exact_method_s(way):
     """Over the same sketches; a share of 1e8 tokens is whole sequences to 1e-6."""
     one = setting(2, schedule=Constant(gamma=0.1, L=2000), eval_length=64)
-    found = seqlaw.ladder_curve(one, 1e8, candidates=[64, 2], shares=[0.3], tune=False, sketches=2, seed=3)
+    found = ladder_curve(one, 1e8, candidates=[64, 2], shares=[0.3], tune=False, sketches=2, seed=3)
     [row] = found.curve(way)
     N = round(1e8 / row.lengths.mean)
     told = seqlaw.risk(replace(one, P=row.lengths, N=N), method="exact", sketches=2, seed=3)

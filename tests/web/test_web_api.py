@@ -32,6 +32,7 @@ from hypothesis.errors import Unsatisfiable
 import seqlaw
 from conftest import ROOT
 from seqlaw.answers.glossary import WORDS
+from seqlaw.answers.ladder import ladder_curve
 from seqlaw.cli import explore, main
 from seqlaw.model import process
 from seqlaw.model.checks import InputError, MissingLibrary
@@ -181,7 +182,7 @@ def test_ladders_are_the_librarys_and_so_are_the_copies(server, capsys):
     setting = replace(
         SETTING, M=16, d=64, schedule=seqlaw.Constant(gamma=GAMMA, L=3000), eval_length=256, N=1, P=2
     )
-    mine = seqlaw.ladder_curve(setting, 1e6, candidates=[2, 256], shares=[0.02, 0.3, 0.5, 0.98], sketches=2)
+    mine = ladder_curve(setting, 1e6, candidates=[2, 256], shares=[0.02, 0.3, 0.5, 0.98], sketches=2)
     shown = [row["reducible"] for row in answer["rows"]]
     assert shown == pytest.approx([row.reducible for row in mine.rows], rel=ROUNDING)
     assert answer["notes"] == [mine.sentence]

@@ -162,6 +162,7 @@ def shown(answer: Callable[..., Shown], ask: Callable[Asked, Any]) -> Callable[A
         return answer(**fields_of(ask(*args, **kwargs)))
 
     call.__annotations__ = {**ask.__annotations__, "return": answer}
+    call.__module__ = answer.__module__
     return call
 
 

@@ -15,6 +15,7 @@ from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache
 from typing import Any, ClassVar, Self
 
+import seqlaw
 from seqlaw.answers.answer import Answer
 from seqlaw.model.checks import InputError
 from seqlaw.model.lengths import Lengths
@@ -41,7 +42,7 @@ class Call:
 
     def python(self) -> str:
         """A script that makes this call."""
-        names: set[str] = {self.function.__name__}
+        names: set[str] = set()
         lines, arguments = [], []
         for name, parameter in self._parameters().items():
             value = self.arguments.get(name, parameter.default)
@@ -54,8 +55,11 @@ class Call:
             arguments.append(source if given else f"{name}={source}")
         call = f"answer = {self.function.__name__}({', '.join(arguments)})"
         head = ["import math\n"] if any("math.inf" in line for line in (*lines, call)) else []
-        imported = f"from seqlaw import {', '.join(sorted(names))}\n"
-        return "\n".join([*head, imported, *lines, call, "print(answer)"]) + "\n"
+        home = "seqlaw" if self.function.__name__ in dir(seqlaw) else self.function.__module__
+        places = {home: [self.function.__name__]}
+        places.setdefault("seqlaw", []).extend(names)
+        imported = [f"from {place} import {', '.join(sorted(own))}" for place, own in places.items() if own]
+        return "\n".join([*head, *imported, "", *lines, call, "print(answer)"]) + "\n"
 
 
 def _source(value: Any, names: set[str]) -> str:
