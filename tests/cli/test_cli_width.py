@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from seqlaw import PRESETS
-from seqlaw.answers.blocks import Note
-from seqlaw.answers.render import WIDTH
+from seqlaw.answers.render import WIDTH, Note
 from seqlaw.cli import main
 from seqlaw.cli.output import print_blocks, print_table, print_text
 from seqlaw.methods import trajectories

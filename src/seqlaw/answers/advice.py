@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from seqlaw.answers.answer import Answer, fields_of, record
-from seqlaw.answers.blocks import Block, Flagged, Sentence
 from seqlaw.answers.forecast import Forecast
 from seqlaw.answers.forecast_words import trust
 from seqlaw.answers.measurement import Measurement
 from seqlaw.answers.measurement_words import what_would_help, why_void
 from seqlaw.answers.plan import Plan
 from seqlaw.answers.plan_words import act_on, finite_notes, unused
+from seqlaw.answers.render import Block, Flagged
 from seqlaw.answers.tradeoff import WINS, Tradeoff
 from seqlaw.answers.words import Side, sentences
 from seqlaw.model.amount import amount
@@ -161,10 +161,10 @@ class Advice(Answer, records.Advice):
         }
 
     def blocks(self, side: Side) -> Iterable[Block]:
-        return map(Sentence, self._first(side))
+        return self._first(side)
 
     def more(self, side: Side) -> Iterable[Block]:
-        return map(Sentence, self._rest())
+        return self._rest()
 
     def tidy_rows(self) -> Sequence[Mapping[str, Any]]:
         """Those of the tradeoff."""

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, TypeVar
 import numpy as np
 
 import seqlaw
-from seqlaw.answers.blocks import Block, Flagged
-from seqlaw.answers.render import as_html, as_text
+from seqlaw.answers.render import Block, Flagged, as_html, as_text
 from seqlaw.answers.style import new_figure, save
 from seqlaw.answers.words import Side, sentences
 from seqlaw.files import plain

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 from seqlaw.answers.answer import Answer
-from seqlaw.answers.blocks import Block, Sentence, Table
+from seqlaw.answers.render import Block, Table
 from seqlaw.answers.risk import Risk, drawn, uncertainty
 from seqlaw.answers.style import COLOURS, MARKERS, mark, tidy
 from seqlaw.answers.words import Side, describe_teacher, regime_words, sizes_words, tested_words
@@ -152,8 +152,8 @@ class Curve(Answer, Sequence[Risk]):
         }
 
     def blocks(self, side: Side) -> Iterable[Block]:
-        yield Sentence(self.sentence)
-        yield Sentence(describe_teacher(self.setting.teacher))
+        yield self.sentence
+        yield describe_teacher(self.setting.teacher)
         following = ("L",) * (self.tokens is not None) + ("gamma",) * self.tune
         sizes = sizes_words(self.setting, (self.along, *following))
         if self.tokens is not None:
@@ -186,7 +186,7 @@ class Curve(Answer, Sequence[Risk]):
             header=("term", f"slope against {self.along}", self.se_is),
         )
         if not sign:
-            yield Sentence(
+            yield (
                 "Curvature is how far a term is from a straight line on logarithmic axes, as an error of its "
                 "slope."
             )

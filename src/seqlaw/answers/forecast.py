@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from seqlaw.answers.answer import Answer, shown
-from seqlaw.answers.blocks import Block, Sentence, Table
 from seqlaw.answers.forecast_words import data, more, starts, trust, verdict
+from seqlaw.answers.render import Block, Table
 from seqlaw.answers.style import MARKERS, SERIES, few_ticks, tidy
 from seqlaw.answers.words import Side
 from seqlaw.model.amount import amount
@@ -81,7 +81,7 @@ class Forecast(Answer, records.Forecast):
         }
 
     def blocks(self, side: Side) -> Iterable[Block]:
-        yield from map(Sentence, (*self.advice, data(self)))
+        yield from (*self.advice, data(self))
         if self.rows:
             yield Table(
                 rows=[
@@ -99,8 +99,8 @@ class Forecast(Answer, records.Forecast):
                 title=f"Number N of sequences that reach a loss of {self.target_loss:.5g}, and its 90 % "
                 "interval",
             )
-        yield Sentence(trust(self.accuracy))
-        yield Sentence(starts(self))
+        yield trust(self.accuracy)
+        yield starts(self)
 
     def more(self, side: Side) -> Iterable[Block]:
         if self.accuracy is not None:

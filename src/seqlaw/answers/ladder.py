@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from seqlaw.answers.answer import Answer, shown
-from seqlaw.answers.blocks import Block, Note, Sentence, Table
+from seqlaw.answers.render import Block, Note, Table
 from seqlaw.answers.risk import parameters
 from seqlaw.answers.style import SERIES
 from seqlaw.answers.words import Side, describe_teacher, percent_words, regime_words
@@ -122,8 +122,8 @@ class Ladder(Answer, planning.Ladder):
         each = None if one.batch is None else amount(one.batch * self.candidates[-1])
         step = f" of size {one.schedule.gamma:g}" * (self.step is None)
         how = "full batch" if each is None else f"one pass, {each} a step"
-        yield Sentence(self.sentence)
-        yield Sentence(describe_teacher(one.teacher))
+        yield self.sentence
+        yield describe_teacher(one.teacher)
         yield Table(
             rows=[
                 (
@@ -212,8 +212,8 @@ class LadderCurve(Answer, shares.LadderCurve):
     def blocks(self, side: Side) -> Iterable[Block]:
         one, alone = self.setting, self.single
         curves = [self.curve(way) for way in WAYS]
-        yield Sentence(self.sentence)
-        yield Sentence(describe_teacher(one.teacher))
+        yield self.sentence
+        yield describe_teacher(one.teacher)
         yield Table(
             rows=[
                 (f"{share:.3g}", *(_against(curve[k]) for curve in curves))
@@ -225,7 +225,7 @@ class LadderCurve(Answer, shares.LadderCurve):
             f"{_sizes(one)}, tested at length {self.eval_length:,}",
         )
         only = (f"only {words(row.lengths)}: {_against(row)}" for row in self.curve("only"))
-        yield Sentence("; ".join(only))
+        yield "; ".join(only)
         yield Note(_chance(self))
 
     def tidy_rows(self) -> Sequence[Mapping[str, Any]]:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from seqlaw.answers.answer import Answer, shown
-from seqlaw.answers.blocks import Block, Note, Sentence, Table
 from seqlaw.answers.law_words import (
     allocation_notes,
     allocation_sentence,
@@ -20,6 +19,7 @@ from seqlaw.answers.law_words import (
     forms_sentence,
     law_sentences,
 )
+from seqlaw.answers.render import Block, Note, Table
 from seqlaw.answers.words import Side
 from seqlaw.model.amount import amount
 from seqlaw.runs import ask
@@ -99,25 +99,25 @@ class Law(Answer, ask.Law):
         }
 
     def blocks(self, side: Side) -> Iterable[Block]:
-        yield from map(Sentence, law_sentences(self, side))
+        yield from law_sentences(self, side)
         if self.allocation is not None:
-            yield Sentence(allocation_sentence(self.allocation))
+            yield allocation_sentence(self.allocation)
             yield from map(Note, allocation_notes(self.allocation))
         if self.predictions:
             yield from self._shown(self.predictions).blocks(side)
         yield self._numbers()
         middle = ", ".join(f"{name} = {amount(value, 3)}" for name, value in self.fitted.middle.items())
-        yield Sentence(
+        yield (
             f"low to high is the {self.level:.0%} interval and se the standard error over {len(self.draws)} "
             f"redrawn tables; in the middle is the size of a term at {middle}. Runs scatter by "
             f"{100 * self.scatter:.2g} % about the law."
         )
         if self.extrapolation is not None:
-            yield Sentence(extrapolation_sentence(self.extrapolation))
+            yield extrapolation_sentence(self.extrapolation)
         if self.forms is not None:
-            yield Sentence(forms_sentence(self.forms, side))
+            yield forms_sentence(self.forms, side)
         if self.drift is not None:
-            yield Sentence(drift_sentence(self.drift))
+            yield drift_sentence(self.drift)
 
     def more(self, side: Side) -> Iterable[Block]:
         yield Table(

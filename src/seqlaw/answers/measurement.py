@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from seqlaw.answers.answer import Answer, shown
-from seqlaw.answers.blocks import Block, Sentence, Table
 from seqlaw.answers.measurement_words import CHECKS, LOOKS, data_words, regime_words, what_fails
+from seqlaw.answers.render import Block, Table
 from seqlaw.answers.saving import save_law, save_teacher
 from seqlaw.answers.style import MARKERS, SERIES, tidy
 from seqlaw.answers.symbols import signs
@@ -86,8 +86,8 @@ class Measurement(Answer, records.Measurement):
         }
 
     def blocks(self, side: Side) -> Iterable[Block]:
-        yield Sentence(data_words(self))
-        yield Sentence(f"{regime_words(self.regime)}; {LOOKS[self.seen]}")
+        yield data_words(self)
+        yield f"{regime_words(self.regime)}; {LOOKS[self.seen]}"
         rows = []
         for name in NUMBERS:
             estimate = getattr(self, name)
@@ -95,13 +95,11 @@ class Measurement(Answer, records.Measurement):
             fitted = f"{self._window(name)}, r2 {self.r2[name]:.3f}" if name in self.window else ""
             rows.append((name, *cells, fitted))
         yield Table(rows=rows, header=("number", "value", "low", "high", "eigenvalues"))
-        yield Sentence(
-            f"low and high end the {LEVEL:.0%} interval; eigenvalues are those fitted, with r2 of the fit."
-        )
+        yield f"low and high end the {LEVEL:.0%} interval; eigenvalues are those fitted, with r2 of the fit."
         judged = [c for c in self.checks if c.holds is not None]
         failed = [f"{c.name} ({CHECKS[c.name]})" for c in judged if not c.holds]
         told = f"{len(failed)} of {len(judged)} checks fail: {'; '.join(failed)}."
-        yield Sentence(told if failed else f"All {len(judged)} checks hold.")
+        yield told if failed else f"All {len(judged)} checks hold."
 
     def more(self, side: Side) -> Iterable[Block]:
         holds = {True: "yes", False: "NO", None: ""}

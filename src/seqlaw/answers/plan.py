@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from seqlaw.answers.answer import Answer, shown
-from seqlaw.answers.blocks import Block, Note, Sentence, Table
 from seqlaw.answers.plan_rates import rate_fields, rate_notes, rate_tables
 from seqlaw.answers.plan_words import (
     act_on,
@@ -20,6 +19,7 @@ from seqlaw.answers.plan_words import (
     plan_sentence,
     range_words,
 )
+from seqlaw.answers.render import Block, Note, Table
 from seqlaw.answers.risk import headline, parameters, terms_table
 from seqlaw.answers.style import MARKERS, SERIES, few_ticks, mark, share_range, tidy
 from seqlaw.answers.words import Side, describe_teacher, tested_words
@@ -152,18 +152,18 @@ class Plan(Answer, planning.Plan):
         return held | {"mixture": shares | ({"counts": P.counts} if isinstance(P, Counted) else {})}
 
     def blocks(self, side: Side) -> Iterable[Block]:
-        yield Sentence(self.sentence)
+        yield self.sentence
         if self.over is not None:
             yield from self._over_blocks(self.over)
-        yield Sentence(headline(self.finite.risk))
-        yield Sentence(describe_teacher(self.teacher))
+        yield headline(self.finite.risk)
+        yield describe_teacher(self.teacher)
         why = " (the default: d never limits M)" if self.d_by_default else ""
         tested = (
             "what each is trained on"
             if self.lengths is not None and self.eval_length is None
             else tested_words(self.eval_length)
         )
-        yield Sentence(f"Regime {self.regime}, d = {amount(self.d)}{why}, tested at {tested}")
+        yield f"Regime {self.regime}, d = {amount(self.d)}{why}, tested at {tested}"
         if self.over is None:
             yield self._sizes(side)
         yield self._single_table() if self.single is not None else self._length_table()
@@ -255,7 +255,7 @@ class Plan(Answer, planning.Plan):
         if len(regimes) > 1:
             counts = ", ".join(f"{regime} in {n}" for regime, n in sorted(regimes.items()))
             yield Note(f"The intervals do not settle the regime: {counts} of {len(over.draws)} draws.")
-        yield Sentence("For the middle teacher:")
+        yield "For the middle teacher:"
 
     def tidy_rows(self) -> Sequence[Mapping[str, Any]]:
         """The choice, then what else was looked at: other widths, lengths and batches, or draws."""

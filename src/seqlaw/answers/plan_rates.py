@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from seqlaw.answers.blocks import Block, Table
+from seqlaw.answers.render import Block, Table
 from seqlaw.model.amount import amount
 from seqlaw.model.assumptions import teacher_flags
 from seqlaw.model.teacher import Modes

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 from seqlaw.answers.answer import Answer, fields_of
-from seqlaw.answers.blocks import Block, Sentence, Table
+from seqlaw.answers.render import Block, Table
 from seqlaw.answers.risk import parameters
 from seqlaw.answers.words import Side, describe_teacher, regime_words
 from seqlaw.methods import rates as theorem
@@ -48,14 +48,14 @@ class Rates(Answer, theorem.Rates):
             for name, powers in self.exponents.items()
         }
         said = ", ".join(f"{name} goes as {order}" for name, order in orders.items())
-        yield Sentence(f"{regime_words(self.setting)}: {said}.")
-        yield Sentence(describe_teacher(self.setting.teacher))
+        yield f"{regime_words(self.setting)}: {said}."
+        yield describe_teacher(self.setting.teacher)
         yield Table(
             rows=[(name, order, self.values[name], self.guides[name]) for name, order in orders.items()],
             header=("term", "order here", "value without constants", "the paper's guide"),
         )
         crossovers = ", ".join(f"{name} = {amount(value, 4)}" for name, value in self.crossovers.items())
-        yield Sentence(f"Crossovers, with every constant set to 1: {crossovers}.")
+        yield f"Crossovers, with every constant set to 1: {crossovers}."
         yield Table(
             rows=[
                 (c.name, *map(_short, (c.value, c.needed, c.ratio_scaled)), _HOLDS[c.holds])
@@ -63,20 +63,20 @@ class Rates(Answer, theorem.Rates):
             ],
             header=("condition", "value", "needed", "scaled", "holds"),
         )
-        yield Sentence(
+        yield (
             "? means that the theorem does not give the constant. scaled is value over needed, with c_xi and "
             "c_0 included; these two also shift the crossovers."
         )
         if all(condition.holds is not False for condition in self.conditions):
-            yield Sentence(STATEMENT)
+            yield STATEMENT
 
     def more(self, side: Side) -> Iterable[Block]:
-        yield Sentence(f"beta_alpha = {self.beta_alpha:g}, beta_theta = {self.beta_theta:g}.")
+        yield f"beta_alpha = {self.beta_alpha:g}, beta_theta = {self.beta_theta:g}."
         yield Table(
             rows=[(f"{name}: {REMAINDER[name]}", value) for name, value in self.remainder.items()],
             header=("remainder, with every constant set to 1", "value"),
         )
-        yield Sentence(f"The cutoff kappa of the paper's guide is {amount(self.guides['kappa'], 4)}.")
+        yield f"The cutoff kappa of the paper's guide is {amount(self.guides['kappa'], 4)}."
 
     def tidy_rows(self) -> Sequence[Mapping[str, Any]]:
         """One row a term: its order, its value without constants and the paper's guide."""

@@ -1,19 +1,48 @@
-"""Blocks as a page of text (rich) or as HTML (a notebook)."""
+"""What an answer shows, in reading order: sentences, tables, notes and flags, as text or as HTML."""
 
 from __future__ import annotations
 
 import io
 import shutil
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from html import escape
+from typing import Any
 
-from seqlaw.answers.blocks import Block, Flagged, Note, Sentence, Table
 from seqlaw.answers.words import Side, warned
 from seqlaw.model.amount import amount
+from seqlaw.model.flags import Flag
 
 WIDTH = 100
 """Columns that a person's output keeps to."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Aligned columns: the first is words, the rest are numbers; `title` stands above."""
+
+    rows: Sequence[Sequence[Any]]
+    header: Sequence[str] = ()
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Note:
+    """A remark beside the answer."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Flagged:
+    """A flag, which the medium puts into words for its reader."""
+
+    flag: Flag
+
+
+Block = str | Table | Note | Flagged
+"""A sentence (a line or a paragraph of its own), or more than that."""
 
 
 def as_text(blocks: Iterable[Block], side: Side) -> str:
@@ -23,8 +52,8 @@ def as_text(blocks: Iterable[Block], side: Side) -> str:
 
 def _text(block: Block, side: Side) -> str:
     match block:
-        case Sentence(text):
-            return folded(text)
+        case str():
+            return folded(block)
         case Note(text):
             return folded(text, lead="- ")
         case Flagged(flag):
@@ -86,7 +115,7 @@ def as_html(blocks: Iterable[Block]) -> str:
 
 def _html(block: Block) -> str:
     match block:
-        case Sentence(text) | Note(text):
+        case str(text) | Note(text):
             return f"<p>{escape(text)}</p>"
         case Flagged(flag):
             return f"<p><small>{escape(warned(flag, 'python'))}</small></p>"

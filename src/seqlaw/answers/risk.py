@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, overload
 
 from seqlaw.answers.answer import Answer, fields_of
-from seqlaw.answers.blocks import Block, Note, Sentence, Table
+from seqlaw.answers.render import Block, Note, Table
 from seqlaw.answers.words import Side, describe_teacher, regime_words, sizes_words, tested_words
 from seqlaw.methods import ask, terms
 from seqlaw.methods.best_step import Best, tuned
@@ -45,8 +45,8 @@ class Risk(Answer, terms.Risk):
         return batch | fields | {"accuracy": self.stated, "diagnostics": self.diagnostics}
 
     def blocks(self, side: Side) -> Iterable[Block]:
-        yield Sentence(headline(self))
-        yield Sentence(describe_teacher(self.setting.teacher))
+        yield headline(self)
+        yield describe_teacher(self.setting.teacher)
         title = f"{regime_words(self.setting)}, method {self.method}: {sizes_words(self.setting)}, "
         yield terms_table(self, title + f"tested at {tested_words(self.eval_length)}")
         if self.standard_error:

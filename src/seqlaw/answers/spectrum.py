@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from seqlaw.answers.answer import Answer, fields_of
-from seqlaw.answers.blocks import Block, Sentence, Table
+from seqlaw.answers.render import Block, Table
 from seqlaw.answers.risk import parameters
 from seqlaw.answers.style import COLOURS, mark, tidy
 from seqlaw.answers.words import Side, describe_teacher
@@ -74,8 +74,8 @@ class AveragedSpectrum(Answer, Averaged):
 
     def blocks(self, side: Side) -> Iterable[Block]:
         setting = self.setting
-        yield from map(Sentence, self._words())
-        yield Sentence(describe_teacher(setting.teacher))
+        yield from self._words()
+        yield describe_teacher(setting.teacher)
         yield Table(
             rows=[tuple(row.values()) for row in self.modes],
             header=("mode j", *_NAMES[1:3], "h_P"),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from seqlaw.answers.answer import Answer, shown
-from seqlaw.answers.blocks import Block, Note, Sentence, Table
+from seqlaw.answers.render import Block, Note, Table
 from seqlaw.answers.risk import parameters
 from seqlaw.answers.style import MARKERS, SERIES, share_range, tidy
 from seqlaw.answers.words import Side, beaten_words, describe_teacher, regime_words
@@ -23,22 +23,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_COLUMNS = (
-    "P",
-    "N",
-    "L",
-    "gamma",
-    "tested",
-    "eval_length",
-    "compute",
-    "approx",
-    "bias",
-    "variance",
-    "cross",
-    "reducible",
-)
-
-
+_TERMS = ("approx", "bias", "variance", "cross", "reducible")
+_COLUMNS = ("P", "N", "L", "gamma", "tested", "eval_length", "compute", *_TERMS)
 WINS = {
     "shorter": "more, shorter sequences win",
     "longer": "fewer, longer sequences win",
@@ -71,24 +57,12 @@ class Tradeoff(Answer, splits.Tradeoff):
 
     def inputs(self) -> Mapping[str, Any]:
         setting = self.setting
-        student = {"teacher": setting.teacher, "M": setting.M, "d": setting.d, "schedule": setting.schedule}
-        return (
-            {**student, "tokens": self.tokens, "lengths": self.lengths, "tests": self.tests}
-            | {
-                "compute": self.compute,
-                "cost": self.cost,
-                "batch": setting.batch,
-                "tune": self.tune,
-                "mixture": self.mixture,
-            }
-            | self._method_inputs()
-        )
-
-    def _method_inputs(self) -> dict[str, Any]:
-        """What the answer depends on beyond the law's default."""
-        setting, drawn = self.setting, {} if self.draws is None else self.draws.inputs()
-        own = {name: getattr(setting, name) for name in ("network", "optimizer") if getattr(setting, name)}
-        return ({} if self.method == "equivalent" else {"method": self.method}) | drawn | own
+        beyond = {name: getattr(setting, name) for name in ("network", "optimizer") if getattr(setting, name)}
+        if self.method != splits.Tradeoff.method:
+            beyond = {"method": self.method, **({} if self.draws is None else self.draws.inputs()), **beyond}
+        student = {name: getattr(setting, name) for name in ("teacher", "M", "d", "schedule", "batch")}
+        names = ("tokens", "lengths", "tests", "compute", "cost", "tune", "mixture")
+        return student | {name: getattr(self, name) for name in names} | beyond
 
     def fields(self) -> Mapping[str, Any]:
         rows = [_columns(row) for row in self.rows]
@@ -104,12 +78,12 @@ class Tradeoff(Answer, splits.Tradeoff):
             return (amount(row.compute),) * own_cost
 
         if self.mixture is not None:
-            yield Sentence(self.sentence)
-        yield from (Sentence(self.verdict_words(name)) for name in sorted(self.best, key=OWN.__eq__))
-        yield Sentence(describe_teacher(setting.teacher))
+            yield self.sentence
+        yield from (self.verdict_words(name) for name in sorted(self.best, key=OWN.__eq__))
+        yield describe_teacher(setting.teacher)
         yield Table(
             rows=[
-                (amount(row.P), amount(row.N), *spent(row), *(self._cells(k)))
+                (amount(row.P), amount(row.N), *spent(row), *self._cells(k))
                 for k, row in enumerate(self.curve(OWN))
             ]
             + [
@@ -169,22 +143,16 @@ class Tradeoff(Answer, splits.Tradeoff):
 
     def _training(self) -> str:
         """How the students were trained."""
-        setting = self.setting
-        student = "" if setting.network is None else f", {setting.network.name}"
-        rule = "" if setting.optimizer is None else f", {setting.optimizer.name}"
-        drawn = "" if self.method == "equivalent" else f", method {self.method}"
-        return f"{self._steps()}{student}{rule}{drawn}"
-
-    def _steps(self) -> str:
-        """The passes and steps."""
-        p = self.setting.schedule.precondition
-        power = f", p = {p:g}" * (p > 0)
-        if self.setting.batch is None:
-            size = "the best size at each length" if self.tune else f"size {self.setting.schedule.gamma:g}"
-            return f"{amount(self.setting.schedule.L)} steps of {size}{power}"
-        passes = "one pass" if self.setting.epochs == 1 else f"{self.setting.epochs} epochs"
-        best = ", the best step at each" * self.tune
-        return f"{passes}, {amount(self.setting.batch)} a step{best}{power}"
+        setting, p = self.setting, self.setting.schedule.precondition
+        if setting.batch is None:
+            size = "the best size at each length" if self.tune else f"size {setting.schedule.gamma:g}"
+            steps = f"{amount(setting.schedule.L)} steps of {size}"
+        else:
+            passes = "one pass" if setting.epochs == 1 else f"{setting.epochs} epochs"
+            steps = f"{passes}, {amount(setting.batch)} a step{', the best step at each' * self.tune}"
+        method = f"method {self.method}" if self.method != splits.Tradeoff.method else ""
+        named = [one.name for one in (setting.network, setting.optimizer) if one is not None]
+        return ", ".join(filter(None, (steps, f"p = {p:g}" if p > 0 else "", *named, method)))
 
     def student(self, row: splits.Split) -> Setting:
         """The setting of a row."""
@@ -243,7 +211,7 @@ def _beside(held: splits.Held) -> dict[str, Any]:
     return {
         **{"P": str(one.lengths or one.P), "N": int(one.N), "L": one.schedule.L, "gamma": one.schedule.gamma},
         **{"tested": held.tested, "eval_length": str(risk.eval_length), "compute": held.compute},
-        **{name: getattr(risk, name) for name in ("approx", "bias", "variance", "cross", "reducible")},
+        **{name: getattr(risk, name) for name in _TERMS},
         **{"best_single": held.best.P, "ratio": held.ratio, "ratio_error": held.error},
     }
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import seqlaw
 from seqlaw.answers.answer import Answer, record
-from seqlaw.answers.blocks import Block, Flagged, Sentence, Table
-from seqlaw.answers.render import as_text
+from seqlaw.answers.render import Block, Flagged, Table, as_text
 from seqlaw.answers.words import sentences
 from seqlaw.files import plain
 from seqlaw.model.flags import Flag
@@ -52,7 +51,7 @@ def print_blocks(*blocks: Block) -> None:
 
 def print_text(text: str) -> None:
     """A sentence, folded to the terminal or to 100 columns."""
-    print_blocks(Sentence(text))
+    print_blocks(text)
 
 
 def print_table(rows: Iterable[Sequence[Any]], *, header: Sequence[str] = (), title: str = "") -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import seqlaw
 from seqlaw.answers.answer import Answer
-from seqlaw.answers.blocks import Block, Sentence, Table
+from seqlaw.answers.render import Block, Table
 from seqlaw.answers.words import Side
 from seqlaw.lab.work import versions
 from seqlaw.methods.terms import Row
@@ -116,13 +116,11 @@ class Reproduction(Answer):
                 title="Measured over guide",
             )
         smaller = "; not given on the smaller grid, which has different slopes." if self.quick else "."
-        yield Sentence(
-            f"z: distance from the paper's slope, in standard deviations of such a difference{smaller}"
-        )
+        yield f"z: distance from the paper's slope, in standard deviations of such a difference{smaller}"
         clipped = f"in {self.clipping:.1%} of the rows" if self.clipping else "nowhere"
-        yield Sentence(f"The safeguard clipped the step size {clipped} (in the paper nowhere).")
-        yield Sentence(f"Written in {self.seconds:.1f} s:")
-        yield from (Sentence(str(path)) for path in self.files)
+        yield f"The safeguard clipped the step size {clipped} (in the paper nowhere)."
+        yield f"Written in {self.seconds:.1f} s:"
+        yield from (str(path) for path in self.files)
 
     def tidy_rows(self) -> Sequence[Mapping[str, Any]]:
         """One slope a row."""
