@@ -1,4 +1,8 @@
-"""This project's words defined once: explorer, report, `--help` and docs/notation.md have them from here."""
+"""Words and signs defined once: explorer, report, `--help` and docs/notation.md have them from here."""
+
+from __future__ import annotations
+
+import re
 
 WORDS = {
     "method": (
@@ -46,3 +50,16 @@ WORDS = {
     ),
 }
 """Word → what it means, after a colon."""
+
+_GREEK = {
+    **{"alpha": "α", "theta": "θ", "rho": "ρ", "gamma": "γ", "kappa": "κ"},
+    **{"tau": "τ", "xi": "ξ", "beta": "β"},
+}
+SIGNS = {"<=": "≤", ">=": "≥", ">~": "≳", "<~": "≲", "||": "‖"} | _GREEK
+"""Plain → sign; a word counts where it stands between letters that are none of it."""
+_SIGN = re.compile("|".join(rf"(?<![A-Za-z]){k}(?![A-Za-z])" if k.isalpha() else re.escape(k) for k in SIGNS))
+
+
+def signs(text: str) -> str:
+    """`c_0 M^-alpha <= 1` as `c_0 M^-α ≤ 1`."""
+    return _SIGN.sub(lambda found: SIGNS[found[0]], text)

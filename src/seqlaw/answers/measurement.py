@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from seqlaw.answers.answer import Answer, shown
+from seqlaw.answers.glossary import signs
 from seqlaw.answers.measurement_words import CHECKS, LOOKS, data_words, regime_words, what_fails
 from seqlaw.answers.render import Block, Table
 from seqlaw.answers.saving import save_law, save_teacher
 from seqlaw.answers.style import MARKERS, SERIES, tidy
-from seqlaw.answers.symbols import signs
 from seqlaw.answers.words import Side
 from seqlaw.model.schedule import Schedule
 from seqlaw.model.teacher import NUMBERS

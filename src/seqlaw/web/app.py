@@ -17,9 +17,8 @@ from fastapi.responses import FileResponse
 from starlette.exceptions import HTTPException
 
 import seqlaw
-from seqlaw.answers.glossary import WORDS
+from seqlaw.answers.glossary import SIGNS, WORDS
 from seqlaw.answers.spectrum import NO_NUMBER
-from seqlaw.answers.symbols import SIGNS
 from seqlaw.files import explain
 from seqlaw.model.checks import InputError
 from seqlaw.model.teacher import PRESETS
@@ -270,23 +269,17 @@ def _handle_errors(app: FastAPI) -> None:
     async def refused(request: Request, error: InputError) -> Response:
         return _refuse(422, error)
 
-    @app.exception_handler(Busy)
-    async def busy(request: Request, error: Busy) -> Response:
-        if request.url.path.startswith("/api/jobs"):
-            return _refuse(429, InputError("jobs", f"must be at most {Jobs.ACTIVE} at once", "one more"))
-        return _refuse(429, InputError("server", "is busy: try again", "too many questions"))
+    def refuse(kind: type[Exception], status: int, *said: str) -> None:
+        @app.exception_handler(kind)
+        async def answer(request: Request, error: Exception) -> Response:
+            job = kind is Busy and request.url.path.startswith("/api/jobs")
+            told = ("jobs", f"must be at most {Jobs.ACTIVE} at once", "one more") if job else said
+            return _refuse(status, InputError(*told))
 
-    @app.exception_handler(OutOfTime)
-    async def late(request: Request, error: OutOfTime) -> Response:
-        return _refuse(422, InputError("time", f"must stay below {ANSWER_SECONDS:g} s", "a longer answer"))
-
-    @app.exception_handler(Lost)
-    async def lost(request: Request, error: Lost) -> Response:
-        return _refuse(503, InputError("server", "must keep its worker", "one that ended"))
-
-    @app.exception_handler(Fault)
-    async def fault(request: Request, error: Fault) -> Response:
-        return _refuse(500, InputError("server", "met a fault of its own, which it has printed", "no answer"))
+    refuse(Busy, 429, "server", "is busy: try again", "too many questions")
+    refuse(OutOfTime, 422, "time", f"must stay below {ANSWER_SECONDS:g} s", "a longer answer")
+    refuse(Lost, 503, "server", "must keep its worker", "one that ended")
+    refuse(Fault, 500, "server", "met a fault of its own, which it has printed", "no answer")
 
     @app.exception_handler(HTTPException)
     async def other(request: Request, error: HTTPException) -> Response:

@@ -13,8 +13,10 @@ from importlib.util import find_spec
 from typing import Any
 
 from seqlaw.answers.curve import MARK, SAMPLED_METHOD, Curve
+from seqlaw.answers.rates import rates
 from seqlaw.answers.risk import DEARER, answered, two_digits
 from seqlaw.answers.spectrum import NO_NUMBER, AveragedSpectrum
+from seqlaw.answers.words import REMARKS, sentence, words_alone
 from seqlaw.files import plain
 from seqlaw.methods.ask import METHODS, along, method_of, require_answerable
 from seqlaw.methods.best_step import Best, tuned
@@ -32,13 +34,67 @@ from seqlaw.model.setting import Setting
 from seqlaw.model.sketch import SingularProblem
 from seqlaw.model.teacher import Teacher
 from seqlaw.questions.planning import Plan
+from seqlaw.questions.question import Question
 from seqlaw.questions.risk import Spectrum
-from seqlaw.web.badge import Answer, badge, told, words
 from seqlaw.web.panels import panels
 from seqlaw.web.schema import ONE_PASS, SAMPLED, Moving, Pair, Sampled, Split
 
+Answer = dict[str, Any]
 _SAMPLED_SECONDS = 120.0
 _LESS = {True: "d, N", False: "d, b, the steps"}
+_SENTENCES = {
+    "I": "θ ≥ α: innovations rule the spectrum. To leading order only the number of tokens counts, "
+    "not how they are cut.",
+    "II": "α − 2r ≤ θ < α: the initialization has the heavier tail. Longer sequences wash it out.",
+}
+_ONCE = "The theorem trains on the full batch, one pass on fresh sequences in every step."
+
+
+def words(flag: Flag) -> str:
+    """A flag as a reader of the page is told it, who has the commands to copy."""
+    return sentence(flag, "cli")
+
+
+def badge(setting: Setting) -> Answer:
+    """The regime, each condition of the theorem with its value, and the assumptions that are broken."""
+    teacher, flags = setting.teacher, setting_flags(setting)
+    assert isinstance(teacher, Teacher)
+    answer: Answer = {
+        "regime": teacher.regime,
+        "covered": not flags,
+        "sentence": _broken(flags) if flags else _SENTENCES[teacher.regime],
+        "theta": teacher.theta,
+        "alpha": teacher.alpha,
+        "edge": teacher.alpha - 2 * teacher.r,
+        "conditions": [],
+        "exponents": {},
+        "flags": [words(flag) for flag in flags],
+    }
+    if setting.batch is not None:
+        return answer | {"sentence": f"{answer['sentence']} {_ONCE}"}
+    with suppress(*NO_NUMBER):  # no exponents there: the flags say which assumption breaks
+        law = rates(setting)
+        answer |= {"conditions": law.conditions, "exponents": law.exponents}
+    return answer
+
+
+def _broken(flags: Sequence[Flag]) -> str:
+    """The sentence of a badge outside the theorem: what it needs and what it got."""
+    needs = "; ".join(words_alone(flag, "cli") for flag in flags)
+    return f"{needs[0].upper()}{needs[1:]}. The numbers are computed anyway."
+
+
+def _view(asked: Question, setting: Setting, flags: Sequence[Flag], **fields: Any) -> Answer:
+    """A view: its fields, with what stands around each."""
+    return {"badge": badge(setting), **fields, "copy": asked.copies(), **told(flags)}
+
+
+def told(flags: Sequence[Flag]) -> Answer:
+    """Flags for the reader: warnings, and apart from them what is true of a method everywhere."""
+    return {
+        "flags": [words(flag) for flag in flags if flag.code not in REMARKS],
+        "remarks": [words(flag) for flag in flags if flag.code in REMARKS],
+    }
 
 
 def to_json(answer: Answer) -> bytes:
@@ -71,12 +127,7 @@ def spectrum(asked: Spectrum, progress: Progress) -> Answer:
     assert isinstance(found, AveragedSpectrum)
     setting, orders = found.setting, found.orders
     point = equivalent_risks([setting])[0]
-    return {
-        "badge": badge(setting),
-        "j": found.j,
-        "initial": found.initial,
-        "innovation": found.innovation,
-        "total": found.total,
+    fields = {name: getattr(found, name) for name in ("j", "initial", "innovation", "total")} | {
         "marks": {"m_P": found.crossing, "kappa": found.kappa, "M": setting.M},
         "numbers": [
             _number("m_P", "where the two parts cross", found.crossing, "to rounding"),
@@ -90,9 +141,8 @@ def spectrum(asked: Spectrum, progress: Progress) -> Answer:
                 point.stated["approx"],
             ),
         ],
-        "copy": asked.copies(),
-        **told(point.flags),
     }  # fmt: skip
+    return _view(asked, setting, point.flags, **fields)
 
 
 def curve(asked: tuple[Moving, str], progress: Progress) -> Answer:
@@ -121,22 +171,18 @@ def curve(asked: tuple[Moving, str], progress: Progress) -> Answer:
         reuse = tuple(effective_reuse(settings[: len(risks)]))
     found = Curve(setting=setting, along=axis, values=tuple(values), risks=tuple(risks), reuse=reuse)
     tested_apart = any(risk.setting.test_length != risk.setting.P for risk in risks)
-    return {
-        "badge": badge(setting),
-        **_shown(found),
+    once = setting.batch is not None
+    fields = {
         "tested": "own" if not tested_apart else setting.test_length,
-        "derived": {} if setting.batch is None else {"N": setting.N, "tokens": setting.tokens},
-        "guides": {}
-        if tested_apart or setting.batch is not None
-        else _guides(settings[: len(risks)], found.points),
+        "derived": {"N": setting.N, "tokens": setting.tokens} if once else {},
+        "guides": {} if tested_apart or once else _guides(settings[: len(risks)], found.points),
         "tokens": body.tokens,
         "point": None if point is None else point.point,
         "accuracy": (risks[0] if point is None else point).stated,
         "slopes": found.slopes,
         "se_is": found.se_is,
-        **_marked(found, body),
-        "copy": body.copies(),
     }
+    return _view(body, setting, found.flagged(), **_rows(found), **fields, **_marked(found, body))
 
 
 def _marked(found: Curve, body: Moving) -> Answer:
@@ -172,12 +218,14 @@ def sampled(asked: Sampled, progress: Progress) -> Answer:
     setting, values = call.arguments["setting"], call.arguments["values"]
     _check_sampled(asked, along(setting, asked.along, values, tokens=asked.tokens))
     found = replace(call, arguments={**call.arguments, "workers": 1})(progress)
-    return {**_shown(found), "rows": found.fields()["rows"], "copy": asked.copies()}
+    rows = {"rows": found.fields()["rows"], "copy": asked.copies()}
+    return _rows(found) | rows | told(found.flagged())
 
 
-def _shown(found: Curve) -> Answer:
-    rows = [_known(row) for row in found.points]
-    return {"along": found.along, "method": found.method, "rows": rows, **told(found.flagged())}
+def _rows(found: Curve) -> Answer:
+    """The points; d = inf, an input, as the null that JSON has for it, without a flag."""
+    rows = [row | {"d": None if row["d"] == math.inf else row["d"]} for row in found.points]
+    return {"along": found.along, "method": found.method, "rows": rows}
 
 
 def _check_sampled(body: Sampled, settings: Sequence[Setting]) -> None:
@@ -209,29 +257,20 @@ def longer_or_more(asked: Split, progress: Progress) -> Answer:
         rough = ", of the variance 3/M"
         _require_few_steps([with_tokens(replace(setting, P=lengths[0]), call.arguments["tokens"])], "tokens")
     found = call()
-    return {
-        "badge": badge(setting),
-        "tokens": found.tokens,
-        "batch": setting.batch,
-        **found.fields(),
-        "accuracy": f"relative error about 1/M = {1 / setting.M:.2g}{rough}",
-        "copy": asked.copies(),
-        **told(found.flagged()),
-    }
+    accuracy = f"relative error about 1/M = {1 / setting.M:.2g}{rough}"
+    fields = {"tokens": found.tokens, "batch": setting.batch, **found.fields(), "accuracy": accuracy}
+    return _view(asked, setting, found.flagged(), **fields)
 
 
 def planner(asked: Plan, progress: Progress) -> Answer:
     """The allocation, the curve of best widths, the corollary, the three programs, and why they differ."""
     found = replace(asked.call(), arguments={**asked.call().arguments, "workers": 1})()
-    return {
-        "badge": badge(found.setting),
-        **found.fields(),
+    own = {
         "notes": [found.sentence] if asked.one_pass else list(found.notes),
         "budget": {"compute": asked.compute, "tokens": asked.tokens},
         "tested": "own" if asked.eval_length is None else asked.eval_length,
-        "copy": asked.copies(),
-        **told(found.flagged()),
     }
+    return _view(asked, found.setting, found.flagged(), **found.fields() | own)
 
 
 def ladders(asked: Pair, progress: Progress) -> Answer:
@@ -241,16 +280,11 @@ def ladders(asked: Pair, progress: Progress) -> Answer:
         found = call()
     except SingularProblem as error:
         raise InputError("M", f"is too wide for this teacher: {error}", asked.M) from None
-    return {
-        "badge": badge(call.arguments["setting"]) | {"conditions": []},  # of one length each
-        **found.fields(),
-        "candidates": asked.candidates,
-        "tokens": found.tokens,
-        "eval_length": found.eval_length,
-        "notes": [found.sentence],
-        "copy": asked.copies(),
-        **told(found.flagged()),
-    }
+    own = {"candidates": asked.candidates, "tokens": found.tokens, "eval_length": found.eval_length}
+    fields = found.fields() | own | {"notes": [found.sentence]}
+    shown = _view(asked, call.arguments["setting"], found.flagged(), **fields)
+    shown["badge"]["conditions"] = []  # which are of one length each
+    return shown
 
 
 def six_panels(asked: tuple[str | None, str], progress: Progress) -> Answer:
@@ -268,11 +302,6 @@ VIEWS: dict[str, Callable[[Any, Progress], Answer]] = {
     "ladders": ladders,
     "panels": six_panels,
 }
-
-
-def _known(row: Answer) -> Answer:
-    """d = inf, an input, as the null that JSON has for it, without a flag."""
-    return row | {"d": None if row["d"] == math.inf else row["d"]}
 
 
 def _number(name: str, meaning: str, value: float | None, accuracy: str) -> Answer:

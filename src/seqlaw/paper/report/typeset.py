@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from html import escape, unescape
 
-from seqlaw.answers.symbols import signs
+from seqlaw.answers.glossary import signs
 from seqlaw.model.amount import amount
 
 _ITALIC = r"<i>\g<0></i>"
