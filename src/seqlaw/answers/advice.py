@@ -282,8 +282,8 @@ class Advised(Answer):
         advice = list(self.advice.blocks(side))
         yield from advice[self.measurement.reliable :]  # the first would repeat the line of the regime
         if self.held_out is not None:
-            yield from map(Sentence, (*self.held_out.advice, trust(self.held_out.accuracy)))
-            yield Sentence("The loss of each length: `--verbose`, or `seqlaw forecast`.")
+            yield from (*self.held_out.advice, trust(self.held_out.accuracy))
+            yield "The loss of each length: `--verbose`, or `seqlaw forecast`."
             yield from map(Flagged, self.held_out.flags)
 
     def more(self, side: Side) -> Iterable[Block]:
