@@ -26,7 +26,7 @@ from seqlaw.runs import ask
 from seqlaw.runs.form import PAPER
 from seqlaw.runs.law import Estimate
 from seqlaw.runs.logs import read_any
-from seqlaw.runs.predict import Prediction
+from seqlaw.runs.rollout import Prediction
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -115,7 +115,7 @@ def main() -> None:
     send("ready")
     with one_thread():
         for job in messages:
-            send(attempt(function, job, seed, facts()))
+            send(attempt(function, job, seed))
 
 
 if __name__ == "__main__":

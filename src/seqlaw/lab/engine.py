@@ -27,7 +27,7 @@ from seqlaw.lab.errors import EngineError
 from seqlaw.lab.group import AtWork, run_group
 from seqlaw.lab.software import function_path
 from seqlaw.lab.store import Outcome
-from seqlaw.lab.work import Function, Job, attempt, facts, failure
+from seqlaw.lab.work import Function, Job, attempt, failure
 from seqlaw.model.checks import InputError, library
 from seqlaw.model.threads import one_thread
 
@@ -56,7 +56,6 @@ def in_process(
 
     An interruption still yields what is finished before it goes on up.
     """
-    machine = facts()
     child = None if timeout is None else Child(function, seed, timeout)
     batch: list[Outcome] = []
     last = time.monotonic()
@@ -64,7 +63,7 @@ def in_process(
         with one_thread():
             for job in jobs:
                 at_work.began(job[0])
-                batch.append(attempt(function, job, seed, machine) if child is None else child.attempt(job))
+                batch.append(attempt(function, job, seed) if child is None else child.attempt(job))
                 at_work.ended([job[0]])
                 if time.monotonic() - last > GROUP_SECONDS or len(batch) >= LARGEST_GROUP:
                     ready, batch = batch, []

@@ -18,23 +18,15 @@ MOST = 200_000
 _FAR = 1e100  # the ends of a range: differences and powers of them stay inside floating point
 _SPACINGS = ("log", "lin")
 
-_sorted = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
-_compact = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
-
-
-def canonical(value: Any) -> str:
-    """JSON with sorted keys and no spaces: equal values, equal text, and floats to the last bit."""
-    return _sorted(value)
-
-
-def compact(value: Any) -> str:
-    """JSON without spaces, in the order of the value itself, for people who read the stored text."""
-    return _compact(value)
+canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
+"""JSON with sorted keys and no spaces: equal values, equal text, and floats to the last bit."""
+compact = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
+"""JSON without spaces, in the order of the value itself, for people who read the stored text."""
 
 
 def key(task: Task, seed: int) -> str:
     """The name of a task under a seed: the first 128 bits of the SHA-256 of its canonical JSON."""
-    return hashlib.sha256(_sorted([task, seed]).encode()).hexdigest()[:32]
+    return hashlib.sha256(canonical([task, seed]).encode()).hexdigest()[:32]
 
 
 def axis(name: str, value: Any, *, whole: bool = False) -> list[Any]:

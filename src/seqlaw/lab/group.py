@@ -11,7 +11,7 @@ from typing import Any
 from seqlaw.lab.child import Child
 from seqlaw.lab.grid import Task
 from seqlaw.lab.store import Outcome
-from seqlaw.lab.work import Function, Job, attempt, facts
+from seqlaw.lab.work import Function, Job, attempt
 from seqlaw.model.amount import duration
 from seqlaw.model.threads import one_thread
 
@@ -65,7 +65,7 @@ def run_group(
     with one_thread(), _announced(topic) as announce:
         for job in jobs:
             announce(job[0])
-            outcomes.append(attempt(function, job, seed, facts()) if child is None else child.attempt(job))
+            outcomes.append(attempt(function, job, seed) if child is None else child.attempt(job))
     return outcomes
 
 

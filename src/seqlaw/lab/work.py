@@ -24,7 +24,7 @@ Job = tuple[str, Task, str]
 """A task with its key and the software that is to answer it."""
 
 
-def attempt(function: Function, job: Job, seed: int, machine: str) -> Outcome:
+def attempt(function: Function, job: Job, seed: int) -> Outcome:
     """Run one task; whatever it raises becomes the reason of its failure, so that the rest goes on."""
     key, task, wanted = job
     path = function_path(function)
@@ -44,7 +44,7 @@ def attempt(function: Function, job: Job, seed: int, machine: str) -> Outcome:
         function=path,
         task=task,
         seconds=time.perf_counter() - start,
-        machine=machine,
+        machine=facts(),
         rows=rows,
         error=error,
     )

@@ -30,8 +30,16 @@ from seqlaw.runs.law import (
 )
 from seqlaw.runs.length import LengthEffect, length_effect, length_flags
 from seqlaw.runs.logs import TAKES, read_any
-from seqlaw.runs.predict import Prediction, Widening, columns_ahead, predictions
-from seqlaw.runs.rollout import Drift, Reach, measure_drift, pattern_flags
+from seqlaw.runs.rollout import (
+    Drift,
+    Prediction,
+    Reach,
+    Widening,
+    columns_ahead,
+    measure_drift,
+    pattern_flags,
+    predictions,
+)
 from seqlaw.runs.solve import HUBER
 from seqlaw.runs.table import Runs, positive_column, read_runs
 
@@ -209,8 +217,6 @@ def fit_law(
     bootstraps = whole("bootstraps", bootstraps, least=20, most=100_000)
     shape = make_form(terms, preset, form, floor)
     known = [str(name) for name in frame]
-    if len(set(known)) < len(known):
-        raise InputError("predict", "must name every column once", ", ".join(known))
     if preset is not None and not set(shape.columns) <= set(known):
         needs = f"needs the columns {', '.join(shape.columns)}; the table has {', '.join(known)}"
         raise InputError("preset", needs, preset)
@@ -228,7 +234,10 @@ def fit_law(
     weighty, alone = influences(fitted, runs, level)
     reach = _reach(runs, price)
     flags = law_flags(fitted, runs, weighty) + pattern_flags(fitted, runs, reach)
-    size = runs.size(shape) if price is None or price.formula is None else _spent(price, frame)
+    size = runs.size(shape)
+    if price is not None and price.formula is not None:
+        used = {*price.free, *price.fixed} & set(known)
+        size = price.of({name: positive_column(frame, name, "cost") for name in used})
     drift = None
     if ahead is not None or budget is not None:
         drift = measure_drift(fitted, runs, reach, seed)
@@ -369,19 +378,12 @@ def _cost(cost: str | None, budget: float | None, frame: Any, runs: Runs, fitted
     return None
 
 
-def _spent(cost: Cost, frame: Any) -> Array:
-    names = {*cost.free, *cost.fixed} & {str(name) for name in frame}
-    return cost.of({name: positive_column(frame, name, "cost") for name in names})
-
-
 def _reach(runs: Runs, cost: Cost | None) -> Reach:
     """How far the table reaches: in the cost if it is a formula, else in the product of the columns."""
     if cost is not None and cost.formula is not None:
         return Reach.of(runs.columns, lambda x: cost.of({**cost.fixed, **x}), cost.text)
     names = tuple(runs.columns)
-    return Reach.of(
-        runs.columns, lambda x: np.exp(np.sum([np.log(x[name]) for name in names], axis=0)), "*".join(names)
-    )
+    return Reach.of(runs.columns, lambda x: np.prod([x[name] for name in names], axis=0), "*".join(names))
 
 
 def _extrapolation(fitted: Fitted, runs: Runs, size: Array) -> Extrapolation | None:

@@ -201,7 +201,7 @@ def one_step(fitted: Fitted, points: Points) -> Array:
     rest, jacobian = (part[0] for part in linearise(fitted.form, points, fitted.p[None]))
     density = 1 / max(math.sqrt(2 * math.pi) * fitted.scatter(rest), 4 * HUBER)
     pull = np.clip(rest / HUBER, -1, 1)
-    return fitted.phi(pull[:, None] * (jacobian @ np.linalg.pinv(2 * density * jacobian.T @ jacobian)))
+    return fitted.phi(pull[:, None] * (jacobian.T @ np.linalg.pinv(2 * density * jacobian @ jacobian.T)))
 
 
 def law_flags(fitted: Fitted, runs: Runs, weighty: Sequence[Influence]) -> list[Flag]:

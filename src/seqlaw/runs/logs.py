@@ -83,20 +83,21 @@ def read_logs(path: str | Path, *, loss: str | None = None, take: str = "last") 
 
 def read_any(source: Any, *, loss: str | None = None, take: str = "last", field: str = "file") -> Any:
     """One row a run, of a log or of a table: a DataFrame, or a .csv or .parquet file."""
-    if not isinstance(source, (str, Path)):
-        return read_table(source, field=field)
-    if is_log(Path(source)):
+    is_path = isinstance(source, (str, Path))
+    if is_path and is_log(Path(source)):
         return read_logs(source, loss=loss, take=take)
-    if take != "last":
+    if is_path and take != "last":
         raise InputError("take", "goes with a log of runs, not with a table", take)
     frame = read_table(source, field=field)
-    require_table(frame, source, field)
+    require_table(frame, source if is_path else "a DataFrame", field)
     return frame
 
 
 def require_table(frame: Any, path: object, field: str = "file") -> None:
-    """Refuse a table that has no row a run: the export of a W&B panel, and the log of one run."""
+    """Refuse a table that has no row a run (a W&B panel, the log of one run), or a column twice."""
     names = {str(name) for name in frame}
+    if len(names) < len(list(frame)):
+        raise InputError(field, "must name every column once", ", ".join(map(str, frame)))
     if any(map(_PANEL.fullmatch, names)):
         rule = "must have one row a run: this is a panel's export (in W&B, export the table of runs)"
         raise InputError(field, rule, str(path))
@@ -194,16 +195,11 @@ def _trainer_states(path: Path) -> Iterator[Run]:
 def _lightning(path: Path) -> Iterator[Run]:
     """Lightning's CSV logger: `metrics.csv`, with `hparams.yaml` beside it."""
     for file in sorted(path.rglob("metrics.csv")):
-        frame = read_frame(file)
-        rows = [
-            {str(name): float(value) for name, value in row.items() if _is_finite(value)}
-            for row in frame.to_dict("records")
-        ]
         hparams = file.with_name("hparams.yaml")
         yield Run(
             name=_name(file.parent, path),
             config=_yaml(hparams) if hparams.exists() else {},
-            history=rows,
+            history=[_numbers(row) for row in read_frame(file).to_dict("records")],
         )
 
 
@@ -296,10 +292,6 @@ def _yaml(file: Path) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise InputError("file", "must be a YAML mapping", str(file))
     return found
-
-
-def _is_finite(value: Any) -> bool:
-    return isinstance(value, (int, float)) and math.isfinite(value)
 
 
 def _name(folder: Path, root: Path) -> str:

@@ -4,8 +4,8 @@ A rollout fits the runs that are smaller along one axis (the cost, or a column) 
 The distance d of a run is how many e-folds it lies beyond the fitted runs, in cost or in its farthest column.
 A line through zero in d, fitted to the errors of one rollout, has a slope b, and by the scatter of the runs
 and by redrawn tables a variance v. Slopes of an axis have mean square v + τ²: τ² is the estimate of
-DerSimonian and Laird, not below zero, averaged over the axes. Predictions get an error of τ·d beside the
-others.
+DerSimonian and Laird, not below zero, averaged over the axes. Predictions of runs without a loss get an error
+of τ·d beside the others.
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ from typing import Any
 import numpy as np
 from scipy.special import chdtrc
 
-from seqlaw.model.checks import Array
+from seqlaw.model.checks import Array, InputError
 from seqlaw.model.flags import Flag, flag
-from seqlaw.runs.law import Fitted, counts, refit
+from seqlaw.model.randomness import generator
+from seqlaw.runs.form import Form
+from seqlaw.runs.law import Estimate, Fitted, counts, estimate, refit
 from seqlaw.runs.solve import minimise, start_points
-from seqlaw.runs.table import FEWEST_SIZES, Runs
+from seqlaw.runs.table import FEWEST_SIZES, Runs, positive_column
 
 CUTS = (0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 """The shares of the runs that rollouts are fitted to."""
@@ -179,3 +181,59 @@ def pattern_flags(fitted: Fitted, runs: Runs, reach: Reach) -> list[Flag]:
             coupled = fitted.form.kind == "sum" and len(fitted.form.terms) > 1
             found.append(flag("pattern", column=axis, **numbers, coupled=coupled))
     return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Widening:
+    """Errors of the log loss that grow with the distance from the table; none where none were found."""
+
+    reach: Reach
+    drift: Drift | None
+    seed: int
+
+    def __call__(self, columns: Mapping[str, Array], count: int, name: str) -> Array:
+        """Errors (count, rows) at runs of these columns; `name` says what they are drawn for."""
+        far = self.reach.beyond(columns)
+        if self.drift is None:
+            return np.zeros((count, far.size))
+        return self.drift.errors(far, count, generator(self.seed, "runs", f"drift-{name}"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prediction:
+    """The loss of a run that has none, with the interval of one new run, and how far outside the table."""
+
+    columns: Mapping[str, float]
+    loss: Estimate
+    beyond: float
+    """The largest factor by which its cost or a column lies outside the table's range; 1 inside."""
+
+
+def columns_ahead(frame: Any, form: Form) -> dict[str, Array]:
+    """The columns of a law in a table of runs to predict."""
+    if not set(form.columns) <= set(known := [str(name) for name in frame]):
+        raise InputError("predict", f"must have the columns {', '.join(form.columns)}", ", ".join(known))
+    return {name: positive_column(frame, name, "predict") for name in form.columns}
+
+
+def predictions(
+    fitted: Fitted, draws: Array, runs: Runs, columns: Mapping[str, Array], level: float, wider: Widening
+) -> tuple[Prediction, ...]:
+    """Each row by the fit, with the spread of the law, of one run about it, and of the way beyond the table.
+
+    Residuals are smaller than errors of new runs by √((n - p)/n): p numbers were fitted to them.
+    """
+    value = np.exp(fitted.log_loss(columns)[0])
+    rest = fitted.rest(runs) * np.sqrt(runs.n / max(1, runs.n - fitted.form.size))
+    drawn = fitted.log_loss(columns, draws)
+    drawn = drawn + generator(wider.seed, "runs", "predict").choice(rest, size=drawn.shape)
+    drawn = np.exp(drawn + wider(columns, len(drawn), "predict"))
+    beyond = wider.reach.beyond(columns)
+    return tuple(
+        Prediction(
+            columns={name: float(x[k]) for name, x in columns.items()},
+            loss=estimate(value[k], drawn[:, k], level),
+            beyond=float(beyond[k]),
+        )
+        for k in range(value.size)
+    )

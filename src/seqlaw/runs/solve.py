@@ -178,7 +178,7 @@ def _step(
     high: Array,
 ) -> Array:
     """One damped Gauss–Newton step of the reweighted squares, none through a bound that is met."""
-    rest, jacobian = _linearise(form, points, p)
+    rest, jacobian = linearise(form, points, p)
     weighted = jacobian * (weights / np.maximum(np.abs(rest), delta))[:, None, :]
     gradient = np.matmul(weighted, rest[:, :, None])[:, :, 0]
     normal = np.matmul(weighted, jacobian.transpose(0, 2, 1))
@@ -192,13 +192,7 @@ def _step(
 
 
 def linearise(form: Form, points: Points, p: Array) -> tuple[Array, Array]:
-    """log predicted minus log measured (fits, rows), and its derivatives (fits, rows, numbers)."""
-    rest, jacobian = _linearise(form, points, p)
-    return rest, jacobian.transpose(0, 2, 1)
-
-
-def _linearise(form: Form, points: Points, p: Array) -> tuple[Array, Array]:
-    """The same with derivatives of shape (fits, numbers, rows): sums over terms run along memory.
+    """log predicted minus log measured (fits, rows), and its derivatives (fits, numbers, rows).
 
     Of a power mean dS/dA_k = (t_k/S)^{q-1} t_k/A_k, dS/dt_k = w_k S/t_k and d log S/d(1/q) = -Σ w log w.
     """

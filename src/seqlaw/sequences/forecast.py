@@ -190,24 +190,12 @@ def forecast(
     >>> [row.P for row in found.rows]
     [2, 8]
     """
-    columns = Columns(sequence=sequence, time=time, features=features, leave_out=leave_out)
-    asked = {
-        "file": file_names(X),
-        "tokens": tokens,
-        "lengths": lengths,
-        "eval_length": eval_length,
-        "student": student,
-        "M": M,
-        "steps": steps,
-        "gamma": gamma,
-        "target_loss": target_loss,
-        "window": window,
-        "standardise": standardise,
-        "drop_missing": drop_missing,
-        "seed": seed,
-        **columns.asked(),
-        "groups": groups if isinstance(groups, str) or groups is None else "given",
+    asked = {"file": file_names(X)} | {
+        name: value for name, value in locals().items() if name not in ("X", "test", "progress")
     }
+    if groups is not None and not isinstance(groups, str):
+        asked["groups"] = "given"
+    columns = Columns(sequence=sequence, time=time, features=features, leave_out=leave_out)
     if student not in STUDENTS:
         raise InputError("student", f"must be one of {', '.join(STUDENTS)}", student)
     seed, steps = whole("seed", seed, least=0), whole("steps", steps, least=3)

@@ -198,23 +198,12 @@ def measure(
     with one_thread():
         held = recordings(X, columns, stream=True)
         moments = tally(batches(held), centre=centre)
-        return _measured(moments, seed, held.flags, file_names(X), columns)
-
-
-def _measured(
-    moments: Tally,
-    seed: int,
-    noticed: tuple[Flag, ...],
-    file: str | list[str] | None,
-    columns: Columns,
-) -> Measurement:
-    """`noticed` are the flags of who read the data."""
-    found = spectra(moments)
-    dynamics = has_dynamics(moments, found)
-    length = max(1, round(moments.n / moments.N))
-    fitted = fit(found, D=found.rank, P=length, seed=seed, dynamics=dynamics)
+        found = spectra(moments)
+        dynamics = has_dynamics(moments, found)
+        length = max(1, round(moments.n / moments.N))
+        fitted = fit(found, D=found.rank, P=length, seed=seed, dynamics=dynamics)
     numbers, drawn = estimates(fitted), regime(fitted)
-    flags = (*findings(moments, found, fitted, numbers, drawn, dynamics), *noticed)
+    flags = (*findings(moments, found, fitted, numbers, drawn, dynamics), *held.flags)
     fails = failing(flags)
     laws = {LAWS[name][0]: law for name, law in fitted.laws.items()}
     return Measurement(
@@ -235,7 +224,7 @@ def _measured(
         mean=moments.mean,
         centre=moments.centred,
         seed=seed,
-        file=file,
+        file=file_names(X),
         columns=columns,
     )
 

@@ -22,53 +22,28 @@ LATER: Task = {"batch": None, "lengths": None, "device": None}
 
 
 def task_of(setting: Setting) -> Task:
-    """The parameters of a setting as one flat dict, which `setting_of` reads back."""
+    """The parameters of a setting as one flat dict, which `setting_of` reads back.
+
+    Mini-batches, mixtures, positions, optimizers and networks add keys only where there are some.
+    """
     if not isinstance(setting.teacher, Teacher):
         raise InputError("teacher", "must be a power law (a preset or six numbers)", setting.teacher)
-    sizes: Task = {name: getattr(setting, name) for name in ("M", "d", "N", "P")}
-    return (
-        asdict(setting.teacher)
-        | sizes
-        | schedule_columns(setting.schedule)
-        | {"eval_length": setting.test_length if setting.position is None else None}
-        | LATER
-        | one_pass_columns(setting)
-        | length_columns(setting)
-        | optimizer_columns(setting)
-        | position_columns(setting)
-        | ({} if setting.network is None else network_columns(setting.network))
-    )
+    task: Task = asdict(setting.teacher) | {name: getattr(setting, name) for name in ("M", "d", "N", "P")}
+    task |= schedule_columns(setting.schedule) | {"eval_length": setting.test_length} | LATER
+    if setting.batch is not None:  # N follows from the batch
+        task |= {name: getattr(setting, name) for name in ("batch", "epochs", "safeguard")} | {"N": None}
+    if setting.lengths is not None:
+        task |= {"P": None, "lengths": str(setting.lengths), "eval_length": setting.eval_length}
+    if (optimizer := setting.optimizer) is not None:
+        if OPTIMIZERS.get(optimizer.name) is not type(optimizer):
+            raise InputError("optimizer", f"must be one of sgd, {', '.join(OPTIMIZERS)}", optimizer.name)
+        task |= {"optimizer": optimizer.name} | {f"optimizer_{k}": v for k, v in asdict(optimizer).items()}
+    if setting.position is not None:
+        task |= {"position": setting.position, "eval_length": None}
+    return task | ({} if setting.network is None else network_columns(setting.network))
 
 
 _OPTIONAL = ("position", "epochs", "safeguard", "precondition", "weight_decay")
-
-
-def length_columns(setting: Setting) -> Task:
-    """A mixture or phases as text; nothing for one length, whose keys stay."""
-    if setting.lengths is None:
-        return {}
-    return {"P": None, "lengths": str(setting.lengths), "eval_length": setting.eval_length}
-
-
-def position_columns(setting: Setting) -> Task:
-    """The position of the test; nothing for a test length, whose keys stay."""
-    return {} if setting.position is None else {"position": setting.position}
-
-
-def one_pass_columns(setting: Setting) -> Task:
-    """Mini-batches as parameters; N follows from them. Nothing for the full batch, whose keys stay."""
-    if setting.batch is None:
-        return {}
-    return {"batch": setting.batch, "epochs": setting.epochs, "safeguard": setting.safeguard, "N": None}
-
-
-def optimizer_columns(setting: Setting) -> Task:
-    """An optimizer by name and numbers; nothing for plain descent, whose keys stay."""
-    if (optimizer := setting.optimizer) is None:
-        return {}
-    if OPTIMIZERS.get(optimizer.name) is not type(optimizer):
-        raise InputError("optimizer", f"must be one of sgd, {', '.join(OPTIMIZERS)}", optimizer.name)
-    return {"optimizer": optimizer.name} | {f"optimizer_{k}": v for k, v in asdict(optimizer).items()}
 
 
 def schedule_columns(schedule: Schedule) -> Task:
