@@ -33,12 +33,10 @@ from seqlaw.model.schedule import BlockDecay
 from seqlaw.model.sketch import gaussian_sketch
 from seqlaw.model.threads import cores
 from seqlaw.paper.experiments.checks import common_tests, longer_or_more, schedule_curves
-from seqlaw.paper.experiments.curves import Curve, curve
-from seqlaw.paper.experiments.guides import POWERS, two_scale
 from seqlaw.paper.experiments.panels import PRINTED, TEACHERS, Series, paper_panels, quick_panels, select
 from seqlaw.paper.experiments.roles import Role, role
 from seqlaw.paper.experiments.run import COLUMNS, measure, plan, tasks
-from seqlaw.paper.experiments.slopes import agreement, measured, z_score
+from seqlaw.paper.experiments.slopes import POWERS, Curve, agreement, curve, measured, two_scale, z_score
 from seqlaw.paper.experiments.task import panel_rows
 from seqlaw.paper.reproduce import reproduce
 from seqlaw.sweeping.codec import setting_of, task_of

@@ -24,9 +24,8 @@ from seqlaw.paper.experiments.checks import LONGER, TOKENS, noise_checks
 from seqlaw.paper.experiments.conditions import conditions, named_conditions
 from seqlaw.paper.experiments.panels import PRINTED, Panel, paper_panels, quick_panels
 from seqlaw.paper.experiments.slopes import measured
-from seqlaw.paper.report.page import LEAST, PAGE, Picture, environment
+from seqlaw.paper.report.page import LEAST, PAGE, Picture, environment, typeset
 from seqlaw.paper.report.tables import Table
-from seqlaw.paper.report.typeset import typeset
 from seqlaw.paper.reproduce import reproduce
 
 PANELS = paper_panels()

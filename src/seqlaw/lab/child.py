@@ -1,4 +1,7 @@
-"""Tasks in a process of their own, which is ended if one of them takes too long."""
+"""Where the work is done: a process for tasks that may take too long, and a group of tasks in a worker.
+
+A worker runs its group one after the other, with word of tasks that take long.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,8 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from seqlaw.lab.errors import EngineError
 from seqlaw.lab.software import function_path, software
@@ -18,6 +23,10 @@ from seqlaw.lab.work import Function, Job, attempt, facts, failure
 from seqlaw.model.checks import library
 from seqlaw.model.process import command, pack, served, unpack
 from seqlaw.model.threads import one_thread
+
+LONG = 3.0
+"""Seconds after which a task is named."""
+_here = threading.local()  # the child of a worker's thread
 
 
 class Child:
@@ -101,6 +110,52 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
         return
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
+
+
+def run_group(
+    function: Function, jobs: Sequence[Job], seed: int, timeout: float | None = None, topic: str = ""
+) -> list[Outcome]:
+    """Run a group of tasks in a worker of a cluster; those that take long are announced under the topic."""
+    child = None
+    if timeout is not None:
+        child = getattr(_here, "child", None)
+        if child is None or not child.does(function, seed, timeout):
+            child = _here.child = Child(function, seed, timeout)
+    outcomes = []
+    with one_thread(), _announced(topic) as announce:
+        for job in jobs:
+            announce(job[0])
+            outcomes.append(attempt(function, job, seed) if child is None else child.attempt(job))
+    return outcomes
+
+
+@contextlib.contextmanager
+def _announced(topic: str) -> Iterator[Callable[[str], None]]:
+    """A function that is told each task's key; after LONG seconds with one, the driver is told too."""
+    from distributed import get_worker
+
+    worker: Any = None
+    with contextlib.suppress(ValueError):  # no worker: a test
+        worker = get_worker()
+    now: list[Any] = ["", 0.0, False]
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(1.0):
+            key, start, told = now
+            ago = time.monotonic() - start
+            if ago > LONG and not told and worker is not None:
+                now[2] = True
+                worker.log_event(topic, {"key": key, "ago": ago})
+
+    def announce(key: str) -> None:
+        now[:] = [key, time.monotonic(), False]
+
+    threading.Thread(target=watch, daemon=True).start()
+    try:
+        yield announce
+    finally:
+        over.set()
 
 
 def main() -> None:

@@ -18,16 +18,17 @@ import sys
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from multiprocessing import resource_tracker
 from typing import Any, TypeAlias
 
-from seqlaw.lab.child import Child
+from seqlaw.lab.child import LONG, Child, run_group
 from seqlaw.lab.errors import EngineError
-from seqlaw.lab.group import AtWork, run_group
+from seqlaw.lab.grid import Task
 from seqlaw.lab.software import function_path
 from seqlaw.lab.store import Outcome
 from seqlaw.lab.work import Function, Job, attempt, failure
+from seqlaw.model.amount import duration
 from seqlaw.model.checks import InputError, library
 from seqlaw.model.threads import one_thread
 
@@ -47,6 +48,38 @@ _ADDRESS = re.compile(
     r"(?:[1-9]\d{0,3}|[1-5]\d{4}|6[0-4]\d{3}|65[0-4]\d\d|655[0-2]\d|6553[0-5])"
 )
 Notice = Callable[[str], None]
+
+
+class AtWork:
+    """Which tasks are running, as far as the driver knows: those that take longer than LONG."""
+
+    def __init__(self, tasks: Mapping[str, Task]) -> None:
+        self._tasks, self._varied = tasks, list[str]()
+        self._since: dict[str, float] = {}
+
+    def began(self, key: str, ago: float = 0.0) -> None:
+        self._since[key] = time.monotonic() - ago
+
+    def ended(self, keys: Iterable[str]) -> None:
+        for key in keys:
+            self._since.pop(key, None)
+
+    def longest(self) -> str:
+        """The task that has run for the longest time, for people; empty if none takes long."""
+        running = sorted((since, key) for key, since in list(self._since.items()))
+        if not running or time.monotonic() - running[0][0] < LONG:
+            return ""
+        since, key = running[0]
+        return f"longest running: {self._name(key)}, for {duration(time.monotonic() - since)}"
+
+    def _name(self, key: str) -> str:
+        """A task by what tells it from the others."""
+        if not self._varied:
+            first = next(iter(self._tasks.values()))
+            others = [name for name in first if any(t.get(name) != first[name] for t in self._tasks.values())]
+            self._varied = [name for name in others if name != "points"] or ["key"]
+        task = {"key": key[:8]} | self._tasks[key]
+        return " ".join(f"{name}={task.get(name)}" for name in self._varied)
 
 
 def in_process(

@@ -13,9 +13,16 @@ from types import FrameType
 
 import numpy as np
 
-from seqlaw.lab.engine import Notice, in_process, joined_cluster, local_cluster, on_cluster, scheduler_address
+from seqlaw.lab.engine import (
+    AtWork,
+    Notice,
+    in_process,
+    joined_cluster,
+    local_cluster,
+    on_cluster,
+    scheduler_address,
+)
 from seqlaw.lab.grid import Task, key
-from seqlaw.lab.group import AtWork
 from seqlaw.lab.software import depends_print, function_path, require_unchanged, software, with_named
 from seqlaw.lab.store import Outcome, Store, recorded
 from seqlaw.lab.work import Function, Job

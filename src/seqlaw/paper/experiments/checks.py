@@ -17,10 +17,9 @@ from seqlaw.methods.terms import TERMS, Row
 from seqlaw.model.checks import Array
 from seqlaw.model.schedule import WSD, BlockDecay, Schedule
 from seqlaw.model.setting import Setting
-from seqlaw.paper.experiments.curves import slope_of
 from seqlaw.paper.experiments.panels import GAMMA, TEACHERS, Panel
 from seqlaw.paper.experiments.roles import role
-from seqlaw.paper.experiments.slopes import Measured
+from seqlaw.paper.experiments.slopes import Measured, slope_of
 from seqlaw.planning.tradeoff import Tradeoff, tradeoff
 
 TOKENS = 2**24

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from seqlaw.model.amount import amount
 from seqlaw.paper.experiments.panels import QUANTITIES
 from seqlaw.paper.experiments.slopes import Agreement, SlopeRow
 
@@ -98,3 +99,9 @@ def as_tex(table: Sequence[SlopeRow]) -> str:
         numbers = [rf"\({text}\)" if text != "–" else "--" for text in numbers]
         lines.append("  " + " & ".join([regime, name, *numbers]) + r" \\")
     return "\n".join([*lines, r"  \bottomrule", r"\end{tabular}", ""])
+
+
+def span(low: float, high: float) -> str:
+    """A range of numbers, or the one number that it is."""
+    texts = amount(low, 2), amount(high, 2)
+    return texts[0] if texts[0] == texts[1] else f"{texts[0]}–{texts[1]}"

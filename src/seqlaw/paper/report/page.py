@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from dataclasses import dataclass
+from html import escape, unescape
 from typing import TYPE_CHECKING, Any
 
-from seqlaw.answers.glossary import WORDS
+from seqlaw.answers.glossary import WORDS, signs
 from seqlaw.answers.methods import caption_of
 from seqlaw.paper.experiments import checks
-from seqlaw.paper.experiments.guides import FORMULAS
 from seqlaw.paper.experiments.panels import GAMMA, QUANTITIES
 from seqlaw.paper.experiments.roles import role
+from seqlaw.paper.experiments.slopes import FORMULAS
 from seqlaw.paper.report import figures, tables
-from seqlaw.paper.report.typeset import typeset_html
 from seqlaw.paper.report.verdicts import headline, verdicts
 
 if TYPE_CHECKING:
@@ -29,6 +29,25 @@ USED = ("horizon", "sketch", "guide", "method", "deterministic equivalent", "saf
 """Words of the house that every such page has."""
 LEAST = 46
 """rem: a picture as wide as the page is not shown smaller, or its letters could not be read."""
+
+_ITALIC = r"<i>\g<0></i>"
+_STEPS = tuple(
+    (re.compile(pattern), by)
+    for pattern, by in (
+        (r"(?<=\d)e-0*(\d+)", r"·10^{-\1}"),
+        (r"(?<=\d)e\+?0*(\d+)", r"·10^{\1}"),
+        (r"(?<![A-Za-z])-(?=[\d.α-ω])|(?<= )-(?= )", "−"),
+        (r"(?<=\w) = (?=\S)", "\u00a0=\u00a0"),
+        (r"(?<!\w)(\w)_(\w+)", r"\1<sub>\2</sub>"),
+        # Letters stand alone, multiplied, or before an index; (c) and (d) are panels.
+        (
+            r"(?<![A-Za-z])(?:NP|RM|[GMNPRLgjknrz]|[A-Za-z](?=<sub>)|(?<!\()[cd]|[cd](?!\)))(?![A-Za-z])",
+            _ITALIC,
+        ),
+        (r"\^\{([^}]*)\}|\^(−?\w+)", r"<sup>\1\2</sup>"),
+    )
+)
+"""Notation of plain text as HTML: signs, indices, powers, and the paper's letters in italics."""
 
 
 @dataclass(frozen=True)
@@ -104,3 +123,19 @@ def page(result: Reproduction, figure: bytes) -> str:
 
 def _shown(table: tables.Table, figure: Figure) -> dict[str, Any]:
     return {"table": table, "picture": Picture(figures.as_svg(figure))}
+
+
+def typeset(text: str) -> str:
+    """`c_0 M^-alpha <= 1.2e-05` with its signs, indices, powers, and sizes in italics."""
+    text = escape(signs(text), quote=False)
+    for pattern, by in _STEPS:
+        text = pattern.sub(by, text)
+    return text
+
+
+def typeset_html(html: str) -> str:
+    """HTML whose text, but not its tags, is typeset."""
+    return "".join(
+        part if part.startswith("<") or part.isspace() else typeset(unescape(re.sub(r"\s+", " ", part)))
+        for part in re.split(r"(<[^>]*>)", html)
+    )

@@ -15,8 +15,7 @@ from seqlaw.paper.experiments.conditions import named_conditions
 from seqlaw.paper.experiments.panels import QUANTITIES, TEACHERS, Panel, size
 from seqlaw.paper.experiments.roles import role
 from seqlaw.paper.experiments.slopes import Agreement
-from seqlaw.paper.report.formats import grid, ratio_cells
-from seqlaw.paper.report.typeset import span
+from seqlaw.paper.report.formats import grid, ratio_cells, span
 from seqlaw.paper.report.verdicts import FAR
 from seqlaw.planning.tradeoff import OWN, Tradeoff
 
