@@ -7,7 +7,7 @@ import math
 from seqlaw.answers.words import Side, option, say, words_alone
 from seqlaw.model.amount import amount
 from seqlaw.runs.allocate import Allocation
-from seqlaw.runs.ask import Extrapolation, Law, Nested
+from seqlaw.runs.ask import Extrapolation, Law, Numbers
 from seqlaw.runs.compare import Comparison, FormChoice
 from seqlaw.runs.form import PAPER
 from seqlaw.runs.law import Estimate
@@ -58,14 +58,14 @@ def _law_sentences(law: Law, side: Side) -> list[str]:
     return [first, law_sentence(law), *found]
 
 
-def _powers(loss: str, law: Law | Nested) -> str:
+def _powers(loss: str, law: Numbers) -> str:
     powers = ["·".join(_power(name, e) for name, e in term.exponents.items()) for term in law.terms]
     return f"{loss} goes as {_and(powers)} {_floor(law)}"
 
 
-def _floor(law: Law | Nested) -> str:
+def _floor(law: Numbers) -> str:
     """Where the loss goes, and how terms are added if not as a sum."""
-    form = law.fitted.form if isinstance(law, Law) else law.form
+    form = law.fitted.form
     given = " (given)" if form.floor is not None else ""
     mean = f", as a power mean with q = {interval(law.q)}" if form.kind != "sum" else ""
     return f"towards {interval(law.E, 4)}{given}{mean}"

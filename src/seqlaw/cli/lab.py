@@ -15,7 +15,6 @@ from seqlaw.cli.progress import work_bar
 from seqlaw.cli.rows import OPTION, column_names, say_what_is_left, selected, table_of
 from seqlaw.fit import fit_power_law
 from seqlaw.lab.run import Summary
-from seqlaw.lab.table import export as export_table
 from seqlaw.model.checks import InputError, real
 from seqlaw.model.flags import Flag, flag
 from seqlaw.questions.data import Fit
@@ -130,7 +129,7 @@ def export(question: Export, output: Output) -> None:
     """Write the table, and say what it lacks."""
     rows = rows_of(question.folder, question.software)
     rows.require_rows(OPTION)
-    count = export_table(rows, question.to)
+    count = rows.export(question.to)
     say_what_is_left(rows)
     if output.json:
         known = rows.standing

@@ -22,7 +22,7 @@ from seqlaw.lab.store import Outcome
 from seqlaw.lab.work import Function, Job, attempt, facts, failure
 from seqlaw.model.checks import library
 from seqlaw.model.process import command, pack, served, unpack
-from seqlaw.model.threads import one_thread
+from seqlaw.model.threads import one_thread, repeated
 
 LONG = 3.0
 """Seconds after which a task is named."""
@@ -138,24 +138,19 @@ def _announced(topic: str) -> Iterator[Callable[[str], None]]:
     with contextlib.suppress(ValueError):  # no worker: a test
         worker = get_worker()
     now: list[Any] = ["", 0.0, False]
-    over = threading.Event()
 
     def watch() -> None:
-        while not over.wait(1.0):
-            key, start, told = now
-            ago = time.monotonic() - start
-            if ago > LONG and not told and worker is not None:
-                now[2] = True
-                worker.log_event(topic, {"key": key, "ago": ago})
+        key, start, told = now
+        ago = time.monotonic() - start
+        if ago > LONG and not told and worker is not None:
+            now[2] = True
+            worker.log_event(topic, {"key": key, "ago": ago})
 
     def announce(key: str) -> None:
         now[:] = [key, time.monotonic(), False]
 
-    threading.Thread(target=watch, daemon=True).start()
-    try:
+    with repeated(watch, 1.0):
         yield announce
-    finally:
-        over.set()
 
 
 def main() -> None:

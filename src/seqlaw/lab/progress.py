@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import math
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from typing import Any
 
 from seqlaw.lab.run import Summary
 from seqlaw.model.amount import duration
+from seqlaw.model.threads import repeated
 
 EVERY = 10.0
 """Seconds between two plain lines."""
@@ -84,33 +84,18 @@ class WorkBar:
 
 @contextmanager
 def drawn_bar(*, plain: bool = False) -> Iterator[WorkBar]:
-    """The bar, drawn on standard error if that is a terminal, or in the notebook; lines if `plain`."""
-    if plain:
-        with _repeated(WorkBar(plain_lines())) as bar:
-            yield bar
-    elif sys.stderr.isatty():
+    """The bar, drawn on standard error if that is a terminal, or in the notebook; lines if `plain`.
+
+    A terminal's redraws itself; the others are asked now and then whether a task takes long.
+    """
+    if not plain and sys.stderr.isatty():
         with _terminal() as draw:
             yield WorkBar(draw)
-    else:
-        line = _notebook()
-        with _repeated(WorkBar() if line is None else WorkBar(line)) as bar:
-            yield bar
-
-
-@contextmanager
-def _repeated(bar: WorkBar) -> Iterator[WorkBar]:
-    """The bar, which is asked now and then whether a task takes long; a terminal's redraws itself."""
-    over = threading.Event()
-
-    def ask() -> None:
-        while not over.wait(EVERY):
-            bar.again()
-
-    threading.Thread(target=ask, daemon=True).start()
-    try:
+        return
+    line = plain_lines() if plain else _notebook()
+    bar = WorkBar() if line is None else WorkBar(line)
+    with repeated(bar.again, EVERY):
         yield bar
-    finally:
-        over.set()
 
 
 def plain_lines() -> Draw:

@@ -91,8 +91,11 @@ class Table:
         return to_dataset(self.frame, self.parameters)
 
     def export(self, to: Path | str) -> int:
-        """Write the rows to a .parquet or .csv file, whole or not at all; returns their number."""
-        return export(self, to)
+        """Write the rows to a .parquet or .csv file, whole or not at all; returns how many, never zero."""
+        check_format(to)
+        self.require_rows()
+        write_frame(self.frame, to)
+        return len(self.frame)
 
 
 def load(folder: Path | str, *, software: str | None = None, derived: Sequence[str] = ()) -> Table:
@@ -231,14 +234,6 @@ _WRITERS: dict[str, Any] = {
     ".csv": lambda frame, path: frame.to_csv(path, index=False),
 }
 FORMATS = tuple(_WRITERS)
-
-
-def export(rows: Table, to: Path | str) -> int:
-    """Write tidy rows to a .parquet or .csv file, whole or not at all; returns their number, never zero."""
-    check_format(to)
-    rows.require_rows()
-    write_frame(rows.frame, to)
-    return len(rows.frame)
 
 
 def check_format(to: Path | str) -> None:

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from threading import Event, Thread
 from typing import TypeVar
 
 from threadpoolctl import threadpool_limits
@@ -24,6 +25,22 @@ def one_thread() -> Iterator[None]:
     """
     with threadpool_limits(limits=1, user_api="blas"):
         yield
+
+
+@contextmanager
+def repeated(call: Callable[[], None], seconds: float) -> Iterator[None]:
+    """A context in which a thread makes a call every so many seconds."""
+    over = Event()
+
+    def repeat() -> None:
+        while not over.wait(seconds):
+            call()
+
+    Thread(target=repeat, daemon=True).start()
+    try:
+        yield
+    finally:
+        over.set()
 
 
 def cores() -> int:

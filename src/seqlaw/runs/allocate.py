@@ -7,7 +7,7 @@ table's middle. Every draw of the bootstrap has an optimum of its own, all found
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from seqlaw.model.flags import Flag, flag
 from seqlaw.model.formula import Formula
 from seqlaw.model.pattern import pattern_search
 from seqlaw.runs.law import Estimate, Fitted, estimate
+from seqlaw.runs.rollout import Widening
 from seqlaw.runs.table import Runs, positive_column
 
 COSTS = {"linear": "6*params*tokens", "transformer": "6*params*tokens + 12*layers*width*length*tokens"}
@@ -25,8 +26,6 @@ COSTS = {"linear": "6*params*tokens", "transformer": "6*params*tokens + 12*layer
 attention adds scores and averages of the values, 2·2·layers·width·length a token, three times with the
 backward pass; a causal mask is not counted as a saving."""
 DEFAULT_COST = COSTS["linear"]
-Wider = Callable[[Mapping[str, Array], int, str], Array]
-"""Errors (draws, rows) of the log loss at runs beyond the table: columns, how many draws, for what."""
 FAR = 10.0
 """Times beyond the largest run from which a sentence says so."""
 _REACH = np.log(1e6)  # e-folds beyond the table that a search may go
@@ -180,7 +179,7 @@ def _measured(text: str, values: Array, runs: Runs, law: tuple[str, ...]) -> Cos
 
 
 def allocate(
-    fitted: Fitted, draws: Array, runs: Runs, cost: Cost, budget: float, level: float, wider: Wider
+    fitted: Fitted, draws: Array, runs: Runs, cost: Cost, budget: float, level: float, wider: Widening
 ) -> Allocation:
     """The sizes of least loss at cost = budget, for the fit and for every draw of its numbers.
 

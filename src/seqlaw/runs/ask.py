@@ -14,7 +14,7 @@ from seqlaw.model.flags import Flag, flag
 from seqlaw.model.signature import checked
 from seqlaw.runs.allocate import DEFAULT_COST, Allocation, Cost, allocate, make_cost
 from seqlaw.runs.compare import Comparison, FormChoice, compare, compare_forms, largest_runs
-from seqlaw.runs.form import PAPER, Form, make_form
+from seqlaw.runs.form import PAPER, make_form
 from seqlaw.runs.law import (
     BOOTSTRAPS,
     LEVEL,
@@ -59,15 +59,17 @@ class Term:
     """The coefficient with every column at one, as papers print it."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Nested:
-    """The law without a term that these runs do not speak for, from as many redrawn tables."""
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Numbers:
+    """A fit, and its numbers with their intervals."""
 
-    form: Form
+    fitted: Fitted
     E: Estimate
     terms: tuple[Term, ...]
     numbers: Mapping[str, Estimate]
+    """The exponents, or what the exponents of a preset are made of."""
     q: Estimate
+    """How terms are added, loss = E + (Σ t_k^q)^{1/q}; 1 for a sum."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,20 +86,13 @@ class Extrapolation:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Law:
+class Law(Numbers):
     """A law of a table of runs, and what was asked about it."""
 
-    fitted: Fitted
     runs: Runs
     draws: Array
     """The numbers (E, A_1 …, φ, 1/q) in redrawn tables, in units of the middle: (bootstraps, numbers)."""
     loss: str
-    E: Estimate
-    terms: tuple[Term, ...]
-    numbers: Mapping[str, Estimate]
-    """The exponents, or what the exponents of a preset are made of."""
-    q: Estimate
-    """How terms are added, loss = E + (Σ t_k^q)^{1/q}; 1 for a sum."""
     level: float
     seed: int
     scatter: float
@@ -107,8 +102,8 @@ class Law:
     """What each exponent gains where a run is left out, shape (rows, numbers)."""
     extrapolation: Extrapolation | None
     comparison: Comparison | None = None
-    nested: Nested | None = None
-    """The law to read where the comparison found no evidence of a term."""
+    nested: Numbers | None = None
+    """Of the law without the term, to be read where the comparison found no evidence of it."""
     length: LengthEffect | None = None
     """What of an effect of length is the test's, where a second table says."""
     forms: FormChoice | None = None
@@ -255,26 +250,24 @@ def fit_law(
     if comparison is not None and comparison.verdict == "no-evidence":
         smaller = fit_form(shape.without(comparison.without), runs)
         again = bootstrap(smaller, runs, bootstraps, seed)
-        nested = Nested(form=smaller.form, **_estimates(smaller, again, level))
+        nested = _numbers(smaller, again, level)
     effect = None
     if common is not None and own is not None:
         read = {"loss": loss, "groups": groups}
         effect = length_effect(fitted, draws, runs, common, own, read, level, seed)
-    found = _estimates(fitted, draws, level)
-    E, parts = found["E"], found["terms"]
+    found = _numbers(fitted, draws, level)
     fixed = preset in PAPER or floor is not None
-    alike = [] if fixed else floor_flags(E, parts, fitted.level, comparison, flags)
+    alike = [] if fixed else floor_flags(found.E, found.terms, fitted.level, comparison, flags)
     idle = {one["term"] for one in alike if one["refit"]}
-    claimed = {c for term in parts if term.label not in idle for c in term.columns}
+    claimed = {c for term in found.terms if term.label not in idle for c in term.columns}
     if nested is not None:
-        claimed &= set(nested.form.columns)
+        claimed &= set(nested.fitted.form.columns)
     flags += alike + [one for one in tests if one.code == "tests-differ" or one["column"] in claimed]
     return Law(
-        fitted=fitted,
         runs=runs,
         draws=draws,
         loss=loss,
-        **found,
+        **vars(found),
         level=level,
         seed=seed,
         scatter=fitted.scatter(fitted.rest(runs)),
@@ -302,8 +295,7 @@ def predict(law: Law, frame: Any) -> tuple[Prediction, ...]:
     return predictions(law.fitted, law.draws, law.runs, columns, law.level, wider)
 
 
-def _estimates(fitted: Fitted, draws: Array, level: float) -> dict[str, Any]:
-    """E, terms and numbers with their intervals."""
+def _numbers(fitted: Fitted, draws: Array, level: float) -> Numbers:
     form = fitted.form
     value, drawn = form.exponents(fitted.phi(fitted.p)), form.exponents(fitted.phi(draws))
     scale = fitted.level
@@ -327,12 +319,13 @@ def _estimates(fitted: Fitted, draws: Array, level: float) -> dict[str, Any]:
         )
     phi, phis = fitted.phi(fitted.p), fitted.phi(draws)
     inverse = None if form.kind == "sum" else 1 / draws[:, -1]
-    return {
-        "E": estimate(scale * fitted.p[0], None if form.floor is not None else scale * draws[:, 0], level),
-        "q": estimate(fitted.q, inverse, level),
-        "terms": tuple(terms),
-        "numbers": {name: estimate(phi[j], phis[:, j], level) for j, name in enumerate(form.numbers)},
-    }
+    return Numbers(
+        fitted=fitted,
+        E=estimate(scale * fitted.p[0], None if form.floor is not None else scale * draws[:, 0], level),
+        q=estimate(fitted.q, inverse, level),
+        terms=tuple(terms),
+        numbers={name: estimate(phi[j], phis[:, j], level) for j, name in enumerate(form.numbers)},
+    )
 
 
 def floor_flags(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -53,9 +55,16 @@ def open_file(path: Path, groups: str | None = None) -> tuple[Any, Any]:
     """
     if path.suffix not in OPENERS:
         raise InputError("file", f"must end in one of {_endings()}, or be a folder of such files", str(path))
-    with reading("file", path, f"a readable {path.suffix} file of numbers", _hint):
+    with reading("file", path, f"a readable {path.suffix} file of numbers", _hint), ExitStack() as opened:
         path.stat()  # it exists
-        return OPENERS[path.suffix](path, groups)
+        held = OPENERS[path.suffix](path)
+        if isinstance(held, AbstractContextManager):
+            held = opened.enter_context(held)
+        if isinstance(held, Mapping):
+            return _named(held, groups, path)
+        if groups is not None and not hasattr(held, "columns"):
+            raise InputError("groups", "must be an array of an .npz file, or a column of a table", groups)
+        return held, None
 
 
 def _hint(error: Exception) -> str:
@@ -68,32 +77,15 @@ def _hint(error: Exception) -> str:
     return "; sequences of different lengths go into a table, a .jsonl or a .mat file" * ragged
 
 
-def _open_npy(path: Path, groups: str | None) -> tuple[Any, Any]:
-    _no_labels(groups)
-    return np.lib.format.open_memmap(path, mode="r"), None
-
-
-def _no_labels(groups: str | None) -> None:
-    if groups is not None:
-        raise InputError("groups", "must be an array of an .npz file, or a column of a table", groups)
-
-
-def _open_npz(path: Path, groups: str | None) -> tuple[Any, Any]:
-    with open_archive(path) as archive:
-        return _named(archive, list(archive.files), groups, path)
-
-
-def _open_zarr(path: Path, groups: str | None) -> tuple[Any, Any]:
+def _open_zarr(path: Path) -> Any:
     try:
         import zarr
     except ModuleNotFoundError:
         raise InputError("file", needs("zarr", "measure"), str(path)) from None
     found: Any = zarr.open(str(path), mode="r")
     if hasattr(found, "dtype"):
-        _no_labels(groups)
-        return Chunked(found, path), None
-    arrays = {name: Chunked(found[name], path) for name in found.array_keys()}
-    return _named(arrays, list(arrays), groups, path)
+        return Chunked(found, path)
+    return {name: Chunked(found[name], path) for name in found.array_keys()}
 
 
 class Chunked:
@@ -123,17 +115,13 @@ class Chunked:
             return np.asarray(self._array[index])
 
 
-def _open_mat(path: Path, groups: str | None) -> tuple[Any, Any]:
+def _open_mat(path: Path) -> Mapping[str, Any]:
     """MATLAB's files up to version 7; a cell array holds ragged sequences."""
     held = load_mat(path)
     if held is None:
         rule = "must be a MATLAB file up to version 7 (save it with -v7)"
         raise InputError("file", rule, str(path))
-    return _named(held, list(held), groups, path)
-
-
-def _open_table(path: Path, groups: str | None) -> tuple[Any, Any]:
-    return read_frame(path), None
+    return held
 
 
 class _BadLine(ValueError):
@@ -178,14 +166,13 @@ def json_array(number: int, value: Any) -> Array:
     return array
 
 
-def _open_lines(path: Path, groups: str | None) -> tuple[Any, Any]:
+def _open_lines(path: Path) -> Any:
     """One sequence a line; objects are the rows of a table, or have a sequence in one of their fields."""
     lines = json_lines(path)
     _, first = next(lines, (0, None))
     lines.close()
     if isinstance(first, list):
-        _no_labels(groups)
-        return Lines(path), None
+        return Lines(path)
     if not isinstance(first, dict) or not first:
         raise _BadLine("it must have an array or an object in every line")
     names, rows, numbers = list(first), [], []
@@ -194,21 +181,19 @@ def _open_lines(path: Path, groups: str | None) -> tuple[Any, Any]:
             raise _BadLine(f"line {number} has not the fields of the first one")
         rows.append(row)
         numbers.append(number)
-    nested = [name for name in names if isinstance(first[name], list)]
-    if not nested:
-        return library("pandas").DataFrame(rows, columns=names), None
-    fields: dict[str, Any] = {
-        name: [json_array(k, row[name]) for k, row in zip(numbers, rows, strict=True)] for name in nested
+    if not any(isinstance(value, list) for value in first.values()):
+        return library("pandas").DataFrame(rows, columns=names)
+    return {
+        name: [json_array(k, row[name]) for k, row in zip(numbers, rows, strict=True)]
+        if isinstance(first[name], list)
+        else np.array([str(row[name]) for row in rows])
+        for name in names
     }
-    if groups in names:
-        fields[str(groups)] = np.array([str(row[groups]) for row in rows])
-    return _named(fields, list(fields), groups, path)
 
 
-def _named(
-    arrays: Mapping[str, Any], names: Sequence[str], groups: str | None, path: Path
-) -> tuple[Any, Any]:
-    """The array to read, the one named X or the only one, single numbers aside, and the labels."""
+def _named(arrays: Mapping[str, Any], groups: str | None, path: Path) -> tuple[Any, Any]:
+    """The array to read, the one named X or the only one, text and single numbers aside, and the labels."""
+    names = list(arrays)
     if groups is not None and groups not in names:
         raise InputError("groups", f"must be an array of {path.name}, one of {', '.join(names)}", groups)
     rest = [name for name in names if name != groups]
@@ -222,17 +207,17 @@ def _named(
 
 
 def _several(held: Any) -> bool:
-    """Whether it is more than a single number."""
-    return isinstance(held, list) or held.size > 1
+    """Whether it is more than text or a single number."""
+    return isinstance(held, list) or (held.size > 1 and held.dtype.kind not in "US")
 
 
-OPENERS = {
-    ".npy": _open_npy,
-    ".npz": _open_npz,
+OPENERS: dict[str, Callable[[Path], Any]] = {
+    ".npy": partial(np.lib.format.open_memmap, mode="r"),
+    ".npz": open_archive,
     ".zarr": _open_zarr,
     ".mat": _open_mat,
-    ".csv": _open_table,
-    ".parquet": _open_table,
+    ".csv": read_frame,
+    ".parquet": read_frame,
     ".jsonl": _open_lines,
     ".ndjson": _open_lines,
 }
