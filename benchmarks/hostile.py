@@ -380,7 +380,6 @@ def _targets() -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
     import seqlaw as s
     from seqlaw.answers.advice import advise
     from seqlaw.answers.ladder import ladder_curve
-    from seqlaw.answers.saving import save_law, save_teacher
     from seqlaw.files import load_uncertain
     from seqlaw.fit import fit_power_law
     from seqlaw.methods import trajectories
@@ -463,8 +462,8 @@ def _targets() -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
         "measure": (s.measure, {"X": X, "centre": True, "seed": 0}),
         "load_teacher": (s.load_teacher, {"source": "teacher.toml"}),
         "load_uncertain": (load_uncertain, {"source": "teacher.toml"}),
-        "save_law": (save_law, {"found": found, "path": "saved.toml", "source": "x"}),
-        "save_teacher": (save_teacher, {"found": found, "path": "saved.npz", "source": "x"}),
+        "save_law": (found.save, {"path": "saved.toml", "law": True, "source": "x"}),
+        "save_teacher": (found.save, {"path": "saved.npz", "source": "x"}),
         "trajectories": (trajectories, {"modes": modes, "N": 3, "P": 4, "S": None, "seed": 0, "key": ()}),
         "sweep": (s.sweep, {"source": tables, "out": "swept", "jobs": 1, "dry_run": True,
             "retry_failed": False, "resume": "", "progress": False}),

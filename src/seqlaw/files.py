@@ -262,3 +262,14 @@ def plain(value: Any, name: str, lost: list[Flag]) -> Any:
         lost.append(flag("undefined" if math.isnan(value) else "infinite", field=name))
         return None
     return value
+
+
+def output_path(path: str | Path, field: str, *endings: str) -> Path:
+    """A path that a file with one of these endings can be written to."""
+    path = Path(path)
+    if path.suffix.lower() not in endings:
+        known = f"one of {', '.join(endings)}" if len(endings) > 2 else " or ".join(endings)
+        raise InputError(field, f"must end in {known}", str(path))
+    if not path.parent.is_dir():
+        raise InputError(field, "must lie in an existing folder", str(path))
+    return path

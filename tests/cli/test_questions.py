@@ -7,7 +7,8 @@ import pytest
 
 from seqlaw.cli import main
 from seqlaw.cli.app import COMMANDS, question_of
-from seqlaw.cli.command import Output, answer, build
+from seqlaw.cli.command import answer, build
+from seqlaw.cli.output import Output
 from seqlaw.model.checks import InputError
 from seqlaw.questions.options import PANELS, SIZE, TRAINING, Slider, option
 from seqlaw.questions.risk import Curve, Risk

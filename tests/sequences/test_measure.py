@@ -15,7 +15,6 @@ import pytest
 from seqlaw import PRESETS, InputError, Modes, Setting, Teacher, forecast, measure, risk
 from seqlaw.answers.advice import advise
 from seqlaw.answers.measurement_words import CHECKS, what_fails
-from seqlaw.answers.saving import save_teacher
 from seqlaw.answers.style import new_figure
 from seqlaw.answers.words import sentence, sentences
 from seqlaw.cli import main
@@ -795,7 +794,7 @@ def test_no_teacher_is_saved_where_nothing_can_be_predicted(tmp_path, capsys):
 
 @pytest.mark.parametrize("name", ["two\nlines = 1.npy", os.fsdecode(b"bad\xff.npy")])
 def test_any_name_of_a_source_can_be_written_down(found, tmp_path, name):
-    save_teacher(found, tmp_path / "teacher.toml", source=name)
+    found.save(tmp_path / "teacher.toml", source=name)
     assert np.array_equal(load_teacher(tmp_path / "teacher.toml").a, found.modes.a)
 
 
@@ -810,11 +809,11 @@ def test_a_teacher_that_cannot_be_written_leaves_the_old_one(found, tmp_path, mo
 
     monkeypatch.setattr(Path, "write_text", full)
     with pytest.raises(InputError, match=r"save_teacher must be writable \(No space left on device\)"):
-        save_teacher(found, saved)
+        found.save(saved)
     assert [path.name for path in tmp_path.iterdir()] == ["teacher.toml"]
     assert saved.read_text() == "old"
     with pytest.raises(InputError, match="File name too long"):
-        save_teacher(found, tmp_path / f"{'x' * 250}.toml")
+        found.save(tmp_path / f"{'x' * 250}.toml")
 
 
 # --- answers show themselves --------------------------------------------------------------------------

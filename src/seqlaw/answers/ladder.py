@@ -13,9 +13,9 @@ from seqlaw.answers.render import Block, Note, Table
 from seqlaw.answers.risk import parameters
 from seqlaw.answers.style import SERIES
 from seqlaw.answers.words import Side, describe_teacher, percent_words, regime_words
+from seqlaw.files import output_path
 from seqlaw.methods.terms import frozen_error, reach
 from seqlaw.model.amount import amount
-from seqlaw.model.checks import InputError
 from seqlaw.model.lengths import Length, Lengths, words
 from seqlaw.model.setting import Setting
 from seqlaw.planning import ladder as planning
@@ -250,12 +250,7 @@ class LadderCurve(Answer, shares.LadderCurve):
 
 def check_export(path: str | Path) -> Path:
     """A path that phases can be written to."""
-    path = Path(path)
-    if path.suffix not in (".toml", ".json"):
-        raise InputError("export", "must end in .toml or .json", str(path))
-    if not path.parent.is_dir():
-        raise InputError("export", "must lie in an existing folder", str(path))
-    return path
+    return output_path(path, "export", ".toml", ".json")
 
 
 def _asked(found: Ladder | LadderCurve) -> dict[str, Any]:

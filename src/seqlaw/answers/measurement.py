@@ -13,7 +13,7 @@ from seqlaw.answers.answer import Answer, shown
 from seqlaw.answers.glossary import signs
 from seqlaw.answers.measurement_words import CHECKS, LOOKS, data_words, regime_words, what_fails
 from seqlaw.answers.render import Block, Table
-from seqlaw.answers.saving import save_law, save_teacher
+from seqlaw.answers.saving import save
 from seqlaw.answers.style import MARKERS, SERIES, tidy
 from seqlaw.answers.words import Side
 from seqlaw.model.schedule import Schedule
@@ -65,7 +65,7 @@ class Measurement(Answer, records.Measurement):
         `load_teacher` reads both. `source` names the data in a comment. Where the sequences leave nothing to
         predict from, `InputError` says why, and nothing is written.
         """
-        (save_law if law else save_teacher)(self, path, source=source)
+        save(self, path, law=law, source=source)
 
     def inputs(self) -> Mapping[str, Any]:
         return {"file": self.file, **self.columns.asked(), "centre": self.centre, "seed": self.seed}

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from seqlaw.answers.measurement_words import LOOKS, data_words, regime_words, why_void
 from seqlaw.answers.words import sentences
+from seqlaw.files import output_path
 from seqlaw.model.checks import InputError
 from seqlaw.model.signature import checked
 from seqlaw.model.stored import replaced
@@ -20,37 +21,14 @@ FIELD, LAW = "save_teacher", "save_law"
 
 
 @checked
-def save_teacher(found: Measurement, path: str | Path, *, source: str = "sequences") -> None:
-    """Write `found.modes` to a TOML file that `load_teacher` reads back to the last bit.
+def save(found: Measurement, path: str | Path, *, law: bool = False, source: str = "sequences") -> None:
+    """Write `found.modes`, or with `law` the six numbers and their intervals, below comments as TOML.
 
-    Where the sequences leave nothing to predict from, and `advise` gives no advice, nothing is written. A
-    file that is there already is replaced whole or left as it is.
+    `load_teacher` reads the modes back to the last bit, `load_uncertain` the intervals. Where the sequences
+    leave nothing to predict from, or there is no such law, nothing is written. A file that is there already
+    is replaced whole or left as it is.
     """
-    _write(found, path, _spectra(found), FIELD, source)
-
-
-@checked
-def save_law(found: Measurement, path: str | Path, *, source: str = "sequences") -> None:
-    """Write `found.law`, the six numbers with their intervals, to a TOML file.
-
-    `load_uncertain` reads it back to the last bit, `load_teacher` its middle. Where there is no such law, or
-    nothing to predict from, nothing is written.
-    """
-    _write(found, path, _law(found, source), LAW, source)
-
-
-def check_teacher_path(path: str | Path, *, field: str = FIELD) -> Path:
-    """A path that a teacher file can be written to."""
-    path = Path(path)
-    if path.suffix != ".toml":
-        raise InputError(field, "must end in .toml", str(path))
-    if not path.parent.is_dir():
-        raise InputError(field, "must lie in an existing folder", str(path))
-    return path
-
-
-def _write(found: Measurement, path: str | Path, numbers: Iterator[str], field: str, source: str) -> None:
-    """The numbers below comments; a file that is there already is replaced whole or left as it is."""
+    field = LAW if law else FIELD
     if stop := void(found.flags):
         raise InputError(field, f"needs sequences to predict from: {why_void(stop)}", source)
     comments = [
@@ -58,8 +36,9 @@ def _write(found: Measurement, path: str | Path, numbers: Iterator[str], field: 
         f"{regime_words(found.regime)}; {LOOKS[found.seen]}",
         *(f"! {text}" for text in sentences(found.flags, "python")),
     ]
+    numbers = _law(found, source) if law else _spectra(found)
     text = "\n".join([*(f"# {comment}" for comment in comments), "", *numbers]) + "\n"
-    path = check_teacher_path(path, field=field)
+    path = output_path(path, field, ".toml")
     try:
         with replaced(path) as draft:
             draft.write_text(text, encoding="utf-8")

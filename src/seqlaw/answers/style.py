@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from seqlaw.files import output_path
 from seqlaw.model.checks import InputError, MissingLibrary, needs
 
 if TYPE_CHECKING:
@@ -35,12 +36,7 @@ def new_figure(width: float, height: float, rows: int = 1, columns: int = 1) -> 
 
 def check_path(path: str | Path) -> Path:
     """A path whose ending is a picture format."""
-    path = Path(path)
-    if path.suffix.lower() not in FORMATS:
-        raise InputError("plot", f"must end in one of {', '.join(FORMATS)}", str(path))
-    if not path.parent.is_dir():
-        raise InputError("plot", "must lie in an existing folder", str(path))
-    return path
+    return output_path(path, "plot", *FORMATS)
 
 
 def save(figure: Figure, path: str | Path) -> None:

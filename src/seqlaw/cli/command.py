@@ -3,29 +3,17 @@
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Callable
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, fields
 from typing import Annotated, Any
 
 import typer
 
 from seqlaw.answers.style import check_path
-from seqlaw.cli.output import show
+from seqlaw.cli.output import Output, show
 from seqlaw.cli.progress import progress_bar
 from seqlaw.questions.options import FLAG, OUTPUT, Option
 from seqlaw.questions.question import Question
-
-
-@dataclass(frozen=True, kw_only=True)
-class Output:
-    """How the answer leaves."""
-
-    json: bool = False
-    plot: str | None = None
-    verbose: bool = False
-    progress: str = "auto"
-
 
 Runner = Callable[[Any, Output], None]
 
@@ -34,7 +22,7 @@ def answer(question: Question, output: Output) -> None:
     """Ask, and print the answer."""
     with progress_bar(question.counted(), output.progress) as bar:
         found = question.ask(bar)
-    show(found, question, as_json=output.json, plot=output.plot, verbose=output.verbose)
+    show(found, question, output)
 
 
 def build(question: type[Question], run: Runner = answer) -> Any:
@@ -134,8 +122,3 @@ def _help() -> inspect.Parameter:
         metavar=" ", show_default=False, rich_help_panel=OUTPUT,
     )  # fmt: skip
     return _keyword("help", bool, False, option)
-
-
-def warn(line: str) -> None:
-    """A line about the work, on standard error."""
-    print(f"seqlaw: {line}", file=sys.stderr)

@@ -9,7 +9,7 @@ import threading
 import webbrowser
 from dataclasses import dataclass
 
-from seqlaw.cli.command import Output
+from seqlaw.cli.output import Output
 from seqlaw.methods.ask import method_name, method_of
 from seqlaw.model.checks import InputError, MissingLibrary, needs, whole
 from seqlaw.questions.options import COUNT, METHOD, OUTPUT, option

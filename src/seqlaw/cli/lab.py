@@ -9,8 +9,7 @@ from typing import Any
 
 import typer
 
-from seqlaw.cli.command import Output, warn
-from seqlaw.cli.output import print_flags, print_json, print_table, print_text, show
+from seqlaw.cli.output import Output, print_flags, print_json, print_table, print_text, show, warn
 from seqlaw.cli.progress import work_bar
 from seqlaw.cli.rows import OPTION, column_names, say_what_is_left, selected, table_of
 from seqlaw.fit import fit_power_law
@@ -29,7 +28,7 @@ def reproduce(question: Reproduce, output: Output) -> None:
     call = question.call()
     with work_bar(output.progress) as bar:
         answer = call.function(**call.arguments, progress=bar.progress, step=bar.step, notice=warn)
-    show(answer, question, as_json=output.json)
+    show(answer, question, output)
 
 
 def sweep(question: Sweep, output: Output) -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from seqlaw.answers.ladder import check_export
-from seqlaw.cli.command import Output
-from seqlaw.cli.output import show
+from seqlaw.cli.output import Output, show
 from seqlaw.model.checks import InputError
 from seqlaw.questions.planning import Ladder
 
@@ -18,6 +17,6 @@ def ladder(asked: Ladder, output: Output) -> None:
     found = asked.ask()
     if asked.export is not None:
         found.export(asked.export)  # type: ignore[attr-defined]
-    show(found, asked, as_json=output.json, plot=output.plot)
+    show(found, asked, output)
     if asked.export is not None and not output.json:
         print(f"phases: {asked.export}")

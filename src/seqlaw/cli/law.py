@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from seqlaw.cli.command import Output
-from seqlaw.cli.output import print_json, print_table, print_text, show
+from seqlaw.cli.output import Output, print_json, print_table, print_text, show
 from seqlaw.cli.rows import selected, table_of
 from seqlaw.files import read_table
 from seqlaw.lab.table import check_format, write_frame
@@ -41,7 +40,7 @@ def law(asked: Law, output: Output) -> None:
     answer = call.function(**{**call.arguments, "frame": rows, "predict": ahead, "common": common})
     if asked.to is not None:
         write_frame(answer.predict(ahead).to_frame(), asked.to)
-    show(answer, asked, as_json=output.json, plot=output.plot, verbose=output.verbose)
+    show(answer, asked, output)
     if asked.to is not None and not output.json:
         print(f"{len(answer.predictions)} predictions: {asked.to}")
 

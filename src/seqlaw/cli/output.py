@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import seqlaw
@@ -15,17 +17,25 @@ from seqlaw.model.flags import Flag
 from seqlaw.questions.question import Question
 
 
-def show(
-    answer: Answer, question: Question, *, as_json: bool, plot: str | None = None, verbose: bool = False
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Output:
+    """How the answer leaves."""
+
+    json: bool = False
+    plot: str | None = None
+    verbose: bool = False
+    progress: str = "auto"
+
+
+def show(answer: Answer, question: Question, output: Output) -> None:
     """Print an answer, one JSON document or the page for people, and draw it into a file."""
-    if plot is not None:
-        answer.save_plot(plot)
-    if as_json:
+    if output.plot is not None:
+        answer.save_plot(output.plot)
+    if output.json:
         asked = question.echo(answer.inputs())
         print(json.dumps(answer.to_dict("cli", asked), indent=2, allow_nan=False))
     else:
-        print(answer.page("cli", verbose=verbose), end="")
+        print(answer.page("cli", verbose=output.verbose), end="")
 
 
 def print_json(
@@ -62,3 +72,8 @@ def print_table(rows: Iterable[Sequence[Any]], *, header: Sequence[str] = (), ti
 def print_flags(flags: Iterable[Flag]) -> None:
     """One paragraph a flag."""
     print_blocks(*map(Flagged, flags))
+
+
+def warn(line: str) -> None:
+    """A line about the work, on standard error."""
+    print(f"seqlaw: {line}", file=sys.stderr)
