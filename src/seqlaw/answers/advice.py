@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from seqlaw.answers.answer import Answer, fields_of, record
 from seqlaw.answers.forecast import Forecast
@@ -14,6 +14,7 @@ from seqlaw.answers.measurement_words import what_would_help, why_void
 from seqlaw.answers.plan import Plan
 from seqlaw.answers.plan_words import act_on, finite_notes, unused
 from seqlaw.answers.render import Block, Flagged
+from seqlaw.answers.style import Axes, Figure
 from seqlaw.answers.tradeoff import WINS, Tradeoff
 from seqlaw.answers.words import Side, sentences
 from seqlaw.model.amount import amount
@@ -28,10 +29,6 @@ from seqlaw.sequences import advise as records
 from seqlaw.sequences.advise import WIDEST
 from seqlaw.sequences.findings import outside, void
 from seqlaw.sequences.measure import Measurement as Measured
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 _WHY = {
     "plan": "the plan's, see below",

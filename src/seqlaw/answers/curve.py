@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, overload
+from typing import Any, ClassVar, overload
 
 from seqlaw.answers.answer import Answer
 from seqlaw.answers.render import Block, Table
 from seqlaw.answers.risk import Risk, drawn, uncertainty
-from seqlaw.answers.style import COLOURS, MARKERS, mark, tidy
+from seqlaw.answers.style import COLOURS, MARKERS, Axes, mark, tidy
 from seqlaw.answers.words import Side, describe_teacher, regime_words, sizes_words, tested_words
 from seqlaw.fit import fit_power_law
 from seqlaw.methods import ask
@@ -23,9 +23,6 @@ from seqlaw.model.flags import Flag, flag, merge_flags
 from seqlaw.model.lengths import Test
 from seqlaw.model.setting import Setting
 from seqlaw.model.signature import checked
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 SAMPLED_METHOD = "sampled"
 """The method of the points that are laid over a curve."""

@@ -5,21 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from seqlaw.answers.answer import Answer, shown
 from seqlaw.answers.forecast_words import data, more, starts, trust, verdict
 from seqlaw.answers.render import Block, Table
-from seqlaw.answers.style import MARKERS, SERIES, few_ticks, tidy
+from seqlaw.answers.style import MARKERS, SERIES, Axes, few_ticks, tidy
 from seqlaw.answers.words import Side
 from seqlaw.model.amount import amount
 from seqlaw.sequences import forecast as records
 from seqlaw.sequences.learning_curve import LearningCurve, Needed, Row
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -6,12 +6,12 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from seqlaw.answers.answer import Answer, shown
 from seqlaw.answers.render import Block, Note, Table
 from seqlaw.answers.risk import parameters
-from seqlaw.answers.style import SERIES
+from seqlaw.answers.style import SERIES, Axes
 from seqlaw.answers.words import Side, describe_teacher, percent_words, regime_words
 from seqlaw.files import output_path
 from seqlaw.methods.terms import frozen_error, reach
@@ -22,9 +22,6 @@ from seqlaw.planning import ladder as planning
 from seqlaw.planning import ladder_curve as shares
 from seqlaw.planning.ladder import Choice
 from seqlaw.planning.ladder_curve import WAYS, At
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 _ROW = ("name", "approx", "bias", "variance", "reducible", "error", "against", "against_error")
 

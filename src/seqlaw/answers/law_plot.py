@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from seqlaw.answers.style import SERIES, few_ticks, tidy
+from seqlaw.answers.style import SERIES, Axes, few_ticks, tidy
 from seqlaw.model.amount import amount
 from seqlaw.model.checks import Array
 from seqlaw.model.randomness import generator
 from seqlaw.runs.ask import Law
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 _DOTS: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 2.5}
 

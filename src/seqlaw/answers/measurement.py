@@ -14,7 +14,7 @@ from seqlaw.answers.glossary import signs
 from seqlaw.answers.measurement_words import CHECKS, LOOKS, data_words, regime_words, what_fails
 from seqlaw.answers.render import Block, Table
 from seqlaw.answers.saving import save
-from seqlaw.answers.style import MARKERS, SERIES, tidy
+from seqlaw.answers.style import MARKERS, SERIES, Axes, tidy
 from seqlaw.answers.words import Side
 from seqlaw.model.schedule import Schedule
 from seqlaw.model.teacher import NUMBERS
@@ -22,8 +22,6 @@ from seqlaw.sequences import measure as records
 from seqlaw.sequences.exponents import LAWS, LEVEL
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from seqlaw.answers.advice import Advice
 
 _EXPONENT = {name: pair[0] for pair in LAWS.values() for name in pair}

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from seqlaw.answers.answer import Answer, shown
 from seqlaw.answers.plan_rates import rate_fields, rate_notes, rate_tables
@@ -21,7 +21,7 @@ from seqlaw.answers.plan_words import (
 )
 from seqlaw.answers.render import Block, Note, Table
 from seqlaw.answers.risk import headline, parameters, terms_table
-from seqlaw.answers.style import MARKERS, SERIES, few_ticks, mark, share_range, tidy
+from seqlaw.answers.style import MARKERS, SERIES, Axes, Figure, few_ticks, mark, share_range, tidy
 from seqlaw.answers.words import Side, describe_teacher, tested_words
 from seqlaw.methods.terms import TERMS, Risk, with_sums
 from seqlaw.model.amount import amount
@@ -33,10 +33,6 @@ from seqlaw.planning.budget import PAPER_COST, SIZES, Allocation
 from seqlaw.planning.one_pass import OnePass
 from seqlaw.planning.search import FinitePlan
 from seqlaw.planning.uncertain import Over
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from seqlaw.answers.answer import Answer, fields_of
 from seqlaw.answers.render import Block, Table
 from seqlaw.answers.risk import parameters
-from seqlaw.answers.style import COLOURS, mark, tidy
+from seqlaw.answers.style import COLOURS, Axes, mark, tidy
 from seqlaw.answers.words import Side, describe_teacher
 from seqlaw.methods.equivalent import equivalent_risk
 from seqlaw.methods.rates import rates
@@ -24,9 +24,6 @@ from seqlaw.model.flags import Flag
 from seqlaw.model.setting import Setting
 from seqlaw.model.signature import checked
 from seqlaw.model.teacher import Modes
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 NO_NUMBER = (ArithmeticError, ValueError, RuntimeError, np.linalg.LinAlgError)
 """What is raised where double precision ends (overflow, a logarithm of zero, a root not found), a trace

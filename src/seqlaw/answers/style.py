@@ -11,9 +11,10 @@ from seqlaw.files import output_path
 from seqlaw.model.checks import InputError, MissingLibrary, needs
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
+    from matplotlib.axes import Axes as Axes  # also for those that draw
+    from matplotlib.figure import Figure as Figure
+else:  # matplotlib is loaded where a picture is drawn
+    Axes = Figure = Any
 
 # Okabe and Ito's palette: told apart by every kind of colour vision, and in grey by the markers.
 COLOURS = {"approx": "#0072B2", "bias": "#D55E00", "variance": "#009E73", "reducible": "#000000"}

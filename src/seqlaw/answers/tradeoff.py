@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from seqlaw.answers.answer import Answer, shown
 from seqlaw.answers.render import Block, Note, Table
 from seqlaw.answers.risk import parameters
-from seqlaw.answers.style import MARKERS, SERIES, share_range, tidy
+from seqlaw.answers.style import MARKERS, SERIES, Axes, Figure, share_range, tidy
 from seqlaw.answers.words import Side, beaten_words, describe_teacher, regime_words
 from seqlaw.model.amount import amount
 from seqlaw.model.flags import Flag, merge_flags
@@ -18,10 +18,6 @@ from seqlaw.model.setting import Setting
 from seqlaw.planning import tradeoff as splits
 from seqlaw.planning.budget import PAPER_COST
 from seqlaw.planning.tradeoff import OWN
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 _TERMS = ("approx", "bias", "variance", "cross", "reducible")
 _COLUMNS = ("P", "N", "L", "gamma", "tested", "eval_length", "compute", *_TERMS)

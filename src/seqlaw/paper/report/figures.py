@@ -5,21 +5,17 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from seqlaw.answers.methods import caption_of
-from seqlaw.answers.style import COLOURS, MARKERS, SERIES, few_ticks, new_figure, save, tidy
+from seqlaw.answers.style import COLOURS, MARKERS, SERIES, Axes, Figure, few_ticks, new_figure, save, tidy
 from seqlaw.model.checks import Array
 from seqlaw.paper.experiments.checks import NoiseCheck, ScheduleCurve
 from seqlaw.paper.experiments.panels import QUANTITIES, Panel, size
 from seqlaw.paper.experiments.slopes import Measured
 from seqlaw.planning.tradeoff import OWN, Tradeoff
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 FONT = 8.0
 """Points; the figure is as wide as a page, so that they are points in print."""
