@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from seqlaw.answers.answer import Answer, fields_of, record
+from seqlaw.answers.answer import Answer, fields_of, named, record
 from seqlaw.answers.forecast import Forecast
 from seqlaw.answers.forecast_words import trust
 from seqlaw.answers.measurement import Measurement
@@ -142,7 +142,7 @@ class Advice(Answer, records.Advice):
 
     def inputs(self) -> Mapping[str, Any]:
         teacher = self.source if self.measured is None else self.measured.modes
-        budgets = {name: getattr(self, name) for name in ("tokens", "compute", "eval_length")}
+        budgets = named(self, "tokens", "compute", "eval_length")
         return {"teacher": teacher, "measured": self.measured is not None, **budgets}
 
     def fields(self) -> Mapping[str, Any]:

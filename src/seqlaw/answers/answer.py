@@ -148,9 +148,14 @@ def _pyplot_axes(count: int, width: float, height: float) -> Any:
     return grid.flat
 
 
+def named(found: Any, *names: str) -> dict[str, Any]:
+    """These fields of a record by name."""
+    return {name: getattr(found, name) for name in names}
+
+
 def fields_of(found: Any, **more: Any) -> dict[str, Any]:
     """The fields of a room's record, for the answer that shows it; `more` is what the room does not know."""
-    return {f.name: getattr(found, f.name) for f in fields(found)} | more
+    return named(found, *(f.name for f in fields(found))) | more
 
 
 def shown(answer: Callable[..., Shown], ask: Callable[Asked, Any]) -> Callable[Asked, Shown]:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from seqlaw.answers.answer import Answer, shown
+from seqlaw.answers.answer import Answer, named, shown
 from seqlaw.answers.forecast_words import data, more, starts, trust, verdict
 from seqlaw.answers.render import Block, Table
 from seqlaw.answers.style import MARKERS, SERIES, Axes, few_ticks, tidy
@@ -35,47 +35,28 @@ class Forecast(Answer, records.Forecast):
         return self.asked
 
     def fields(self) -> Mapping[str, Any]:
+        nothing = dict.fromkeys(("ratio", "low", "high", "difference"))  # is forecast
         return {
             "rows": [asdict(row) | self._over(row) for row in self.rows],
-            "null_loss": self.null_loss,
-            "accuracy": self.accuracy
-            or dict.fromkeys(("ratio", "low", "high", "difference")),  # nothing is forecast
-            "best": self.best,
-            "advice": self.advice,
-            "tokens": self.tokens,
+            "accuracy": self.accuracy or nothing,
             "overlap": [asdict(one) | {"ratio": one.forecast and one.ratio} for one in self.overlap],
-            "lengths": [
-                {
-                    "P": curve.P,
-                    "limit": curve.limit if curve.forecast else None,
-                    "low": curve.interval(math.inf)[0] if curve.forecast else None,
-                    "high": curve.interval(math.inf)[1] if curve.forecast else None,
-                    "variance": curve.variance,
-                    "learned": curve.learned,
-                    "forecast": curve.forecast,
-                    "gamma": curve.schedule.gamma,
-                    "largest": curve.largest,
-                }
-                for curve in self.curves
-            ],
-            "crossings": self.crossings,
-            "needed": self.needed,
-            "test_se": self.test_se,
+            "lengths": [self._curve_fields(curve) for curve in self.curves],
+            **named(
+                self, "null_loss", "best", "advice", "tokens", "crossings", "needed", "test_se", "groups"
+            ),
+            **named(self, "tested", "D", "M", "gamma", "eval_length"),
             "pilot": self.n,
-            "groups": self.groups,
-            "tested": self.tested,
-            "D": self.D,
-            "M": self.M,
             "L": self.steps,
-            "gamma": self.gamma,
-            "eval_length": self.eval_length,
             "gain": {"mean": self.gain, "error": self.doubt},
-            "start": {
-                "ratio": self.start.ratio,
-                "shift": self.start.shift,
-                "alike": not any(self.start.differ),
-            },
+            "start": named(self.start, "ratio", "shift") | {"alike": not any(self.start.differ)},
         }
+
+    def _curve_fields(self, curve: LearningCurve) -> dict[str, Any]:
+        """What is known of a length; its limit where that is forecast."""
+        low, high = curve.interval(math.inf) if curve.forecast else (None, None)
+        own = named(curve, "P", "variance", "learned", "forecast", "largest")
+        limit = {"limit": curve.limit if curve.forecast else None, "low": low, "high": high}
+        return own | limit | {"gamma": curve.schedule.gamma}
 
     def blocks(self, side: Side) -> Iterable[Block]:
         yield from (*self.advice, data(self))
@@ -137,8 +118,7 @@ class Forecast(Answer, records.Forecast):
 
     def tidy_rows(self) -> Sequence[Mapping[str, Any]]:
         """One row a length, with the student's sizes and what is common to all."""
-        names = ("null_loss", "test_se", "eval_length", "n", "D", "M", "student")
-        common = {name: getattr(self, name) for name in names}
+        common = named(self, "null_loss", "test_se", "eval_length", "n", "D", "M", "student")
         gammas = {curve.P: curve.schedule.gamma for curve in self.curves}
         common |= {"L": self.steps, "T": self.tokens}
         return [asdict(row) | self._over(row) | common | {"gamma": gammas[row.P]} for row in self.rows]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from seqlaw.answers.answer import Answer, shown
+from seqlaw.answers.answer import Answer, named, shown
 from seqlaw.answers.render import Block, Note, Table
 from seqlaw.answers.risk import parameters
 from seqlaw.answers.style import SERIES, Axes
@@ -100,9 +100,7 @@ class Ladder(Answer, planning.Ladder):
                 ],
                 "reducible": self.ladder.reducible,
             },
-            "gain": self.gain,
-            "gain_error": self.gain_error,
-            "helps": self.helps,
+            **named(self, "gain", "gain_error", "helps"),
             "rows": [_row(one) for one in self._choices()],
             **({} if self.step is None else {"gamma": self.ladder.gammas, "half": self.step.half}),
             "accuracy": planning.accuracy(self),
@@ -251,9 +249,8 @@ def check_export(path: str | Path) -> Path:
 
 
 def _asked(found: Ladder | LadderCurve) -> dict[str, Any]:
-    student = {name: getattr(found.setting, name) for name in ("teacher", "M", "d", "schedule", "batch")}
-    names = ("tokens", "eval_length", "candidates", "sketches", "seed")
-    return student | {name: getattr(found, name) for name in names}
+    student = named(found.setting, "teacher", "M", "d", "schedule", "batch")
+    return student | named(found, "tokens", "eval_length", "candidates", "sketches", "seed")
 
 
 def _sizes(setting: Setting) -> str:
@@ -281,7 +278,7 @@ def _pairs(lengths: Length) -> list[tuple[int, float]]:
 def _row(one: Choice) -> dict[str, Any]:
     """What was tried, as `--json` has it."""
     share = {"share": one.share} if isinstance(one, At) else {}
-    return share | {name: getattr(one, name) for name in _ROW} | {"trained": str(one.lengths)}
+    return share | named(one, *_ROW) | {"trained": str(one.lengths)}
 
 
 def _tidy(found: Ladder | LadderCurve, choices: Sequence[Choice]) -> list[dict[str, Any]]:

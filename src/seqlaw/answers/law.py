@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from seqlaw.answers.answer import Answer, shown
+from seqlaw.answers.answer import Answer, named, shown
 from seqlaw.answers.law_words import (
     allocation_notes,
     allocation_sentence,
@@ -20,6 +20,7 @@ from seqlaw.answers.law_words import (
     law_sentences,
 )
 from seqlaw.answers.render import Block, Note, Table
+from seqlaw.answers.style import Axes
 from seqlaw.answers.words import Side
 from seqlaw.model.amount import amount
 from seqlaw.runs import ask
@@ -27,9 +28,6 @@ from seqlaw.runs.form import PAPER
 from seqlaw.runs.law import Estimate
 from seqlaw.runs.logs import read_any
 from seqlaw.runs.rollout import Prediction
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 _SHOWN = 20  # predictions on a page
 
@@ -46,57 +44,39 @@ class Law(Answer, ask.Law):
         return self.asked
 
     def fields(self) -> Mapping[str, Any]:
-        found = self.comparison
+        fitted, found, nested = self.fitted, self.comparison, self.nested
+        comparison = found and {
+            **named(found, "without", "verdict", "rollout", "largest"),
+            **{"difference": found.held_out.value, "low": found.held_out.low, "high": found.held_out.high},
+            "sentence": comparison_sentence(found),
+            "moves_with": found.moves_with or None,
+            "law_without": nested and named(nested, "E", "terms"),
+        }
+        length, forms = self.length, self.forms
         return {
-            "form": self.fitted.form.kind,
-            "q": self.q,
-            "E": self.E,
-            "terms": self.terms,
-            "numbers": self.numbers,
-            "middle": self.fitted.middle,
-            "n": self.n,
-            "huber": self.huber,
-            "objective": self.fitted.objective,
-            "scatter": self.scatter,
-            "extrapolation": self.extrapolation,
-            "influence": self.influence,
-            "comparison": None
-            if found is None
-            else {
-                "without": found.without,
-                "difference": found.held_out.value,
-                "low": found.held_out.low,
-                "high": found.held_out.high,
-                "sentence": comparison_sentence(found),
-                "verdict": found.verdict,
-                "moves_with": found.moves_with or None,
-                "rollout": found.rollout,
-                "largest": found.largest,
-                "law_without": self.nested and {"E": self.nested.E, "terms": self.nested.terms},
-            },
-            "length": None
-            if self.length is None
-            else {**vars(self.length), "sentence": effect_sentence(self.length)},
-            "forms": None
-            if self.forms is None
-            else {**vars(self.forms), "sentence": forms_sentence(self.forms, "python")},
-            "drift": self.drift,
+            **{"form": fitted.form.kind, "middle": fitted.middle, "objective": fitted.objective},
+            **named(
+                self, "q", "E", "terms", "numbers", "n", "huber", "scatter", "extrapolation", "influence"
+            ),
+            **named(self, "drift", "predictions"),
+            "comparison": comparison,
+            "length": length and {**vars(length), "sentence": effect_sentence(length)},
+            "forms": forms and {**vars(forms), "sentence": forms_sentence(forms, "python")},
             "allocation": self._allocation(),
-            "predictions": self.predictions,
             "points": self.tidy_rows(),
         }
 
     def _allocation(self) -> Mapping[str, Any] | None:
         found = self.allocation
-        if found is None:
-            return None
-        return {
-            **{name: getattr(found, name) for name in ("budget", "sizes", "loss", "beyond", "largest")},
-            "cost": found.cost.text,
-            "cost_r2": found.cost.r2,
-            "fixed": found.cost.fixed,
-            "sentence": allocation_sentence(found),
-        }
+        return (
+            None
+            if found is None
+            else {
+                **named(found, "budget", "sizes", "loss", "beyond", "largest"),
+                **{"cost": found.cost.text, "cost_r2": found.cost.r2, "fixed": found.cost.fixed},
+                "sentence": allocation_sentence(found),
+            }
+        )
 
     def blocks(self, side: Side) -> Iterable[Block]:
         yield from law_sentences(self, side)
@@ -214,7 +194,7 @@ class Predictions(Answer):
             {
                 **{str(name): value for name, value in row.items()},
                 "predicted": one.loss.value,
-                **{name: getattr(one.loss, name) for name in ("low", "high", "se")},
+                **named(one.loss, "low", "high", "se"),
                 "outside": one.beyond,
                 "level": self.level,
             }

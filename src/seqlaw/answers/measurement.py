@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from seqlaw.answers.answer import Answer, shown
+from seqlaw.answers.answer import Answer, named, shown
 from seqlaw.answers.glossary import signs
 from seqlaw.answers.measurement_words import CHECKS, LOOKS, data_words, regime_words, what_fails
 from seqlaw.answers.render import Block, Table
@@ -75,7 +75,7 @@ class Measurement(Answer, records.Measurement):
             "P": self.P,
             "states": self.P,
             "D": self.D,
-            **{name: getattr(self, name) for name in NUMBERS},
+            **named(self, *NUMBERS),
             "regime": {**vars(self.regime), "fails": list(map(what_fails, self.regime.fails))},
             "fit": {"window": self.window, "r2": self.r2, "band": self.band, "line": lines},
             "features": self.seen,
@@ -120,7 +120,7 @@ class Measurement(Answer, records.Measurement):
         return [
             {
                 "name": name,
-                **{part: getattr(getattr(self, name), part) for part in ("value", "low", "high")},
+                **named(getattr(self, name), "value", "low", "high"),
                 "window": self._window(name),
                 "r2": self.r2.get(_EXPONENT[name]),
                 **sizes,

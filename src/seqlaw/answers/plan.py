@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
 
-from seqlaw.answers.answer import Answer, shown
+from seqlaw.answers.answer import Answer, named, shown
 from seqlaw.answers.plan_rates import rate_fields, rate_notes, rate_tables
 from seqlaw.answers.plan_words import (
     act_on,
@@ -96,32 +96,28 @@ class Plan(Answer, planning.Plan):
             "tau": self.tau,
             **rate_fields(self),
             "finite": {
-                **spent(finite.best),
-                "least": spent(finite.least),
+                **asdict(finite.best),
+                "least": asdict(finite.least),
                 **_risk_fields(finite.risk),
                 "eval_length": finite.risk.eval_length,
-                "flat": finite.flat,
-                "limits": finite.limits,
-                "isoflop": [spent(point) for point in finite.isoflop],
-                "by_length": [spent(point) for point in finite.by_length],
+                **named(finite, "flat", "limits"),
+                "isoflop": [asdict(point) for point in finite.isoflop],
+                "by_length": [asdict(point) for point in finite.by_length],
             },
             "confirmation": seen
-            and {
-                "reducible": seen.risk.reducible,
-                "standard_error": seen.risk.standard_error.get("reducible"),
-                "d": seen.d,
-            },
+            and {"standard_error": seen.risk.standard_error.get("reducible"), "d": seen.d}
+            | named(seen.risk, "reducible"),
             "notes": self.notes,
             "flops": {"factor": planning.FLOPS_PER_UNIT, "given_in_flops": self.flops},
         }
         if self.single is not None:
             beside = {"ratio": self.ratio, "ratio_error": self.ratio_error}
-            found |= {"finite": self._held(found["finite"]), "single": spent(self.single.best) | beside}
+            found |= {"finite": self._held(found["finite"]), "single": asdict(self.single.best) | beside}
         return found if self.over is None else found | _over_fields(self.over)
 
     def _once_fields(self, once: OnePass) -> dict[str, Any]:
         batch = once.setting.batch
-        found = {name: value for name, value in spent(once.best).items() if name != "reducible"}
+        found = {name: value for name, value in asdict(once.best).items() if name != "reducible"}
         return {
             "batch": batch,
             "tokens": once.best.tokens,
@@ -130,8 +126,7 @@ class Plan(Answer, planning.Plan):
                 "batch": batch,
                 "gamma": once.setting.schedule.gamma,
                 **_risk_fields(once.risk),
-                "flat": once.flat,
-                "limits": once.limits,
+                **named(once, "flat", "limits"),
             },
             **{name: [run._asdict() for run in getattr(once, name)] for name in _PROFILES},
             "diagnostics": {**once.risk.diagnostics, "critical_tokens": once.critical_tokens},
@@ -255,7 +250,7 @@ class Plan(Answer, planning.Plan):
 
     def tidy_rows(self) -> Sequence[Mapping[str, Any]]:
         """The choice, then what else was looked at: other widths, lengths and batches, or draws."""
-        terms = with_sums({name: getattr(self.finite.risk, name) for name in TERMS})
+        terms = with_sums(named(self.finite.risk, *TERMS))
         if self.over is not None:
             return self._over_rows(self.over)
         if self._once is not None:
@@ -265,7 +260,7 @@ class Plan(Answer, planning.Plan):
             return [{"choice": "best"} | parameters(self.setting) | terms, *others]
         rows = [self._row("best", self.best) | terms]
         if self.single is not None:
-            single = with_sums({name: getattr(self.single.risk, name) for name in TERMS})
+            single = with_sums(named(self.single.risk, *TERMS))
             rows.append(self._row("single", self.single.best, self.single.best.P) | single)
             return rows + [self._row("by_length", point, point.P) for point in self.single.by_length]
         for choice in ("isoflop", "by_length"):
@@ -346,13 +341,8 @@ class Plan(Answer, planning.Plan):
 _PROFILES = ("by_batch", "by_length", "by_width")
 
 
-def spent(point: Allocation) -> dict[str, Any]:
-    """Sizes, compute, tokens and risk, as `--json` has them."""
-    return asdict(point)
-
-
 def _risk_fields(risk: Risk) -> dict[str, Any]:
-    terms = with_sums({name: getattr(risk, name) for name in TERMS})
+    terms = with_sums(named(risk, *TERMS))
     return {"terms": terms, "accuracy": risk.stated}
 
 
@@ -371,12 +361,17 @@ def _over_fields(over: Over) -> dict[str, Any]:
     return {
         "spread": over.spread,
         "regret": {
-            **spent(single.allocation),
+            **asdict(single.allocation),
             **{"mean": single.mean, "worst": single.worst},
             "middle": {"mean": middle.mean, "worst": middle.worst},
         },
         "draws": [
-            {**asdict(draw.teacher), "regime": draw.teacher.regime, **spent(draw.best), "regret": draw.regret}
+            {
+                **asdict(draw.teacher),
+                "regime": draw.teacher.regime,
+                **asdict(draw.best),
+                "regret": draw.regret,
+            }
             for draw in over.draws
         ],
     }

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, overload
 
-from seqlaw.answers.answer import Answer, fields_of
+from seqlaw.answers.answer import Answer, fields_of, named
 from seqlaw.answers.render import Block, Note, Table
 from seqlaw.answers.words import Side, describe_teacher, regime_words, sizes_words, tested_words
 from seqlaw.methods import ask, terms
@@ -35,11 +35,9 @@ class Risk(Answer, terms.Risk):
         return {"setting": self.setting, **self.draws.inputs()}
 
     def fields(self) -> Mapping[str, Any]:
-        batch = (
-            {} if self.setting.batch is None else {"batch": self.setting.batch, "tokens": self.setting.tokens}
-        )
-        names = ("method", "regime", *TERMS, *SUMS, "steps", "horizon", "eval_length")
-        fields = {name: getattr(self, name) for name in (*names, "standard_error", "intervals")}
+        batch = {} if self.setting.batch is None else named(self.setting, "batch", "tokens")
+        fields = named(self, "method", "regime", *TERMS, *SUMS, "steps", "horizon", "eval_length")
+        fields |= named(self, "standard_error", "intervals")
         if self.setting.position is not None:
             fields |= {"eval_length": None, "position": self.setting.position}
         return batch | fields | {"accuracy": self.stated, "diagnostics": self.diagnostics}
@@ -69,7 +67,7 @@ class Risk(Answer, terms.Risk):
     @property
     def point(self) -> dict[str, Any]:
         """The sizes and terms, as `--json` has them along a curve."""
-        return columns(self.setting) | with_sums({name: getattr(self, name) for name in TERMS})
+        return columns(self.setting) | with_sums(named(self, *TERMS))
 
 
 def uncertainty(risk: terms.Risk, name: str) -> str:

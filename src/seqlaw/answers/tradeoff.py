@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from seqlaw.answers.answer import Answer, shown
+from seqlaw.answers.answer import Answer, named, shown
 from seqlaw.answers.render import Block, Note, Table
 from seqlaw.answers.risk import parameters
 from seqlaw.answers.style import MARKERS, SERIES, Axes, Figure, share_range, tidy
@@ -56,9 +56,9 @@ class Tradeoff(Answer, splits.Tradeoff):
         beyond = {name: getattr(setting, name) for name in ("network", "optimizer") if getattr(setting, name)}
         if self.method != splits.Tradeoff.method:
             beyond = {"method": self.method, **({} if self.draws is None else self.draws.inputs()), **beyond}
-        student = {name: getattr(setting, name) for name in ("teacher", "M", "d", "schedule", "batch")}
-        names = ("tokens", "lengths", "tests", "compute", "cost", "tune", "mixture")
-        return student | {name: getattr(self, name) for name in names} | beyond
+        student = named(setting, "teacher", "M", "d", "schedule", "batch")
+        asked = named(self, "tokens", "lengths", "tests", "compute", "cost", "tune", "mixture")
+        return student | asked | beyond
 
     def fields(self) -> Mapping[str, Any]:
         rows = [_columns(row) for row in self.rows]
@@ -193,8 +193,7 @@ class Tradeoff(Answer, splits.Tradeoff):
 
 def _columns(row: splits.Split) -> dict[str, Any]:
     """A row as plain types; a standard error where there is one."""
-    names = (*_COLUMNS, *(() if row.standard_error is None else ("standard_error",)))
-    return {name: getattr(row, name) for name in names}
+    return named(row, *_COLUMNS, *(() if row.standard_error is None else ("standard_error",)))
 
 
 def _measured(reducible: float, error: float | None) -> float | str:
@@ -207,7 +206,7 @@ def _beside(held: splits.Held) -> dict[str, Any]:
     return {
         **{"P": str(one.lengths or one.P), "N": int(one.N), "L": one.schedule.L, "gamma": one.schedule.gamma},
         **{"tested": held.tested, "eval_length": str(risk.eval_length), "compute": held.compute},
-        **{name: getattr(risk, name) for name in _TERMS},
+        **named(risk, *_TERMS),
         **{"best_single": held.best.P, "ratio": held.ratio, "ratio_error": held.error},
     }
 
