@@ -62,8 +62,8 @@ def check_output(shown, printed):
 
 LONG = {
     *("README", "epochs", "extend", "forecast", "forecast-theory", "law", "lengths", "loose", "measure"),
-    *("methods", "momentum", "networks", "one-pass", "optimizers", "plan", "published-runs", "reproduce"),
-    *("steps", "sweeps", "teacher", "tutorial"),
+    *("methods", "momentum", "networks", "one-pass", "optimizers", "plan", "published-runs"),
+    *("reproduce", "run-logs", "steps", "sweeps", "teacher", "tutorial"),
 }
 """Pages of up to half a minute, for the slow suite."""
 
