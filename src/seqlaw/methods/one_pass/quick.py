@@ -105,18 +105,17 @@ def quick_spread(nodes: Directions, runs: Cut, batch: Array, gamma: Array) -> Ar
         n, size, first, last = (np.repeat(x[:, k], G)[:, None] for x in runs)
         step = size * peak
         x = step * mu
-        noise, fall, rate = step**2 * each, n * np.log1p(-x), x * (2 - x)
+        noise, fall, rate = step**2 * each, -np.expm1(n * np.log1p(-x)), x * (2 - x)
         loss = rate - noise * own
-        decay = n * np.log1p(-loss)
-        kept, slow = np.exp(decay), np.abs(n * loss) < 1e-4
-        safe = np.where(slow, 1.0, loss)
-        whole = np.where(slow, n * (1 - n * loss / 2), -np.expm1(decay) / safe)
+        lost, slow = -np.expm1(n * np.log1p(-loss)), np.abs(n * loss) < 1e-4
+        kept, safe = 1 - lost, np.where(slow, 1.0, loss)
+        whole = np.where(slow, n * (1 - n * loss / 2), lost / safe)
         early = np.where(
             slow, n / 2 * (1 - n * loss / 3), (whole - n * kept) / (np.maximum(n, 1e-300) * safe)
         )
         middle = 2 * n / (n + 1) * early  # a mean is over the steps, without the last end
-        end, many = psi * np.exp(fall), np.maximum(n, 1e-300)
-        mean, mean_square = -psi * np.expm1(fall) / (many * x), -(psi**2) * np.expm1(2 * fall) / (many * rate)
+        end, many = psi * (1 - fall), np.maximum(n, 1e-300)
+        mean, mean_square = psi * fall / (many * x), psi**2 * fall * (2 - fall) / (many * rate)
         at_end, between = A + end @ linear + end**2 @ square, A + mean @ linear + mean_square @ square
         base = kept * v + noise * (
             (whole - middle) * last * at_end + middle * between + early * first * (q @ F)
@@ -133,6 +132,7 @@ _DEPTHS = np.arange(0.0, 14.5, 0.5)  # halvings of 1/(2‖G‖) at which the bia
 _TRIED = np.array([0.0, 0.5, 1.0, 1.75, 2.5, 3.25, 4.0, 5.0, 6.5])
 """Halvings of the largest step that is allowed."""
 _CLOSE = np.linspace(0.0, 6.5, 261)
+_WORTH = 30.0  # times the least risk, beyond which nobody looks
 
 
 def tuned_surface(
@@ -140,7 +140,8 @@ def tuned_surface(
 ) -> tuple[Array, Array]:
     """The reducible risk at the best step, and that step, at points (M, P) × numbers of steps.
 
-    `batch` (points × steps) is a real number; both are infinite where it is below 1.
+    `batch` (points × steps) is a real number; both are infinite where it is below 1. Where the approximation
+    and the bias of the largest step are far above the least risk, they stand for the risk, which is higher.
     """
     from scipy.interpolate import make_interp_spline  # slow to import
 
@@ -150,20 +151,27 @@ def tuned_surface(
     fixed, _ = surface(rule, M, P.astype(int).tolist(), asked, eval_length)
     logs = np.log(np.maximum(fixed, 1e-300)).reshape(M.size, steps.size, _DEPTHS.size)
     runs = stacked([shape.scaled(1.0) for shape in shapes])
-    risk, gamma = np.full((2, M.size, steps.size), np.inf)
-    for length in np.unique(P).astype(int).tolist():
-        at = np.flatnonzero(P == length)
+    pieces = np.count_nonzero(runs.n, axis=1)
+    allowed, (risk, gamma) = batch >= 1, np.full((2, M.size, steps.size), np.inf)
+    bound = np.where(allowed, np.exp(logs[..., 0]), np.inf)
+    lengths, groups = np.unique(P, return_inverse=True)
+    promise = [bound[groups == k].min() for k in range(lengths.size)]
+    for k in np.argsort(promise, kind="stable").tolist():
+        length, at = int(lengths[k]), np.flatnonzero(groups == k)
+        worth = allowed & (bound <= _WORTH * risk.min())
+        risk[at] = np.where(worth[at], risk[at], bound[at])
+        at = at[worth[at].any(axis=1)]
+        if not at.size:
+            continue
         test = averaged(rule.modes, eval_length or length) * rule.weights
         found = directions_at(rule, length, np.minimum(M[at], rule.weights.sum()).tolist(), _CROWD)
         for point, (plain, sigma) in zip(at, found, strict=True):
             nodes, counts = under(plain, schedule)
-            live = np.flatnonzero(batch[point] >= 1)
-            if not live.size:
-                continue
+            live = np.flatnonzero(worth[point])
             batches, unit = batch[point, live], 1 / (2 * nodes.norm)
             most = np.minimum(unit, largest_steps(nodes, batches) / 2)
             tried = most[:, None] * 2.0**-_TRIED
-            part = Cut(*(x[live] for x in runs))
+            part = Cut(*(x[live, : pieces[live].max()] for x in runs))
             variance = quick_spread(nodes, part, batches, tried) @ (nodes.w * counts * (sigma @ test)) / 2
             known = np.exp(_cubic(logs[point, live], np.log2(unit / tried) * 2)) + np.maximum(variance, 0.0)
             close = make_interp_spline(_TRIED, np.log(known), axis=1)(_CLOSE)
