@@ -8,17 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from seqlaw.answers import law_words as said
 from seqlaw.answers.answer import Answer, named, shown
-from seqlaw.answers.law_words import (
-    allocation_notes,
-    allocation_sentence,
-    comparison_sentence,
-    drift_sentence,
-    effect_sentence,
-    extrapolation_sentence,
-    forms_sentence,
-    law_sentences,
-)
 from seqlaw.answers.render import Block, Note, Table
 from seqlaw.answers.style import Axes
 from seqlaw.answers.words import Side
@@ -48,7 +39,7 @@ class Law(Answer, ask.Law):
         comparison = found and {
             **named(found, "without", "verdict", "rollout", "largest"),
             **{"difference": found.held_out.value, "low": found.held_out.low, "high": found.held_out.high},
-            "sentence": comparison_sentence(found),
+            "sentence": said.comparison_sentence(found),
             "moves_with": found.moves_with or None,
             "law_without": nested and named(nested, "E", "terms"),
         }
@@ -60,8 +51,8 @@ class Law(Answer, ask.Law):
             ),
             **named(self, "drift", "predictions"),
             "comparison": comparison,
-            "length": length and {**vars(length), "sentence": effect_sentence(length)},
-            "forms": forms and {**vars(forms), "sentence": forms_sentence(forms, "python")},
+            "length": length and {**vars(length), "sentence": said.effect_sentence(length)},
+            "forms": forms and {**vars(forms), "sentence": said.forms_sentence(forms, "python")},
             "allocation": self._allocation(),
             "points": self.tidy_rows(),
         }
@@ -74,15 +65,15 @@ class Law(Answer, ask.Law):
             else {
                 **named(found, "budget", "sizes", "loss", "beyond", "largest"),
                 **{"cost": found.cost.text, "cost_r2": found.cost.r2, "fixed": found.cost.fixed},
-                "sentence": allocation_sentence(found),
+                "sentence": said.allocation_sentence(found),
             }
         )
 
     def blocks(self, side: Side) -> Iterable[Block]:
-        yield from law_sentences(self, side)
+        yield from said.law_sentences(self, side)
         if self.allocation is not None:
-            yield allocation_sentence(self.allocation)
-            yield from map(Note, allocation_notes(self.allocation))
+            yield said.allocation_sentence(self.allocation)
+            yield from map(Note, said.allocation_notes(self.allocation))
         if self.predictions:
             yield from self._shown(self.predictions).blocks(side)
         yield self._numbers()
@@ -93,11 +84,11 @@ class Law(Answer, ask.Law):
             f"{100 * self.scatter:.2g} % about the law."
         )
         if self.extrapolation is not None:
-            yield extrapolation_sentence(self.extrapolation)
+            yield said.extrapolation_sentence(self.extrapolation)
         if self.forms is not None:
-            yield forms_sentence(self.forms, side)
+            yield said.forms_sentence(self.forms, side)
         if self.drift is not None:
-            yield drift_sentence(self.drift)
+            yield said.drift_sentence(self.drift)
 
     def more(self, side: Side) -> Iterable[Block]:
         yield Table(

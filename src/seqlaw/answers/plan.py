@@ -8,17 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
 
+from seqlaw.answers import plan_words as said
 from seqlaw.answers.answer import Answer, named, shown
 from seqlaw.answers.plan_rates import rate_fields, rate_notes, rate_tables
-from seqlaw.answers.plan_words import (
-    act_on,
-    confirmed,
-    finite_notes,
-    loss_words,
-    mixture_words,
-    plan_sentence,
-    range_words,
-)
 from seqlaw.answers.render import Block, Note, Table
 from seqlaw.answers.risk import headline, parameters, terms_table
 from seqlaw.answers.style import MARKERS, SERIES, Axes, Figure, few_ticks, mark, share_range, tidy
@@ -46,14 +38,14 @@ class Plan(Answer, planning.Plan):
     @property
     def sentence(self) -> str:
         """The answer in a sentence or two."""
-        return plan_sentence(self)
+        return said.plan_sentence(self)
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What else is known of the optimum, and where corollary and programs differ from it, and why."""
         once = isinstance(self.finite, OnePass)
         rates = () if once or self.lengths is not None else rate_notes(self)
-        return (*rates, *finite_notes(self), *confirmed(self))
+        return (*rates, *said.finite_notes(self), *said.confirmed(self))
 
     @property
     def _once(self) -> OnePass | None:
@@ -85,12 +77,12 @@ class Plan(Answer, planning.Plan):
         return asked if self.lengths is None else asked | {"lengths": self.lengths}
 
     def fields(self) -> Mapping[str, Any]:
-        said = {"answer": self.sentence, "regime": self.regime}
+        head = {"answer": self.sentence, "regime": self.regime}
         if self._once is not None:
-            return said | self._once_fields(self._once)
+            return head | self._once_fields(self._once)
         finite, seen = self._full, self.confirmation
         found = {
-            **said,
+            **head,
             "phase": self.corollary and self.corollary.phase,
             "K": self.K,
             "tau": self.tau,
@@ -158,13 +150,13 @@ class Plan(Answer, planning.Plan):
         if self.over is None:
             yield self._sizes(side)
         yield self._single_table() if self.single is not None else self._length_table()
-        yield from map(Note, (*act_on(self), *confirmed(self)))
+        yield from map(Note, (*said.act_on(self), *said.confirmed(self)))
 
     def more(self, side: Side) -> Iterable[Block]:
         if self.over is not None:
             yield self._sizes(side)
         yield terms_table(self.finite.risk)
-        known = [*act_on(self), *confirmed(self)]
+        known = [*said.act_on(self), *said.confirmed(self)]
         if self._once is None and self.lengths is None:
             yield from rate_tables(self)
         yield from (Note(text) for text in self.notes if text not in known)
@@ -174,7 +166,11 @@ class Plan(Answer, planning.Plan):
         unit, compute = (planning.FLOPS_PER_UNIT, "FLOPs") if self.flops else (1, "compute")
         best, finite, once = self.finite.best, self.finite, self._once
         rows = [
-            (size, f"{_size(finite, size):,}", *range_words(finite.flat[size], finite.limits[size], side))
+            (
+                size,
+                f"{_size(finite, size):,}",
+                *said.range_words(finite.flat[size], finite.limits[size], side),
+            )
             for size in (("M", "P", "batch") if once else "MNL" if self.lengths is not None else "MNPL")
         ]
         if once is not None:
@@ -186,7 +182,7 @@ class Plan(Answer, planning.Plan):
         return Table(
             rows=rows,
             header=("size", "best", "within 1 % from", "to"),
-            title=f"Least risk{f' of {mixture_words(self)}' if self.lengths is not None else ''}, with "
+            title=f"Least risk{f' of {said.mixture_words(self)}' if self.lengths is not None else ''}, with "
             f"{amount(best.tokens)} of {amount(self.budget.tokens)} tokens and "
             f"{amount(best.compute * unit)} of {amount(self.budget.compute * unit)} {compute}"
             + ("" if cost == PAPER_COST else f" = {cost}"),
@@ -210,7 +206,7 @@ class Plan(Answer, planning.Plan):
     def _single_table(self) -> Table:
         assert self.single is not None
         pairs = (
-            (mixture_words(self), self.finite.best, "1"),
+            (said.mixture_words(self), self.finite.best, "1"),
             (amount(self.single.best.P), self.single.best, f"{self.ratio:.3g} ± {self.ratio_error:.1g}"),
         )
         return Table(
@@ -237,7 +233,7 @@ class Plan(Answer, planning.Plan):
             title=f"The best for {len(over.draws)} teachers drawn from {spans}",
         )
         if over.middle.allocation != over.single.allocation:
-            yield Note(f"The optimum of the middle teacher {loss_words(over.middle)}.")
+            yield Note(f"The optimum of the middle teacher {said.loss_words(over.middle)}.")
         yield Note(
             "A loss is relative to the least risk that each drawn teacher allows. The choice has the least "
             "average loss among the optima of the draws and of the middle."
@@ -331,7 +327,7 @@ class Plan(Answer, planning.Plan):
 
     def decorate(self, figure: Figure) -> None:
         best = self.best
-        trained = mixture_words(self) if self.lengths is not None else f"P={best.P:,}"
+        trained = said.mixture_words(self) if self.lengths is not None else f"P={best.P:,}"
         sizes = f"M={best.M:,}  N={best.N:,}  {trained}  L={best.L:,}"
         tested = "the training length" if self.eval_length is None else f"length {self.eval_length}"
         of = f"{len(self.over.draws)} draws, " if self.over is not None else ""

@@ -9,6 +9,7 @@ from typing import Any
 
 import typer
 
+from seqlaw.answers.answer import named
 from seqlaw.cli.output import Output, print_flags, print_json, print_table, print_text, show, warn
 from seqlaw.cli.progress import work_bar
 from seqlaw.cli.rows import OPTION, column_names, say_what_is_left, selected, table_of
@@ -48,28 +49,14 @@ def sweep(question: Sweep, output: Output) -> None:
                     print_text(_merged(found))
                 sys.stdout.flush()
 
+        call = question.passed(run_sweep, source=asked, jobs=workers, resume=_resuming(question))
         summary = run_sweep(
-            asked,
-            question.out,
-            jobs=workers,
-            engine=question.engine,
-            scheduler=question.scheduler,
-            dry_run=question.dry_run,
-            timeout=question.timeout,
-            retry_failed=question.retry_failed,
-            resume=_resuming(question),
-            announce=announce,
-            progress=bar.progress,
-            watch=bar.watch,
-            notice=warn,
+            **call.arguments, announce=announce, progress=bar.progress, watch=bar.watch, notice=warn
         )
     if output.json:
-        names = {"file": question.file, "out": question.out, "engine": question.engine}
-        inputs = names | {"jobs": workers, "seed": asked.seed}
-        result = {each.name: getattr(summary, each.name) for each in dataclasses.fields(Summary)} | {
-            "estimate": dataclasses.asdict(ahead[0]),
-            "dry_run": question.dry_run,
-        }
+        inputs = named(question, "file", "out", "engine") | {"jobs": workers, "seed": asked.seed}
+        result = named(summary, *(each.name for each in dataclasses.fields(Summary)))
+        result |= {"estimate": dataclasses.asdict(ahead[0]), "dry_run": question.dry_run}
         print_json(question, inputs, result)
     elif not question.dry_run:
         _report(summary, question.out)
@@ -134,7 +121,7 @@ def export(question: Export, output: Output) -> None:
         known = rows.standing
         standing = {name: getattr(known, name, None) for name in ("tasks", "finished", "failed")}
         resume = known.resume if known is not None and known.finished < known.tasks else None
-        inputs = {"folder": question.folder, "software": question.software}
+        inputs = named(question, "folder", "software")
         found = {"path": question.to, "count": count, **standing, "resume": resume, "others": rows.others}
         print_json(question, inputs, found)
     else:
@@ -153,8 +140,7 @@ def fit(question: Fit, output: Output) -> None:
     found = fit_power_law(rows[x], rows[y], window=_window(question.window), level=level, offset=offset)
     flags = _repeated(rows[x], found.window)
     if output.json:
-        names = ("file", "x", "y", "where", "offset", "level", "software")
-        inputs = {name: getattr(question, name) for name in names}
+        inputs = named(question, "file", "x", "y", "where", "offset", "level", "software")
         se_is = "curvature" if _certain(rows) else "standard error"
         print_json(question, inputs, dataclasses.asdict(found) | {"se_is": se_is}, flags)
         return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from seqlaw.answers.advice import Advised, advise
+from seqlaw.answers.answer import named
 from seqlaw.answers.saving import FIELD, LAW
 from seqlaw.cli.output import Output, show
 from seqlaw.files import output_path
@@ -15,8 +16,7 @@ from seqlaw.questions.data import Measure
 
 def measure(asked: Measure, output: Output) -> None:
     """Measure, advise, save what is wanted, print."""
-    budgets = {name: getattr(asked, name) for name in ("tokens", "compute", "eval_length")}
-    sizes = {"M": asked.M, "L": asked.L}
+    budgets, sizes = named(asked, "tokens", "compute", "eval_length"), named(asked, "M", "L")
     for field, value in (budgets | sizes).items():
         if value is not None and asked.tokens is None:
             raise InputError(field, "needs --tokens too", value)
