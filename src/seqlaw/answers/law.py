@@ -46,10 +46,8 @@ class Law(Answer, ask.Law):
         length, forms = self.length, self.forms
         return {
             **{"form": fitted.form.kind, "middle": fitted.middle, "objective": fitted.objective},
-            **named(
-                self, "q", "E", "terms", "numbers", "n", "huber", "scatter", "extrapolation", "influence"
-            ),
-            **named(self, "drift", "predictions"),
+            **named(self, "q", "E", "terms", "numbers", "n", "huber", "scatter", "drift", "predictions"),
+            **named(self, "extrapolation", "influence"),
             "comparison": comparison,
             "length": length and {**vars(length), "sentence": said.effect_sentence(length)},
             "forms": forms and {**vars(forms), "sentence": said.forms_sentence(forms, "python")},
@@ -59,15 +57,13 @@ class Law(Answer, ask.Law):
 
     def _allocation(self) -> Mapping[str, Any] | None:
         found = self.allocation
-        return (
-            None
-            if found is None
-            else {
-                **named(found, "budget", "sizes", "loss", "beyond", "largest"),
-                **{"cost": found.cost.text, "cost_r2": found.cost.r2, "fixed": found.cost.fixed},
-                "sentence": said.allocation_sentence(found),
-            }
-        )
+        if found is None:
+            return None
+        return {
+            **named(found, "budget", "sizes", "loss", "beyond", "largest"),
+            **{"cost": found.cost.text, "cost_r2": found.cost.r2, "fixed": found.cost.fixed},
+            "sentence": said.allocation_sentence(found),
+        }
 
     def blocks(self, side: Side) -> Iterable[Block]:
         yield from said.law_sentences(self, side)
