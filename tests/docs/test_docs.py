@@ -62,7 +62,7 @@ def check_output(shown, printed):
 
 LONG = {
     *("README", "epochs", "extend", "forecast", "forecast-theory", "law", "lengths", "loose", "measure"),
-    *("methods", "momentum", "networks", "one-pass", "optimizers", "plan", "published-runs"),
+    *("methods", "momentum", "networks", "one-pass", "optimizers", "plan", "plan-theory", "published-runs"),
     *("reproduce", "run-logs", "steps", "sweeps", "teacher", "tutorial"),
 }
 """Pages of up to half a minute, for the slow suite."""
