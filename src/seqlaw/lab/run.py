@@ -174,11 +174,10 @@ class Tally:
         lost, now = sum(outcome.error is not None for outcome in batch), self.summary
         done, seconds = now.done + len(batch) - lost, time.monotonic() - self._start
         self.summary = replace(now, done=done, failed=now.failed + lost, seconds=seconds)
-        for outcome in batch:
-            row = np.array([1.0, self._sizes[outcome.key]])
-            self._left -= row
-            self._normal += np.outer(row, row)
-            self._timed += outcome.seconds * row
+        rows = np.array([[1.0, self._sizes[outcome.key]] for outcome in batch])
+        self._left -= rows.sum(axis=0)
+        self._normal += rows.T @ rows
+        self._timed += np.array([outcome.seconds for outcome in batch]) @ rows
 
     def share(self) -> float:
         """Seconds of work done over those in all; it never falls, whatever the next tasks teach."""
@@ -193,12 +192,12 @@ class Tally:
 def _line(normal: Array, timed: Array) -> Array:
     """(a, b) ≥ 0 of seconds = a + b·size from Σ(1, s)(1, s)ᵀ and Σ t(1, s); a = 0 where all sizes are one."""
     (n, s), (_, s2) = normal
-    if s2 > 0 and n * s2 - s**2 <= 1e-9 * s2 * n:
-        return np.array([0.0, timed[1] / s2])
-    found = np.linalg.solve(normal, timed) if s2 > 0 else np.array([timed[0] / n, 0.0])
-    if found[0] < 0:
-        return np.array([0.0, timed[1] / s2])
-    return np.array([timed[0] / n, 0.0]) if found[1] < 0 else np.asarray(found)
+    if s2 == 0:
+        return np.array([timed[0] / n, 0.0])
+    a, b = np.linalg.solve(normal, timed) if n * s2 - s**2 > 1e-9 * n * s2 else (-1.0, 0.0)
+    if a < 0:
+        a, b = 0.0, timed[1] / s2
+    return np.array([a, b] if b >= 0 else [timed[0] / n, 0.0])
 
 
 class Together:
