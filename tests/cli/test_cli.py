@@ -575,7 +575,7 @@ def test_plain_progress_is_lines_on_standard_error(run):
     code, out, err = run(*SAMPLED, "--sketches", "2", "--repetitions", "2", "--progress", "plain", "--json")
     assert code == 0
     assert json.loads(out)["method"] == "sampled"
-    assert err == "seqlaw: 1/4 data sets\nseqlaw: 4/4 data sets\n"
+    assert err == "seqlaw: 1/4 data sets, about 1 s left\nseqlaw: 4/4 data sets\n"
     assert run(*SAMPLED)[2] == ""  # a pipe stays silent unless asked
     refused = "seqlaw: --progress must be auto or plain, got loud\n"
     assert run("risk", "--progress", "loud") == (2, "", refused)

@@ -2,18 +2,25 @@
 
 import importlib.util
 import math
+import os
+import signal
+import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
 
+from conftest import ROOT, python_path
 from rows_of import exact_rows
 from seqlaw import WSD, Adam, Constant, InputError, Muon, Network, Setting, Teacher, curve, risk, tradeoff
+from seqlaw.lab.store import FILE
 from seqlaw.methods import METHODS, Draws
 from seqlaw.model.checks import MissingLibrary
 from seqlaw.model.lengths import Lengths
 from seqlaw.sweeping.codec import setting_of, task_of
 from seqlaw.sweeping.file import Sizes, Sweep
+from seqlaw.sweeping.run import load
 from seqlaw.sweeping.task import risk_rows
 
 needs_torch = pytest.mark.skipif(
@@ -23,6 +30,8 @@ TEACHER = Teacher(alpha=1.6, theta=1.3, r=0.3, rho=0.6, c_xi=0.2, c_0=0.5)
 SMALL = {"teacher": TEACHER, "M": 4, "d": 12, "P": 4, "batch": 16, "schedule": WSD(gamma=0.3, L=30)}
 NETWORKS = {name: Network(name=name, hidden=8, depth=2) for name in ("lru", "gru", "transformer")}
 STEP = Adam(step=0.01)
+APART = {**os.environ, "PYTHONPATH": python_path(ROOT / "src")}
+"""Where a program of its own finds this package."""
 
 
 def rows(*settings, sketches=2, repetitions=2, seed=0):
@@ -185,6 +194,83 @@ def test_a_student_that_diverges_is_a_warning(name):
     assert found.reducible == math.inf
     assert "optimizer-diverged" in [one.code for one in found.flags]
     assert "2 of 2 runs" in str(found)
+
+
+@needs_torch
+@pytest.mark.parametrize("more", [{}, {"optimizer": "adam"}, {"N": 48, "epochs": 3, "optimizer": STEP}])
+def test_progress_counts_the_tokens_of_tuning_and_training(more):
+    asked = Setting(**{"N": None} | SMALL | {"schedule": WSD(gamma=0.3, L=9)} | more)
+    told = []
+    draws = Draws(sketches=2, repetitions=1)
+    METHODS["trained"].risks([asked, asked.but(eval_length=8)], draws, progress=lambda *now: told.append(now))
+    tried = 8 if more.get("optimizer") == "adam" else 0
+    each = 9 * 16 * 4
+    totals = {each * (2 * groups + tried) for groups in (1, 2)}  # each test may have its own step
+    assert told[-1][0] == told[-1][1]
+    assert told[-1][1] in totals
+    assert [done for done, _ in told] == sorted({done for done, _ in told})
+    assert len(told) >= 9
+
+
+MEMORY = """
+import resource
+from seqlaw import WSD, Setting
+from seqlaw.methods import METHODS, Draws
+for L in (20, 2000):
+    asked = Setting(teacher="regime2", M=8, d=64, P=16, batch=64, schedule=WSD(gamma=0.3, L=L))
+    METHODS["trained"].rows([asked], Draws(sketches=1, repetitions=4))
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+@needs_torch
+@pytest.mark.skipif(sys.platform != "linux", reason="counts the peak in KiB, as Linux does")
+def test_memory_does_not_grow_with_the_steps():
+    """2000 steps see 2.2e9 bytes of states and 0.28e9 bytes of inputs; the peak may move by 5e7."""
+    line = [sys.executable, "-c", MEMORY]
+    found = subprocess.run(line, env=APART, capture_output=True, text=True, check=True)
+    short, long = map(int, found.stdout.split())
+    assert long - short < 5e7 / 1024
+
+
+SWEEP = """
+method = "trained"
+sketches = 1
+repetitions = 1
+[sizes]
+M = 4
+d = 12
+P = [2, 3, 4, 5, 6, 7, 8, 9]
+batch = 8
+[[schedules]]
+L = 1500
+"""
+
+
+@needs_torch
+@pytest.mark.skipif(sys.platform == "win32", reason="sends Ctrl-C as POSIX does")
+def test_ctrl_c_keeps_the_finished_runs_and_the_same_command_goes_on(tmp_path):
+    (tmp_path / "grid.toml").write_text(SWEEP)
+    program = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    program += "from seqlaw.cli import main; main()"
+    line = [sys.executable, "-c", program, "sweep", "grid.toml", "--out", "out", "--jobs", "1", "--json"]
+    piped = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(line, cwd=tmp_path, env=APART, **piped) as driver:
+        while not ((tmp_path / "out" / FILE).exists() and len(load(tmp_path / "out").frame)):
+            assert driver.poll() is None, driver.communicate()[1]
+            time.sleep(0.02)
+        driver.send_signal(signal.SIGINT)
+        _, errors = driver.communicate(timeout=60)
+    kept = load(tmp_path / "out").frame
+    assert driver.returncode == 130
+    assert 0 < len(kept) < 8
+    assert errors == f"seqlaw: stopped: {len(kept)} of 8 tasks kept; the same command goes on\n"
+    done = subprocess.run(line, cwd=tmp_path, env=APART, capture_output=True, text=True, check=True)
+    assert f'"skipped": {len(kept)}' in done.stdout
+    whole = load(tmp_path / "out").frame
+    assert len(whole) == 8
+    merged = kept.merge(whole, on="P")
+    assert list(merged["reducible_x"]) == list(merged["reducible_y"])
 
 
 @needs_torch

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
 import typer
 
-from seqlaw.lab.progress import WorkBar, drawn_bar, plain_lines
+from seqlaw.lab.progress import WorkBar, drawn_bar, left_words, plain_lines
+from seqlaw.model.amount import amount
 from seqlaw.model.checks import InputError
 
 
@@ -35,8 +37,13 @@ def work_bar(progress: str) -> Iterator[WorkBar]:
 def progress_bar(unit: str, progress: str) -> Iterator[Callable[[int, int], None] | None]:
     """A callback `(done, total)` that draws a bar with rate and time left, on a terminal; or lines."""
     if _is_plain(progress):
-        draw = plain_lines()
-        yield lambda done, total: draw(done / total, f"{done}/{total} {unit}", lambda: "")
+        draw, start = plain_lines(), time.monotonic()
+
+        def line(done: int, total: int) -> None:
+            share, elapsed = done / total, time.monotonic() - start
+            draw(share, f"{amount(done)}/{amount(total)} {unit}", lambda: left_words(elapsed, share))
+
+        yield line
         return
     if not sys.stderr.isatty():
         yield None

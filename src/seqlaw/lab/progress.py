@@ -29,6 +29,12 @@ def seconds_left(elapsed: float, share: float, since: float = 0.0) -> float | No
     return max((1 - share) * elapsed / share - since, 0.0)
 
 
+def left_words(elapsed: float, share: float, since: float = 0.0) -> str:
+    """The time left for people; nothing before the first record."""
+    seconds = seconds_left(elapsed, share, since)
+    return "" if seconds is None else f"about {duration(max(seconds, 1.0))} left"
+
+
 Draw = Callable[[float | None, str, Callable[[], str]], None]
 """Shows a share of the work (None: unknown), words, and what says the time left whenever it is asked."""
 
@@ -77,8 +83,7 @@ class WorkBar:
     def left(self) -> str:
         """The time left, and the longest running task, for people."""
         since = time.monotonic() - self._start - self._elapsed
-        seconds = seconds_left(self._elapsed, self._share, since)
-        known = "" if seconds is None else f"about {duration(max(seconds, 1.0))} left"
+        known = left_words(self._elapsed, self._share, since)
         return ", ".join(filter(None, (known, self._longest())))
 
 

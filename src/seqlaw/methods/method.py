@@ -19,7 +19,7 @@ from seqlaw.model.optimizer import plain_only
 from seqlaw.model.setting import Setting
 
 Progress = Callable[[int, int], None]
-"""What is told (done, total) data sets."""
+"""What is told (done, total), in what the method counts."""
 AXES = ("M", "N", "P", "R", "batch", "epochs", "position")
 """What a curve can run along: sizes, and the position of the test."""
 SHORT = {"b": "batch"}
@@ -71,6 +71,8 @@ class Method(ABC):
     name: ClassVar[str]
     draws: ClassVar[tuple[str, ...]] = ()
     """Which of "sketches" and "repetitions" it draws; none where a number is certain."""
+    counts: ClassVar[str] = "data sets"
+    """What its progress counts."""
     varies: ClassVar[tuple[str, ...]] = AXES
     """The sizes that its curves can run along."""
     one_pass: ClassVar[bool] = False

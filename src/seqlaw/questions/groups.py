@@ -341,3 +341,6 @@ class OfMethod(Question):
     def cores(self) -> int:
         """The number of workers: all cores unless told."""
         return self.workers or cores()
+
+    def counted(self) -> str:
+        return METHODS[self.method].counts if self.method in METHODS else self.unit

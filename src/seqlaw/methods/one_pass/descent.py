@@ -38,7 +38,7 @@ def too_large(setting: Setting) -> InputError | None:
     """The refusal of what takes too much memory or too many steps."""
     if setting.batch is None:
         return None
-    if _held(setting) > _LARGEST:
+    if held(setting) > _LARGEST:
         field = "batch" if setting.epochs == 1 else "N"
         rule = "times P times M must be at most 2^27 here: the trajectories are held in memory"
         return InputError(field, rule, setting.batch if setting.epochs == 1 else setting.N)
@@ -47,7 +47,7 @@ def too_large(setting: Setting) -> InputError | None:
     return None
 
 
-def _held(setting: Setting) -> float:
+def held(setting: Setting) -> float:
     """Numbers of the trajectories that must be there at once."""
     if setting.epochs > 1:
         return float(setting.N) * (setting.one_length + 1) * setting.M

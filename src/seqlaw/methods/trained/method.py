@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -14,17 +13,18 @@ from seqlaw.methods.method import Draws, Method, Progress
 from seqlaw.methods.one_pass import descent
 from seqlaw.methods.one_pass.step import stepped
 from seqlaw.methods.terms import Risk, Row, columns, with_sums
-from seqlaw.methods.trained.training import Key, Student, beyond_linear, trained
+from seqlaw.methods.trained.training import Key, Student, Tell, beyond_linear, train
 from seqlaw.methods.workbench import Workbench
 from seqlaw.model.assumptions import setting_flags
-from seqlaw.model.checks import InputError, library
-from seqlaw.model.device import device_of, in_memory
+from seqlaw.model.checks import Array, InputError
+from seqlaw.model.device import Device, device_of, in_memory
 from seqlaw.model.flags import flag
 from seqlaw.model.preconditioned import refused
 from seqlaw.model.setting import Setting
 from seqlaw.model.sketch import weighted_square
 
-_TOGETHER = 16  # students side by side
+_TOGETHER, _MOST_HELD = 16, 2**27
+"""Students side by side, and numbers of the sequences that they hold together."""
 _TUNING = -1
 """The sketch that steps are tuned on, which no count draws: rows are not made of what chose their step."""
 STEPS = 2.0 ** -np.arange(3, 11)
@@ -34,7 +34,7 @@ OF_STABLE = 2.0 ** np.arange(1, -6, -1)
 
 
 class _Step(NamedTuple):
-    """A peak step; whether it was tuned, and whether it is an end of those tried."""
+    """A peak step for scaled inputs; whether it was tuned, and whether it is an end of those tried."""
 
     size: float
     tuned: bool = False
@@ -51,6 +51,7 @@ class Trained(Method):
     optimizers: ClassVar[bool] = True
     networks: ClassVar[bool] = True
     draws: ClassVar[tuple[str, ...]] = ("sketches", "repetitions")
+    counts: ClassVar[str] = "tokens"
     population: ClassVar[bool] = True
     expectation: ClassVar[str] = "exact"
 
@@ -63,38 +64,47 @@ class Trained(Method):
     def rows(self, settings: Sequence[Setting], draws: Draws, progress: Progress | None = None) -> list[Row]:
         """One row for each setting, sketch and repetition; settings that differ in their test train once.
 
-        `progress(done, total)` counts students. A row depends on its seed, sketch and repetition alone.
+        `progress(done, total)` counts tokens. A row depends on its seed, sketch and repetition alone.
         """
-        for setting in settings:
-            if (refusal := self.refuses(setting)) is not None:
+        trainings: dict[Setting, list[int]] = {}
+        for point, one in enumerate(settings):
+            if (refusal := self.refuses(one)) is not None:
                 raise refusal
-        groups: dict[tuple[Setting, _Step | None], list[int]] = {}
-        with in_memory(device_of(draws.device)):
-            for k, one in enumerate(settings):
-                groups.setdefault(
-                    (_untested(one), _step(_tuned_on(one), draws.seed, draws.device)), []
-                ).append(k)
-            keys = [
-                (draws.seed, sketch, repetition)
-                for sketch in indices("sketches", draws.sketches)
-                for repetition in indices("repetitions", draws.repetitions)
-            ]
-            rows, done, total = list[Row](), 0, len(keys) * len(groups)
-            for (training, step), members in groups.items():
-                for first in range(0, len(keys), _TOGETHER):
-                    part = keys[first : first + _TOGETHER]
-                    rows += _rows(training, [(k, settings[k]) for k in members], part, step, draws.device)
-                    done += len(part)
-                    if progress is not None:
-                        progress(done, total)
+            trainings.setdefault(one.but(eval_length=None, position=None), []).append(point)
+        keys = [
+            (draws.seed, sketch, repetition)
+            for sketch in indices("sketches", draws.sketches)
+            for repetition in indices("repetitions", draws.repetitions)
+        ]
+        device, rows = device_of(draws.device or "torch"), list[Row]()
+        assert device is not None
+        seen = _Seen(progress, sum(_tokens(one) * (len(_tried(one)) + len(keys)) for one in trainings))
+        with in_memory(device):
+            for training, points in trainings.items():
+                steps = _steps(device, training, [settings[point] for point in points], draws.seed, seen)
+                by_step: dict[_Step | None, list[int]] = {}
+                for point, step in zip(points, steps, strict=True):
+                    by_step.setdefault(step, []).append(point)
+                seen.total += (len(by_step) - 1) * _tokens(training) * len(keys)
+                together = max(1, min(_TOGETHER, int(_MOST_HELD // descent.held(training))))
+                for step, members in by_step.items():
+                    asked = [(point, settings[point]) for point in members]
+                    for first in range(0, len(keys), together):
+                        part = keys[first : first + together]
+                        rows += _rows(device, training, asked, part, step, seen)
         return sorted(rows, key=lambda row: (row["point"], row["sketch"], row["repetition"]))
 
     def work(self, settings: Sequence[Setting], draws: Draws) -> float:
-        """Also some 10^9 products a second, three for each parameter and token, and the tuning."""
-        runs = draws.count("sketches") * draws.count("repetitions") + len(STEPS)
-        return super().work(settings, draws) + 3e-9 * runs * sum(
-            float(one.tokens) * one.epochs * ((one.d or 0) + _parameters(one)) for one in settings
-        )
+        """Also 10^9 products in three seconds, one for each parameter and token, and a millisecond a step."""
+        runs, found = draws.count("sketches") * draws.count("repetitions"), super().work(settings, draws)
+        for one in settings:
+            all_runs, size = (
+                runs + len(_tried(one)),
+                one.network.parameters(one.M) if one.network else one.M**2,
+            )
+            found += 3e-9 * all_runs * _tokens(one) * ((one.d or 0) + size)
+            found += 1e-3 * math.ceil(all_runs / _TOGETHER) * one.schedule.L
+        return found
 
     def refuses(self, setting: Setting) -> InputError | None:
         if (refusal := super().refuses(setting)) is not None:
@@ -107,77 +117,92 @@ class Trained(Method):
         return descent.too_large(setting)
 
 
-def _parameters(setting: Setting) -> int:
-    return setting.M**2 if setting.network is None else setting.network.parameters(setting.M)
+class _Seen:
+    """The tokens seen so far, told about a hundred times."""
+
+    def __init__(self, progress: Progress | None, total: int) -> None:
+        self.progress, self.total, self.done, self.told = progress, total, 0, 0
+
+    def __call__(self, tokens: int) -> None:
+        self.done += tokens
+        if self.progress is not None and (self.done - self.told) * 100 >= self.total:
+            self.told = self.done
+            self.progress(self.done, self.total)
 
 
-def _untested(setting: Setting) -> Setting:
-    """The training alone."""
-    return setting.but(eval_length=None, position=None)
+def _tokens(training: Setting) -> int:
+    """All that one student sees."""
+    return int(training.tokens) * training.epochs
 
 
-def _tuned_on(setting: Setting) -> Setting:
-    """The setting that chooses the step: of all positions the same, tested at the training length."""
-    return setting.but(position=None)
-
-
-def _benches(setting: Setting, keys: Sequence[Key]) -> dict[int, Workbench]:
-    """One a sketch, by its number."""
-    return {
-        sketch: Workbench(setting.modes, setting.M, sketch=sketch, seed=seed)
-        for seed, sketch in dict.fromkeys(key[:2] for key in keys)
-    }
-
-
-def _scale(setting: Setting, bench: Workbench) -> float:
+def _scale(training: Setting, bench: Workbench) -> float:
     """The root mean square of what a student sees, over entries and positions."""
-    problem = bench.problem(setting.stages[0].P)
-    return math.sqrt(float(problem.eigenvalues.sum()) / setting.M)
+    problem = bench.problem(training.stages[0].P)
+    return math.sqrt(float(problem.eigenvalues.sum()) / training.M)
 
 
-def _where(device: str | None) -> tuple[Any, Any]:
-    """Torch, and its word for the device."""
-    torch, found = library("torch", "gpu"), device_of(device)
-    return torch, torch.device("cpu") if found is None else found.where
+def _tried(training: Setting) -> Array:
+    """The peak steps to choose from, in their units; none where the schedule or the optimizer has its own."""
+    if training.optimizer is None:
+        return OF_STABLE if training.network is not None else STEPS[:0]
+    return STEPS if training.optimizer.step is None else STEPS[:0]
 
 
-def _given(setting: Setting, bench: Workbench, step: _Step | None) -> float:
-    """A peak step in the units of scaled inputs; plain descent of a linear student has the schedule's."""
-    if step is not None:
-        return step.size
-    safe = stepped(setting, [bench.nodes(P) for P, *_ in setting.stages])
-    return safe.schedule.gamma * _scale(setting, bench) ** 2
+def _steps(
+    device: Device, training: Setting, tests: Sequence[Setting], seed: int, tell: Tell
+) -> list[_Step | None]:
+    """The step for each test, as given or the best of a list on a sketch apart; None for the schedule's own.
+
+    All steps are tried at once on the same data. All positions share the step of the training length.
+    """
+    if not len(tried := _tried(training)):
+        given = None if training.optimizer is None else training.optimizer.step
+        return [None if given is None else _Step(given)] * len(tests)
+    bench = Workbench(training.modes, training.M, sketch=_TUNING, seed=seed)
+    scale = _scale(training, bench)
+    if training.optimizer is None:
+        tried = tried * scale**2 / float(bench.problem(training.stages[0].P).eigenvalues[-1])
+    students = [Student(key=(seed, _TUNING, 0), S=bench.S, scale=scale, step=size) for size in tried.tolist()]
+    flat, found = train(device, training, students, tell), dict[Setting, _Step]()
+    tests = [one.but(position=None) for one in tests]
+    for one in dict.fromkeys(tests):
+        problems = [bench.problem(one.test_length)] * len(tried)
+        best = int(np.argmin(beyond_linear(device, one, students, flat, problems)))
+        found[one] = _Step(students[best].step, tuned=True, edge=best in (0, len(tried) - 1))
+    return [found[one] for one in tests]
 
 
 def _rows(
+    device: Device,
     training: Setting,
-    members: Sequence[tuple[int, Setting]],
+    asked: Sequence[tuple[int, Setting]],
     keys: Sequence[Key],
     step: _Step | None,
-    device: str | None,
+    tell: Tell,
 ) -> list[Row]:
-    """Train once, test as each member asks."""
-    torch, where = _where(device)
-    benches = _benches(training, keys)
-    students = [
-        Student(
-            key=key,
-            S=benches[key[1]].S,
-            scale=_scale(training, benches[key[1]]),
-            step=_given(training, benches[key[1]], step),
-        )
-        for key in keys
-    ]
-    flat, rows = trained(torch, where, training, students), []
-    for point, one in members:
+    """Train once, test as each of those asked (by point) is tested."""
+    benches = {
+        sketch: Workbench(training.modes, training.M, sketch=sketch, seed=seed)
+        for seed, sketch in dict.fromkeys(key[:2] for key in keys)
+    }
+    students = []
+    for key in keys:
+        bench = benches[key[1]]
+        scale, own = _scale(training, bench), None if step is None else step.size
+        if own is None:
+            safe = stepped(training, [bench.nodes(P) for P, *_ in training.stages])
+            own = safe.schedule.gamma * scale**2
+        students.append(Student(key=key, S=bench.S, scale=scale, step=own))
+    flat, rows = train(device, training, students, tell), []
+    for point, one in asked:
         tests = [benches[key[1]].problem(one.test_length) for key in keys]
-        beyond = beyond_linear(torch, where, one, students, flat, tests)
+        beyond = beyond_linear(device, one, students, flat, tests)
         for student, test, more in zip(students, tests, beyond, strict=True):
             terms = {"irreducible": test.irreducible, "approx": test.approx, "bias": 0.0, "variance": 0.0}
             row = with_sums(terms | {"cross": more})
             untrained = test.approx + weighted_square(test.B_star, test.G) / 2
             about = {
-                "gamma": student.step if step is not None else student.step / student.scale**2,
+                "gamma": student.step / student.scale**2 if step is None else step.size,
                 "tuned": float(step is not None and step.tuned),
                 "edge": float(step is not None and step.edge),
                 "diverged": float(not row["reducible"] <= untrained),
@@ -186,32 +211,6 @@ def _rows(
             named = {"method": Trained.name, "point": point, "sketch": sketch, "repetition": repetition}
             rows.append(named | columns(one) | row | about)
     return rows
-
-
-@lru_cache(maxsize=1024)  # the tests of one training share their step
-def _step(setting: Setting, seed: int, device: str | None) -> _Step | None:
-    """The step as given, or the best of a list on a sketch apart; None for the schedule's own.
-
-    All steps are tried at once on the same data.
-    """
-    if setting.optimizer is None and setting.network is None:
-        return None
-    if setting.optimizer is not None and setting.optimizer.step is not None:
-        return _Step(setting.optimizer.step)
-    torch, where = _where(device)
-    key = (seed, _TUNING, 0)
-    [bench] = _benches(setting, [key]).values()
-    scale = _scale(setting, bench)
-    tried = STEPS
-    if setting.optimizer is None:
-        norm = float(bench.problem(setting.stages[0].P).eigenvalues[-1])
-        tried = OF_STABLE * scale**2 / norm
-    students = [Student(key=key, S=bench.S, scale=scale, step=float(step)) for step in tried]
-    flat = trained(torch, where, setting, students)
-    test = bench.problem(setting.test_length)
-    beyond = beyond_linear(torch, where, setting, students, flat, [test] * len(students))
-    best = int(np.argmin(beyond))
-    return _Step(float(tried[best]), tuned=True, edge=best in (0, len(tried) - 1))
 
 
 def _risk(setting: Setting, rows: Sequence[Row]) -> Risk:

@@ -8,7 +8,7 @@ the measurement nothing; and with B* u_p, whose excess is known, so only what di
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,19 +17,22 @@ import numpy as np
 from seqlaw.methods.one_pass.descent import lengths_in_step
 from seqlaw.methods.trained.networks import predict, shapes, start, unpacked
 from seqlaw.model.checks import Array
+from seqlaw.model.device import Device
 from seqlaw.model.lengths import Position, Test, parts
 from seqlaw.model.optimizer import Adam, Muon, Optimizer
 from seqlaw.model.randomness import generator, named
 from seqlaw.model.setting import Setting
 from seqlaw.model.sketch import Problem
 
-_BLOCK, _STRETCH = 2**25, 2**21
+_BLOCK, _STRETCH = {"cpu": 2**20, "cuda": 2**25}, {"cpu": 2**18, "cuda": 2**21}
 """Numbers of the latent states of one student: of the steps that are drawn together, and held at a time."""
 _TEST_TOKENS, _FEWEST_SEQUENCES = {"cpu": 2**16, "cuda": 2**18}, 2**10
 """Tokens of a test, and the fewest sequences of it."""
 _TEST_BLOCK = 2**15  # tokens that are predicted at a time
 Key = tuple[int, int, int]
 """Seed, sketch and repetition."""
+Tell = Callable[[int], None]
+"""Is told the tokens of each step."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -45,20 +48,20 @@ class Student:
     """Peak step."""
 
 
-def trained(torch: Any, where: Any, setting: Setting, students: Sequence[Student]) -> Any:
+def train(device: Device, setting: Setting, students: Sequence[Student], tell: Tell) -> Any:
     """The parameters after training, K × n; those of a student that diverged are no numbers."""
-    network, optimizer, sizes = setting.network, setting.optimizer, shapes(setting.network, setting.M)
+    torch, network, sizes = device.torch, setting.network, shapes(setting.network, setting.M)
     begun = {
         one.key: start(network, setting.M, generator(one.key[0], "trained", *one.key[1:], "start"))
         for one in students
     }
-    flat = _tensor(torch, where, np.stack([begun[one.key] for one in students])).requires_grad_()
-    steps = _tensor(torch, where, np.array([[one.step] for one in students]))
+    flat = _tensor(device, np.stack([begun[one.key] for one in students])).requires_grad_()
+    steps = _tensor(device, np.array([[one.step] for one in students]))
     distinct = {one.key: one for one in students}
     order = list(distinct)
-    index = torch.tensor([order.index(one.key) for one in students], device=where)
-    shape, state, lost = setting.schedule, None, torch.zeros(len(students), 1, dtype=torch.bool, device=where)
-    for t, seen in enumerate(_steps(torch, where, setting, list(distinct.values())), 1):
+    index = torch.tensor([order.index(one.key) for one in students], device=device.where)
+    shape, state, lost = setting.schedule, None, torch.zeros_like(steps, dtype=torch.bool)
+    for t, seen in enumerate(_steps(device, setting, list(distinct.values())), 1):
         own, tokens = unpacked(flat, sizes), sum(U.shape[1] * (U.shape[2] - 1) for U in seen)
         loss = 0.0
         for U in seen:
@@ -67,12 +70,13 @@ def trained(torch: Any, where: Any, setting: Setting, students: Sequence[Student
             loss = loss + missed.square().sum() / (2 * tokens)
         [slope] = torch.autograd.grad(loss, flat)
         with torch.no_grad():
-            way, state = _direction(torch, optimizer, slope, state, t, sizes)
+            way, state = _direction(torch, setting.optimizer, slope, state, t, sizes)
             weight = float(shape.at(np.array([t]))[0]) / shape.gamma
             moved = flat - weight * steps * way
             # A student that leaves all bounds is stopped, lest it reach others through a shared product.
             lost = lost | ~torch.isfinite(moved.square().sum(1, keepdim=True))
             flat = torch.where(lost, 0.0, moved).requires_grad_()
+        tell(tokens * len(students))
     return torch.where(lost, math.nan, flat.detach())
 
 
@@ -93,17 +97,18 @@ def _direction(torch: Any, optimizer: Optimizer | None, slope: Any, state: Any, 
 _BESIDE_MUON = Adam()
 
 
-def _steps(torch: Any, where: Any, setting: Setting, students: Sequence[Student]) -> Iterator[list[Any]]:
+def _steps(device: Device, setting: Setting, students: Sequence[Student]) -> Iterator[list[Any]]:
     """What is seen in each step: for each length of it K × b × (P+1) × M, scaled."""
-    streams = [_stream(torch, where, one.key, "data") for one in students]
-    maps = [_maps(torch, where, setting, students)[0]]
+    streams = [_stream(device, one.key, "data") for one in students]
+    maps = [_maps(device, setting, students)[0]]
 
     def drawn(rows: int, P: int) -> Any:
-        return _states(torch, where, setting, streams, maps, rows, P)[0]
+        return _states(device, setting, streams, maps, rows, P)[0]
 
     if setting.epochs > 1:
         b, epoch = setting.batch or 1, setting.N // (setting.batch or 1)
-        data, each = drawn(setting.N, setting.one_length), torch.arange(len(students), device=where)[:, None]
+        data = drawn(setting.N, setting.one_length)
+        each = device.torch.arange(len(students), device=device.where)[:, None]
         for turn in range(setting.epochs):
             orders = np.stack(
                 [
@@ -111,14 +116,14 @@ def _steps(torch: Any, where: Any, setting: Setting, students: Sequence[Student]
                     for seed, *names in (one.key for one in students)
                 ]
             )
-            at = torch.tensor(orders, device=where)
+            at = device.torch.tensor(orders, device=device.where)
             for k in range(min(epoch, setting.schedule.L - turn * epoch)):
                 yield [data[each, at[:, k * b : k * b + b]]]
         return
     for stage in setting.stages:
         lengths = lengths_in_step(stage)
         a_step = sum(b * (P + 1) for P, b in lengths) * setting.modes.d
-        together = max(1, _BLOCK // a_step)
+        together = max(1, _BLOCK[device.where.type] // a_step)
         for first in range(0, stage.steps, together):
             count = min(together, stage.steps - first)
             block = [
@@ -129,16 +134,16 @@ def _steps(torch: Any, where: Any, setting: Setting, students: Sequence[Student]
 
 
 def _states(
-    torch: Any, where: Any, setting: Setting, streams: Sequence[Any], maps: Sequence[Any], rows: int, P: int
+    device: Device, setting: Setting, streams: Sequence[Any], maps: Sequence[Any], rows: int, P: int
 ) -> list[Any]:
     """Fresh sequences under each of the maps (K × d × M): K × rows × (P+1) × M each."""
-    modes, K = setting.modes, len(streams)
-    a, scale, first = (_tensor(torch, where, x) for x in (modes.a, modes.sigma_xi**0.5, modes.sigma_0**0.5))
-    out = [torch.empty(K, rows, P + 1, setting.M, device=where) for _ in maps]
-    most, p, last = max(1, _STRETCH // (rows * modes.d)), 0, None
+    modes, K, where = setting.modes, len(streams), device.where
+    a, scale, first = (_tensor(device, x) for x in (modes.a, modes.sigma_xi**0.5, modes.sigma_0**0.5))
+    out = [device.torch.empty(K, rows, P + 1, setting.M, device=where) for _ in maps]
+    most, p, last = max(1, _STRETCH[where.type] // (rows * modes.d)), 0, None
     while p <= P:
         count = min(most, P + 1 - p)
-        X = torch.empty(K, count, rows, modes.d, device=where)
+        X = device.torch.empty(K, count, rows, modes.d, device=where)
         for one, stream in zip(X, streams, strict=True):
             one.normal_(generator=stream)
         for i in range(count):
@@ -154,15 +159,14 @@ def _states(
     return out
 
 
-def _maps(torch: Any, where: Any, setting: Setting, students: Sequence[Student]) -> tuple[Any, Any]:
+def _maps(device: Device, setting: Setting, students: Sequence[Student]) -> tuple[Any, Any]:
     """Sᵀ and (S A)ᵀ of each student over its scale, K × d × M."""
     seen = np.stack([one.S.T / one.scale for one in students])
-    return _tensor(torch, where, seen), _tensor(torch, where, seen * setting.modes.a[:, None])
+    return _tensor(device, seen), _tensor(device, seen * setting.modes.a[:, None])
 
 
 def beyond_linear(
-    torch: Any,
-    where: Any,
+    device: Device,
     setting: Setting,
     students: Sequence[Student],
     flat: Any,
@@ -180,24 +184,23 @@ def beyond_linear(
             test.excess(one) if well else math.inf
             for one, well, test in zip(B, finite, problems, strict=True)
         ]
-    own = unpacked(flat, shapes(setting.network, setting.M))
-    best = _tensor(torch, where, np.stack([one.B_star for one in problems]))
-    squared = _tensor(torch, where, np.array([one.scale**2 for one in students]))
+    torch, own = device.torch, unpacked(flat, shapes(setting.network, setting.M))
+    best = _tensor(device, np.stack([one.B_star for one in problems]))
+    squared = _tensor(device, np.array([one.scale**2 for one in students]))
     sketches = {one.key[:2]: one for one in students}
     order = list(sketches)
-    index = torch.tensor([order.index(one.key[:2]) for one in students], device=where)
-    found = torch.zeros(len(students), dtype=torch.float64, device=where)
+    index = torch.tensor([order.index(one.key[:2]) for one in students], device=device.where)
+    found = torch.zeros(len(students), dtype=torch.float64, device=device.where)
     with torch.no_grad():
         for number, (P, share, only_last) in enumerate(_tests(setting.test_length)):
-            streams = [_stream(torch, where, (*key, -1), "test", number) for key in order]
-            maps = _maps(torch, where, setting, list(sketches.values()))
-            rows = max(_FEWEST_SEQUENCES, _TEST_TOKENS[where.type] // P)
+            streams = [_stream(device, (*key, -1), "test", number) for key in order]
+            maps = _maps(device, setting, list(sketches.values()))
+            rows = max(_FEWEST_SEQUENCES, _TEST_TOKENS[device.where.type] // P)
             each, done = max(1, _TEST_BLOCK // P), 0
             while done < rows:
                 count = min(each, rows - done)
-                u, wanted = (
-                    x[index, :, :-1] for x in _states(torch, where, setting, streams, maps, count, P)
-                )
+                drawn = _states(device, setting, streams, maps, count, P)
+                u, wanted = (x[index, :, :-1] for x in drawn)
                 said = predict(torch, setting.network, own, u)
                 linear = (u.flatten(1, 2) @ best.transpose(1, 2)).reshape(wanted.shape)
                 gap = (said - wanted).square() - (linear - wanted).square()
@@ -215,13 +218,13 @@ def _tests(test: Test) -> list[tuple[int, float, bool]]:
     return [(P, share, False) for P, share in parts(test)]
 
 
-def _stream(torch: Any, where: Any, key: Key, *names: str | int) -> Any:
+def _stream(device: Device, key: Key, *names: str | int) -> Any:
     """Torch's generator of a name."""
     seed, *rest = key
-    found = torch.Generator(device=where)
+    found = device.torch.Generator(device=device.where)
     found.manual_seed(int.from_bytes(named(seed, "trained", *rest, *names)[:8], "little"))
     return found
 
 
-def _tensor(torch: Any, where: Any, values: Array) -> Any:
-    return torch.tensor(np.asarray(values), dtype=torch.float32, device=where)
+def _tensor(device: Device, values: Array) -> Any:
+    return device.torch.tensor(np.asarray(values), dtype=device.torch.float32, device=device.where)
