@@ -20,34 +20,25 @@ NAMES = {
     "export": "load(folder).export(path)",
     "plan_one_pass": "plan(…, one_pass=True)",
     **dict.fromkeys(("OnePassPlan", "UncertainPlan", "MixturePlan"), "Plan"),
-    **{name: f"seqlaw.lab.errors.{name}" for name in ("EngineError", "LabError", "StoreError")},
-    "MissingLibrary": "seqlaw.model.checks.MissingLibrary",
-    "SingularProblem": "seqlaw.model.sketch.SingularProblem",
-    "fit_power_law": "seqlaw.fit.fit_power_law",
-    "PowerFit": "seqlaw.fit.PowerFit",
-    "load_uncertain": "seqlaw.files.load_uncertain",
-    **{name: f"seqlaw.answers.ladder.{name}" for name in ("ladder_curve", "LadderCurve")},
-    "Advice": "seqlaw.answers.advice.Advice",
-    "ladder_map": "seqlaw.planning.ladder_map.ladder_map",
-    "Allocation": "seqlaw.planning.budget.Allocation",
-    "FinitePlan": "seqlaw.planning.search.FinitePlan",
-    "corollary": "seqlaw.planning.corollary.corollary",
-    "program": "seqlaw.planning.program.program",
     **{
-        name: f"seqlaw.model.{name}"
-        for name in (
-            "Moments",
-            "Problem",
-            "Spectrum",
-            "descend",
-            "generator",
-            "setting_flags",
-            "teacher_flags",
-        )
-    },
-    **{
-        name: f"seqlaw.methods.{name}"
-        for name in ("along", "equivalent_risk", "equivalent_risks", "sampled_terms", "score", "trajectories")
+        name: f"seqlaw.{place}.{name}"
+        for place, names in {
+            "answers.advice": "Advice",
+            "answers.ladder": "ladder_curve LadderCurve",
+            "files": "load_uncertain",
+            "fit": "fit_power_law PowerFit",
+            "lab.errors": "EngineError LabError StoreError",
+            "methods": "along equivalent_risk equivalent_risks sampled_terms score trajectories",
+            "model": "Moments Problem Spectrum descend generator setting_flags teacher_flags",
+            "model.checks": "MissingLibrary",
+            "model.sketch": "SingularProblem",
+            "planning.budget": "Allocation",
+            "planning.corollary": "corollary",
+            "planning.ladder_map": "ladder_map",
+            "planning.program": "program",
+            "planning.search": "FinitePlan",
+        }.items()
+        for name in names.split()
     },
 }
 """Names of `seqlaw`."""
