@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -11,15 +11,19 @@ import numpy as np
 
 from seqlaw.answers.answer import Answer, named, shown
 from seqlaw.answers.glossary import signs
-from seqlaw.answers.measurement_words import CHECKS, LOOKS, data_words, regime_words, what_fails
+from seqlaw.answers.measurement_words import CHECKS, LOOKS, data_words, regime_words, what_fails, why_void
 from seqlaw.answers.render import Block, Table
-from seqlaw.answers.saving import save
 from seqlaw.answers.style import MARKERS, SERIES, Axes, tidy
-from seqlaw.answers.words import Side
+from seqlaw.answers.words import Side, sentences
+from seqlaw.files import output_path
+from seqlaw.model.checks import InputError
 from seqlaw.model.schedule import Schedule
+from seqlaw.model.signature import checked
+from seqlaw.model.stored import replaced
 from seqlaw.model.teacher import NUMBERS
 from seqlaw.sequences import measure as records
 from seqlaw.sequences.exponents import LAWS, LEVEL
+from seqlaw.sequences.findings import void
 
 if TYPE_CHECKING:
     from seqlaw.answers.advice import Advice
@@ -60,10 +64,11 @@ class Measurement(Answer, records.Measurement):
     def save(self, path: str | Path, *, law: bool = False, source: str = "sequences") -> None:
         """Write a teacher file (.toml): the measured spectra, or with `law` the six numbers with intervals.
 
-        `load_teacher` reads both. `source` names the data in a comment. Where the sequences leave nothing to
-        predict from, `InputError` says why, and nothing is written.
+        `load_teacher` reads both to the last bit, `load_uncertain` the intervals too. `source` names the data
+        in a comment. Where the sequences leave nothing to predict from, `InputError` says why, and nothing is
+        written.
         """
-        save(self, path, law=law, source=source)
+        _save(self, path, law=law, source=source)
 
     def inputs(self) -> Mapping[str, Any]:
         return {"file": self.file, **self.columns.asked(), "centre": self.centre, "seed": self.seed}
@@ -168,6 +173,60 @@ class Measurement(Answer, records.Measurement):
             place.plot(x, latent, label=f"latent law ({taken} taken off)", **style)
         interval = "" if law.low is None else f" [{law.low:.2f}, {law.high:.2f}]"
         return f"\n{signs(exponent)} = {law.value:.2f}{interval}"
+
+
+@checked
+def _save(found: Measurement, path: str | Path, *, law: bool = False, source: str = "sequences") -> None:
+    """The numbers below comments; a file that is there already is replaced whole or left as it is."""
+    field = "save_law" if law else "save_teacher"
+    if stop := void(found.flags):
+        raise InputError(field, f"needs sequences to predict from: {why_void(stop)}", source)
+    comments = [
+        f"Measured from {source!a}: {data_words(found)}",
+        f"{regime_words(found.regime)}; {LOOKS[found.seen]}",
+        *(f"! {text}" for text in sentences(found.flags, "python")),
+    ]
+    numbers = _law(found, source) if law else _spectra(found)
+    text = "\n".join([*(f"# {comment}" for comment in comments), "", *numbers]) + "\n"
+    path = output_path(path, field, ".toml")
+    try:
+        with replaced(path) as draft:
+            draft.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(field, f"must be writable ({error.strerror})", str(path)) from None
+
+
+def _law(found: Measurement, source: str) -> Iterator[str]:
+    """The six numbers and their intervals."""
+    if found.law is None:
+        missing = [name for name in NUMBERS if getattr(found, name).value is None]
+        why = f"these sequences give no {', '.join(missing)}"
+        if not missing:
+            why = f"rho = {found.rho.value:.4g} here, and only 0 < rho < 1 is stable"
+        raise InputError("save_law", f"needs a power law: {why}", source)
+    yield "# The fitted power law: the teacher of any command."
+    yield from (f"{name} = {getattr(found.law.teacher, name)!r}" for name in NUMBERS)
+    yield ""
+    yield f"[intervals]  # {LEVEL:.0%}, cut to stable teachers: `seqlaw plan` plans over draws from them"
+    yield from (f"{name} = [{low!r}, {high!r}]" for name, (low, high) in found.law.intervals.items())
+
+
+def _spectra(found: Measurement) -> Iterator[str]:
+    """The modes; the six numbers in comments."""
+    modes = found.modes
+    use = "To use it instead of the spectra, uncomment it and delete them."
+    if found.teacher is None:
+        use = "It defines no stable teacher."
+    yield f"# The fitted power law, with {LEVEL:.0%} intervals. {use}"
+    for name in NUMBERS:
+        number = getattr(found, name)
+        yield f"# {name} = {number.value!r}  # {number.low:.4g} to {number.high:.4g}"
+    yield ""
+    yield f"# The measured spectra, {modes.d} modes: transition, innovation and initial variances, corrected"
+    yield "# for finite samples and continued by the law past the last that can be trusted."
+    for name in ("a", "sigma_xi", "sigma_0"):
+        values = "".join(f"  {value!r},\n" for value in getattr(modes, name).tolist())
+        yield f"{name} = [\n{values}]"
 
 
 measure = shown(Measurement, records.measure)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, overload
+from typing import Any, ClassVar, TypedDict, Unpack, overload
 
 from seqlaw.answers.answer import Answer, fields_of, named
 from seqlaw.answers.render import Block, Note, Table
@@ -138,32 +138,23 @@ def answered(settings: Sequence[Setting], found: Sequence[terms.Risk], draws: Dr
     ]
 
 
+class _Asked(TypedDict, total=False):
+    """What `risk` takes beside the setting, for its overloads."""
+
+    method: str | Method
+    sketches: int
+    repetitions: int
+    seed: int
+    workers: int
+    device: str | None
+    progress: Progress | None
+    tune: bool
+
+
 @overload
-def risk(
-    setting: Setting,
-    *,
-    method: str | Method = ...,
-    sketches: int = ...,
-    repetitions: int = ...,
-    seed: int = ...,
-    workers: int = ...,
-    device: str | None = ...,
-    progress: Progress | None = ...,
-    tune: bool = ...,
-) -> Risk: ...
+def risk(setting: Setting, **asked: Unpack[_Asked]) -> Risk: ...
 @overload
-def risk(
-    setting: Sequence[Setting],
-    *,
-    method: str | Method = ...,
-    sketches: int = ...,
-    repetitions: int = ...,
-    seed: int = ...,
-    workers: int = ...,
-    device: str | None = ...,
-    progress: Progress | None = ...,
-    tune: bool = ...,
-) -> list[Risk]: ...
+def risk(setting: Sequence[Setting], **asked: Unpack[_Asked]) -> list[Risk]: ...
 @checked
 def risk(
     setting: Setting | Sequence[Setting],

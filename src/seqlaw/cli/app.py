@@ -14,25 +14,17 @@ from typer.core import TyperGroup
 import seqlaw
 from seqlaw.renamed import OPTIONS
 
-_ANSWER = "command:answer"
+_ASK = "command:answer"
 COMMANDS = {
-    "plan": ("planning:Plan", _ANSWER, "The best allocation of a budget."),
-    "tradeoff": (
-        "planning:Tradeoff",
-        _ANSWER,
-        "Longer or more: the risk along P at a fixed number of tokens.",
-    ),
-    "ladder": (
-        "planning:Ladder",
-        "ladder:ladder",
-        "Lengths that change: the best length, mixture and ladder.",
-    ),
-    "risk": ("risk:Risk", _ANSWER, "The five terms of the student's risk at one point."),
-    "curve": ("risk:Curve", _ANSWER, "The terms along one size, with the log–log slope of each."),
-    "spectrum": ("risk:Spectrum", _ANSWER, "The averaged spectrum h_P and its two parts, mode by mode."),
-    "rates": ("risk:Rates", _ANSWER, "The theorem at one point: exponents, crossovers, conditions."),
+    "plan": ("planning:Plan", _ASK, "The best allocation of a budget."),
+    "tradeoff": ("planning:Tradeoff", _ASK, "Longer or more: the risk along P at a fixed number of tokens."),
+    "ladder": ("planning:Ladder", _ASK, "Lengths that change: the best length, mixture and ladder."),
+    "risk": ("risk:Risk", _ASK, "The five terms of the student's risk at one point."),
+    "curve": ("risk:Curve", _ASK, "The terms along one size, with the log–log slope of each."),
+    "spectrum": ("risk:Spectrum", _ASK, "The averaged spectrum h_P and its two parts, mode by mode."),
+    "rates": ("risk:Rates", _ASK, "The theorem at one point: exponents, crossovers, conditions."),
     "measure": ("data:Measure", "measure:measure", "Exponents, regime and advice from real sequences."),
-    "forecast": ("data:Forecast", _ANSWER, "Longer or more of your own sequences: the held-out loss."),
+    "forecast": ("data:Forecast", _ASK, "Longer or more of your own sequences: the held-out loss."),
     "law": ("data:Law", "law:law", "A law fitted to a table of training runs."),
     "fit": ("data:Fit", "lab:fit", "The log–log slope between two columns, with its interval."),
     "sweep": ("lab:Sweep", "lab:sweep", "Run a grid of questions, resumably."),

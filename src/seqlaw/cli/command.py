@@ -22,7 +22,10 @@ def answer(question: Question, output: Output) -> None:
     """Ask, and print the answer."""
     with progress_bar(question.counted(), output.progress) as bar:
         found = question.ask(bar)
+    written = question.write(found)
     show(found, question, output)
+    for line in () if output.json else written:
+        print(line)
 
 
 def build(question: type[Question], run: Runner = answer) -> Any:

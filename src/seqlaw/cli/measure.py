@@ -6,7 +6,6 @@ import sys
 
 from seqlaw.answers.advice import Advised, advise
 from seqlaw.answers.answer import named
-from seqlaw.answers.saving import FIELD, LAW
 from seqlaw.cli.output import Output, show
 from seqlaw.files import output_path
 from seqlaw.model.checks import InputError
@@ -23,7 +22,7 @@ def measure(asked: Measure, output: Output) -> None:
     for field, value in sizes.items():
         if value is not None and asked.compute is not None:
             raise InputError(field, "cannot be given together with --compute, which chooses it", value)
-    wanted = {FIELD: asked.save_teacher, LAW: asked.save_law}
+    wanted = named(asked, "save_teacher", "save_law")
     for field, path in wanted.items():
         if path is not None:
             output_path(path, field, ".toml")
@@ -36,7 +35,7 @@ def measure(asked: Measure, output: Output) -> None:
         saved[field] = path
         if path is not None:
             try:
-                found.save(path, law=field == LAW, source=", ".join(asked.file))
+                found.save(path, law=field == "save_law", source=", ".join(asked.file))
             except InputError as error:  # said after the measurement, which stands without the file
                 refusals.append(InputError(error.field, f"saved nothing: it {error.rule}", error.value))
                 saved[field] = None
@@ -45,11 +44,14 @@ def measure(asked: Measure, output: Output) -> None:
         measurement=found,
         advice=advice,
         held_out=compared,
-        teacher_file=saved[FIELD],
-        law_file=saved[LAW],
+        teacher_file=saved["save_teacher"],
+        law_file=saved["save_law"],
     )
     show(answer, asked, output)
-    for field, what in ((FIELD, f"{found.modes.d} modes"), (LAW, "The law with its intervals")):
+    for field, what in (
+        ("save_teacher", f"{found.modes.d} modes"),
+        ("save_law", "The law with its intervals"),
+    ):
         if saved[field] is not None and not output.json:
             print(f"{what} saved: {saved[field]}")
     for refusal in refusals:

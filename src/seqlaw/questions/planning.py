@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from seqlaw.answers.ladder import ladder, ladder_curve
+from seqlaw.answers.ladder import check_export, ladder, ladder_curve
 from seqlaw.answers.plan import plan
 from seqlaw.answers.tradeoff import tradeoff
 from seqlaw.files import load_teacher
@@ -286,6 +286,10 @@ class Ladder(OfShape, OfSteps, OfStudent):
         return self.build(self.build_schedule(), N=N, P=2, eval_length=self.eval_length or 4096)
 
     def call(self) -> Call:
+        if self.export is not None:
+            check_export(self.export)
+            if self.shares is not None:
+                raise InputError("export", "goes without --shares, which chooses no ladder", self.export)
         setting = self.setting()
         if setting.batch is not None and (self.L or self.R):
             rule = "set the steps with --batch: leave out -L/--steps and -R/--horizon"
@@ -301,3 +305,9 @@ class Ladder(OfShape, OfSteps, OfStudent):
             candidates=list(self.candidates or candidates),
             sketches=self.sketches or sketches,
         )
+
+    def write(self, found: Any) -> list[str]:
+        if self.export is None:
+            return []
+        found.export(self.export)
+        return [f"phases: {self.export}"]

@@ -154,6 +154,10 @@ class Question(ABC):
         found: Answer = self.call()(progress)
         return found
 
+    def write(self, found: Any) -> list[str]:
+        """Write what the options ask for into files, and say so, a line each."""
+        return []
+
     def passed(self, function: Callable[..., Any], **more: Any) -> Call:
         """A call with every field that has the name of a parameter; `more` is what is built from others."""
         own = {f.name for f in fields(self)}
