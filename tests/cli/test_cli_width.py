@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from seqlaw import PRESETS
-from seqlaw.answers.render import WIDTH, Note
+from seqlaw.answers.render import WIDTH, Note, Table
 from seqlaw.cli import main
-from seqlaw.cli.output import print_blocks, print_table, print_text
+from seqlaw.cli.output import say
 from seqlaw.methods import trajectories
 
 SMALL = "-M 16 -d 64 -N 256 -P 8 -L 500"
@@ -122,11 +122,11 @@ def test_no_line_of_a_large_plan_is_wider(check):
 def test_a_table_folds_words_and_never_cuts_numbers(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "30")
     numbers = [f"{k}.123456789" for k in range(12)]
-    print_table([("words " * 30, *numbers[:3])], header=("first", "a", "b", "c"))
+    say(Table([("words " * 30, *numbers[:3])], header=("first", "a", "b", "c")))
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) <= WIDTH
     assert out.count("words") == 30
-    print_table([("word", *numbers)])
+    say(Table([("word", *numbers)]))
     assert capsys.readouterr().out.split() == ["word", *numbers]
 
 
@@ -134,9 +134,9 @@ def test_sentences_fold_to_the_terminal_and_paths_stay_whole(capsys, monkeypatch
     path = "/" + "folder/" * 20
     for columns, widest in (("60", 60), ("300", WIDTH)):
         monkeypatch.setenv("COLUMNS", columns)
-        print_blocks(Note("one two three " * 20))
+        say(Note("one two three " * 20))
         lines = capsys.readouterr().out.splitlines()
         assert widest - 6 < max(map(len, lines)) <= widest
         assert all(line.startswith("- " if k == 0 else "  ") for k, line in enumerate(lines))
-        print_text(f"written to {path} just now")
+        say(f"written to {path} just now")
         assert path in capsys.readouterr().out

@@ -259,9 +259,6 @@ class Advised(Answer):
     unsaid = Advice.unsaid
     pictures: ClassVar[tuple[int, float, float]] = Measurement.pictures
 
-    def inputs(self) -> Mapping[str, Any]:
-        return self.asked
-
     def fields(self) -> Mapping[str, Any]:
         told: dict[str, Any] = {"advice": list(self.advice.said("cli"))}
         told |= {"teacher_file": self.teacher_file, "law_file": self.law_file}

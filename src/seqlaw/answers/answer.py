@@ -37,9 +37,10 @@ class Answer(ABC):
     unsaid: ClassVar[frozenset[str]] = frozenset()
     """Codes of flags about what the page does not show; JSON has them."""
 
-    @abstractmethod
     def inputs(self) -> Mapping[str, Any]:
-        """What was asked."""
+        """What was asked; a record that kept it has it as `asked`."""
+        asked: Mapping[str, Any] = getattr(self, "asked", {})
+        return asked
 
     @abstractmethod
     def fields(self) -> Mapping[str, Any]:

@@ -31,9 +31,6 @@ class Forecast(Answer, records.Forecast):
         """The verdict; then how many more would change it, and what reaches the target."""
         return verdict(self), *more(self)
 
-    def inputs(self) -> Mapping[str, Any]:
-        return self.asked
-
     def fields(self) -> Mapping[str, Any]:
         nothing = dict.fromkeys(("ratio", "low", "high", "difference"))  # is forecast
         return {

@@ -31,9 +31,6 @@ class Law(Answer, ask.Law):
     pictures: ClassVar[tuple[int, float, float]] = (3, 13, 4)
     unsaid = frozenset({"tested-at-own"})  # said in the first lines
 
-    def inputs(self) -> Mapping[str, Any]:
-        return self.asked
-
     def fields(self) -> Mapping[str, Any]:
         fitted, found, nested = self.fitted, self.comparison, self.nested
         comparison = found and {
@@ -154,9 +151,6 @@ class Predictions(Answer):
     level: float
     asked: Mapping[str, Any]
     command: ClassVar[str] = "law"
-
-    def inputs(self) -> Mapping[str, Any]:
-        return self.asked
 
     def fields(self) -> Mapping[str, Any]:
         return {"predictions": self.predictions}

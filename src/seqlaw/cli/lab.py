@@ -10,7 +10,8 @@ from typing import Any
 import typer
 
 from seqlaw.answers.answer import named
-from seqlaw.cli.output import Output, print_flags, print_json, print_table, print_text, show, warn
+from seqlaw.answers.render import Flagged, Table
+from seqlaw.cli.output import Output, print_json, say, show, warn
 from seqlaw.cli.progress import work_bar
 from seqlaw.cli.rows import OPTION, column_names, say_what_is_left, selected, table_of
 from seqlaw.fit import fit_power_law
@@ -44,9 +45,9 @@ def sweep(question: Sweep, output: Output) -> None:
         def announce(found: Estimate) -> None:
             ahead.append(found)
             if not output.json:
-                print_text(_ahead(found, workers, "GPU" if gpu else "core"))
+                say(_ahead(found, workers, "GPU" if gpu else "core"))
                 if found.merged:
-                    print_text(_merged(found))
+                    say(_merged(found))
                 sys.stdout.flush()
 
         call = question.passed(run_sweep, source=asked, jobs=workers, resume=_resuming(question))
@@ -95,15 +96,15 @@ def _resuming(question: Sweep) -> str:
 
 
 def _report(summary: Summary, out: str) -> None:
-    print_text(
+    say(
         f"{summary.done} done, {summary.skipped} recorded before, {summary.failed} failed "
         f"in {summary.seconds:.1f} s: {out}"
     )
-    print_flags(others(summary.others))
+    say(*map(Flagged, others(summary.others)))
     if summary.failed:
         reasons = rows_of(out, None).failures["error"].value_counts()
-        print_flags(flag("failed", reason=reason, tasks=count) for reason, count in reasons.items())
-        print_text("warning: failed tasks are not run again unless you say --retry-failed")
+        say(*(Flagged(flag("failed", reason=reason, tasks=count)) for reason, count in reasons.items()))
+        say("warning: failed tasks are not run again unless you say --retry-failed")
 
 
 def others(found: dict[str, int]) -> list[Flag]:
@@ -154,8 +155,8 @@ def fit(question: Fit, output: Output) -> None:
         error = "at zero" if found.offset_se is None else f"± {found.offset_se:.2g}"
         lines.append(("offset", found.offset, error))
     lines += [("r2", found.r2, ""), ("points", found.n, ""), ("window", *found.window)]
-    print_table(lines, title=f"{y} against {x}")
-    print_flags(flags)
+    say(Table(lines, title=f"{y} against {x}"))
+    say(*map(Flagged, flags))
 
 
 def _certain(rows: Any) -> bool:

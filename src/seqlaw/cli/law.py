@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from seqlaw.cli.output import Output, print_json, print_table, print_text, show
+from seqlaw.answers.render import Table
+from seqlaw.cli.output import Output, print_json, say, show
 from seqlaw.cli.rows import selected, table_of
 from seqlaw.files import read_table
 from seqlaw.lab.table import check_format, write_frame
@@ -51,9 +52,9 @@ def _show_columns(asked: Law, rows: Any, output: Output) -> None:
     if output.json:
         print_json(asked, {"file": asked.file}, {"n": len(rows), "columns": found})
         return
-    print_text(f"{len(rows)} runs with {len(found)} columns.")
+    say(f"{len(rows)} runs with {len(found)} columns.")
     rows = [["-" if cell is None else cell for cell in one.values()] for one in found]
-    print_table(rows, header=("column", "runs", "low", "high", "values"))
+    say(Table(rows, header=("column", "runs", "low", "high", "values")))
 
 
 def _range(values: Any) -> dict[str, Any]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import seqlaw
 from seqlaw.answers.answer import Answer, record
-from seqlaw.answers.render import Block, Flagged, Table, as_text
+from seqlaw.answers.render import Block, as_text
 from seqlaw.answers.words import sentences
 from seqlaw.files import plain
 from seqlaw.model.flags import Flag
@@ -54,24 +54,9 @@ def print_json(
     print(json.dumps(body, indent=2, allow_nan=False))
 
 
-def print_blocks(*blocks: Block) -> None:
-    """Sentences, tables and notes, as every answer shows them."""
+def say(*blocks: Block) -> None:
+    """Sentences, tables and flags, as every answer shows them."""
     print(as_text(blocks, "cli"), end="")
-
-
-def print_text(text: str) -> None:
-    """A sentence, folded to the terminal or to 100 columns."""
-    print_blocks(text)
-
-
-def print_table(rows: Iterable[Sequence[Any]], *, header: Sequence[str] = (), title: str = "") -> None:
-    """Aligned columns; the first is words, the rest are numbers."""
-    print_blocks(Table(rows=list(rows), header=header, title=title))
-
-
-def print_flags(flags: Iterable[Flag]) -> None:
-    """One paragraph a flag."""
-    print_blocks(*map(Flagged, flags))
 
 
 def warn(line: str) -> None:

@@ -26,6 +26,7 @@ from seqlaw.model.threads import cores
 from seqlaw.web.guard import Guard, problem
 from seqlaw.web.pool import Busy, Fault, Job, Jobs, Lost, OutOfTime, Pool
 from seqlaw.web.schema import METHOD, VIEWS, JobState, Refusal, body_of, controls, question_of
+from seqlaw.web.views import VIEWS as SHOWN
 from seqlaw.web.views import to_json
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -51,15 +52,6 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
         (429, "Too many questions or jobs at once."),
         (503, "A worker ended amid the question."),
     )
-}
-
-
-_ASKED = {
-    "spectrum": "The averaged spectrum h_P with its two parts, the crossover m_P and the cutoff κ.",
-    "curve": "The risk along M, N, P, R or b on the server's method, with slopes and the theorem's guides.",
-    "tradeoff": "Longer or more at fixed tokens, tested at the own length and at common ones.",
-    "plan": "The best allocation of a budget, beside the corollary and the three programs.",
-    "ladders": "Two lengths, one after the other, against the share of the longer, beside mixed and alone.",
 }
 
 
@@ -132,7 +124,7 @@ def create_app(
         told = {"version": seqlaw.__version__, "presets": presets, "controls": controls()}
         return told | {"signs": SIGNS, "words": WORDS}
 
-    def asks(path: str, name: str, words: str, *, job: bool = False, **fixed: Any) -> None:
+    def asks(path: str, name: str, words: str | None = None, *, job: bool = False, **fixed: Any) -> None:
         """An address that takes the question of a view; a job answers in the background."""
         view = VIEWS[name]
 
@@ -145,13 +137,13 @@ def create_app(
 
         kind = body_of(path.replace("-", " ").title().replace(" ", ""), view)
         answer.__annotations__ |= {"body": kind, "request": Request}
-        answer.__doc__, answer.__name__ = words, path.replace("-", "_")
+        answer.__doc__, answer.__name__ = words or SHOWN[name].__doc__, path.replace("-", "_")
         made: dict[str, Any] = {"response_model": JobState, "status_code": 202} if job else {}
         where = f"/api/{'jobs/' * job}{path}"
         app.post(where, responses=_ERRORS, **({"response_model": dict[str, Any]} | made))(answer)
 
-    for path, words in _ASKED.items():
-        asks(path, path, words)
+    for name in ("spectrum", "curve", "tradeoff", "plan", "ladders"):
+        asks(name, name)
     asks("sampled", "sampled", "Sample points of a curve in the background.", job=True)
     words = "Plan one pass in the background, which takes ten seconds or more; gamma is chosen."
     asks("one-pass", "plan", words, job=True, one_pass=True)
