@@ -232,11 +232,11 @@ def _check_sampled(body: Sampled, settings: Sequence[Setting]) -> None:
     method = method_of(body.method)
     if body.method != SAMPLED_METHOD and find_spec("torch") is None:
         raise InputError("method", needs("torch", "gpu"), body.method)
-    require_answerable(method, settings)
     for name, value in (("M", max(s.M for s in settings)), ("d", float(settings[0].d or 0))):
         if value > SAMPLED[name]:
             field = "stop" if name == body.along else name
             raise InputError(field, f"must be at most {SAMPLED[name]} for sampled points", value)
+    require_answerable(method, settings)
     draws = Draws(sketches=body.sketches, repetitions=body.repetitions, seed=body.seed)
     seconds = method.work(settings, draws)
     if seconds > _SAMPLED_SECONDS:
