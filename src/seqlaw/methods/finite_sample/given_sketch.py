@@ -16,12 +16,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from seqlaw.methods.finite_sample.positions import Complex, Positions
+from seqlaw.methods.finite_sample.positions import Complex, Positions, halves
 from seqlaw.methods.finite_sample.two_point import (
     CLOSE,
     Terms,
     TwoPoint,
-    halves,
     mirrored,
     outer,
     over_pairs,

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from seqlaw.methods.expected import Population
-from seqlaw.methods.finite_sample.positions import Complex, Positions
-from seqlaw.methods.finite_sample.two_point import CLOSE, Terms, TwoPoint, halves, outer, over_pairs, products
+from seqlaw.methods.finite_sample.positions import Complex, Positions, halves
+from seqlaw.methods.finite_sample.two_point import CLOSE, Terms, TwoPoint, outer, over_pairs, products
 from seqlaw.methods.functional import linear, mirrored, pair_scale, pairs, students
 from seqlaw.methods.resolvent import newton, path_kappa
 from seqlaw.model.checks import Array
@@ -26,6 +26,9 @@ _STRIDE = 4.0
 """The solution is followed from the frozen filter to N; this is the factor between amounts of data, …"""
 _NEAR = 8.0
 """… starting at so many tokens per dimension."""
+_STALE = 0.1
+"""The slope of Newton's method, most of its cost, is kept while each step is this much shorter than the last;
+the error left is then this share of the step."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -87,15 +90,19 @@ def nodes_at(
     t, kappa = start.t, start.kappa
     for stage in range(1, stages + 1):
         here, last = first * (tokens / first) ** (stage / stages), stage == stages
-        for _ in range(40 if last else 4):
+        close, before, anew = CLOSE if last else 0.05, math.inf, True
+        for _ in range(80 if last else 8):
             kappa, D, gamma = _given(own, place, z, here, t, kappa)
-            A = products(place, cells[:, None, None], gamma) / here[:, None, None, None]
-            slope = A @ _two_point_matrix(own, place, t, D, kappa)
+            if anew:
+                A = products(place, cells, gamma) / here[:, None, None, None]
+                slope = A @ _two_point_matrix(own, place, t, D, kappa)
             new = (gamma * cells[:, None]) @ place.here.T
             step = np.linalg.solve(np.eye(t.shape[-1]) - slope, (new - t)[..., None])[..., 0]
             t = t + step
-            if np.max(np.abs(step)) <= (CLOSE if last else 0.05) * np.max(np.abs(t)):
+            size = float(np.max(np.abs(step)) / np.max(np.abs(t)))
+            if size <= (close if anew else _STALE * close):
                 break
+            before, anew = size, not size <= _STALE * before
     kappa, D, gamma = _given(own, place, z, tokens, t, kappa)
     b = ((gamma * cells[:, None]) @ place.ahead.T) @ place.f.T
     return FixedPoint(kappa=kappa, t=t, tau=t @ place.f.T, D=D, gamma=gamma, b=b)

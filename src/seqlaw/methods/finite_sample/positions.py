@@ -24,6 +24,11 @@ from seqlaw.model.lengths import Length, parts
 from seqlaw.model.teacher import Modes
 
 
+def halves(x: Complex, axis: int = 0) -> Array:
+    """Real and imaginary parts, stacked before the nodes: products with them are real ones."""
+    return np.stack([x.real, x.imag], axis=axis)
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Positions:
     """The matrices B_m on the cells: every dense block p₀ × p₀, then the frequencies."""
@@ -40,8 +45,8 @@ class Positions:
     """… and with both."""
     sizes: tuple[int, ...]
     """p₀ of each dense block, ascending."""
-    waves: int
-    """The number of frequencies; 0 where every position is in a block."""
+    waves: Array
+    """The weight of each frequency in a mean over all; empty where every position is in a block."""
 
     def weights(self, P: Length) -> Array:
         """The weight of each cell in tr(·)/P: a block counts once, the bulk P - p₀ times."""
@@ -49,30 +54,30 @@ class Positions:
         for length, share in parts(P):
             size = min(length, self.sizes[-1])
             once[size] += share * (1 / length)
-            rest += share * ((length - size) / length / max(self.waves, 1))
+            rest += share * ((length - size) / length)
         blocks = [np.full(size**2, each) for size, each in once.items()]
-        return np.concatenate([*blocks, np.full(self.waves, rest)])
+        return np.concatenate([*blocks, rest * self.waves])
 
     @property
     def identity(self) -> Array:
         """I on the cells."""
-        return np.concatenate([np.eye(size).ravel() for size in self.sizes] + [np.ones(self.waves)])
+        return np.concatenate([np.eye(size).ravel() for size in self.sizes] + [np.ones(self.waves.size)])
 
     def inverse(self, X: Complex) -> Complex:
         """X^-1, block by block and frequency by frequency."""
         return self._each(lambda x: np.linalg.inv(x), lambda x: 1 / x, X)
 
-    def between(self, first: Complex, X: Complex, second: Complex) -> Complex:
-        """first · X · second, each (…, cells)."""
-        return self._each(lambda a, x, b: a @ x @ b, lambda a, x, b: a * x * b, first, X, second)
+    def product(self, first: Complex, second: Complex) -> Complex:
+        """first · second, each (…, cells)."""
+        return self._each(lambda a, b: a @ b, lambda a, b: a * b, first, second)
 
-    def times(self, X: Complex) -> Complex:
-        """B_m X for all m, (…, r, cells)."""
-        return self._each(lambda b, x: b @ x, lambda b, x: b * x, self.here, X[..., None, :])
+    def times(self, X: Complex) -> Array:
+        """B_m X for all m as `halves`, (…, 2, nodes, r, cells) from (…, nodes, cells)."""
+        return self._each(lambda b, x: b @ x, lambda b, x: b * x, self.here, halves(X, -3)[..., None, :])
 
-    def turned(self, X: Complex) -> Complex:
-        """Xᵀ."""
-        return self._each(lambda x: np.swapaxes(x, -1, -2), lambda x: x, X)
+    def after(self, X: Complex) -> Array:
+        """X B_m, likewise: (B_m X)ᵀ for a symmetric X, without the cost of turning it."""
+        return self._each(lambda b, x: x @ b, lambda b, x: b * x, self.here, halves(X, -3)[..., None, :])
 
     def _each(self, dense: Any, diagonal: Any, *cells: Complex) -> Complex:
         """A function of matrices on every block, and its diagonal form on the frequencies."""
@@ -82,9 +87,9 @@ class Positions:
             block = dense(*part)
             found.append(block.reshape(*block.shape[:-2], size**2))
             start += size**2
-        if self.waves:
+        if self.waves.size:
             found.append(diagonal(*(x[..., start:] for x in cells)))
-        return np.concatenate(found, axis=-1)
+        return found[0] if len(found) == 1 else np.concatenate(found, axis=-1)
 
 
 def block_size(modes: Modes, tol: float) -> int:
@@ -98,18 +103,19 @@ def positions(modes: Modes, lengths: Sequence[int], tol: float, most: int) -> Po
     a = modes.a
     rho = max(float(np.abs(a).max()), 1e-3)
     dense = min(block_size(modes, tol), most)
-    bulk_waves = 1 << math.ceil(math.log2(max(2 * math.log(1 / tol) / math.log(1 / rho), 4)))
-    waves = bulk_waves if max(lengths) > dense else 0
+    # All is even in the frequency: half the circle, whose ends count once and the others twice.
+    half = max(math.ceil(1.5 * math.log(1 / tol) / math.log(1 / rho)), 32) if max(lengths) > dense else 0
+    waves = np.array([0.5, *[1.0] * (half - 1), 0.5]) / half if half else np.zeros(0)
     sizes = tuple(sorted({min(P, dense) for P in lengths}))
     size = sizes[-1]
-    nodes, share = _interpolation(a, tol / 10, most=math.inf if waves else 2 * size + 1)
+    nodes, share = _interpolation(a, tol / 10, most=math.inf if half else 2 * size + 1)
     f = np.concatenate([modes.sigma_0[:, None] * share, modes.sigma_xi[:, None] * share], axis=1)
     full = np.concatenate(_covariances(nodes, size + 1))
-    omega = 2 * np.pi * np.arange(waves) / max(waves, 1)
+    omega = np.linspace(0, np.pi, waves.size)
     spectrum = 1 / np.abs(1 - nodes[:, None] * np.exp(1j * omega)) ** 2
     bulk = np.concatenate([np.zeros_like(spectrum), spectrum])
     matrices = np.concatenate([full.reshape(len(full), -1), bulk], axis=1)
-    scale = np.concatenate([np.full(full[0].size, size + 1), np.full(waves, waves)]) ** -0.5
+    scale = np.sqrt(np.concatenate([np.full(full[0].size, 1 / (size + 1)), waves]))
     f, matrices = _compressed(f, matrices, scale, tol / 10)
     full, bulk = matrices[:, : full[0].size].reshape(-1, size + 1, size + 1), matrices[:, full[0].size :]
 

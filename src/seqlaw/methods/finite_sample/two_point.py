@@ -45,14 +45,14 @@ def over_pairs(first: Complex, second: Complex, form: Complex) -> Array:
 
 
 def products(place: Positions, cells: Array, gamma: Complex) -> Complex:
-    """tr(B_m Γ B_n Γ)/P at every node: `fᵀK₁₁f` times it is the slope of the fixed point."""
-    left = place.times(gamma)
-    return np.asarray((left * cells) @ np.swapaxes(place.turned(left), -1, -2))
+    """tr(B_m Γ B_n Γ)/P at every node (…, nodes, r, r): `fᵀK₁₁f` times it is the slope of the fixed point.
 
-
-def halves(x: Complex, axis: int = 0) -> Array:
-    """Real and imaginary parts, stacked before the nodes: products with them are real ones."""
-    return np.stack([x.real, x.imag], axis=axis)
+    `cells` has weights, (…, cells).
+    """
+    left, right = place.times(gamma * cells[..., None, :]), place.after(gamma)
+    (re, im), turned = np.moveaxis(left, -4, 0), np.swapaxes(right, -1, -2)
+    with_re, with_im = np.moveaxis(turned, -4, 0)
+    return np.asarray(re @ with_re - im @ with_im + 1j * (re @ with_im + im @ with_re))
 
 
 def outer(left: Array, right: Array) -> Complex:
@@ -85,13 +85,28 @@ class TwoPoint:
         tokens: Array | float,
     ) -> None:
         each = np.asarray(tokens)[..., None]
-        left = place.times(gamma)
-        A = outer(halves(left * cells[..., None, None, :], -4), halves(place.turned(left), -4))
-        A = A / each[..., None, None, None]
-        theta = np.linalg.solve(np.eye(A.shape[-1]) - K @ A, source[..., None])
-        there = mirrored(gamma, -2)[..., None, :, :]
-        inner = place.between(gamma[..., :, None, :], theta[..., 0] @ place.here, there)
-        between = inner * (cells / each)[..., None, None, :]  # Λ, counted as in tr(·)/P
-        self.rho = (A @ theta)[..., 0]
-        self.behind, self.ahead = between @ place.behind.T, between @ place.ahead.T
-        self.both = between @ place.both.T
+        right = place.after(gamma)
+        A = outer(place.times(gamma * cells[..., None, :]), right) / each[..., None, None, None]
+        theta = np.linalg.solve(np.eye(A.shape[-1]) - K @ A, source[..., None])[..., 0]
+        self.rho = (A @ theta[..., None])[..., 0]
+        there, ends = mirrored(gamma, -2), (place.behind, place.ahead, place.both)
+        seen = np.concatenate([end * (cells / each)[..., None, :] for end in ends], axis=-2)
+        seen = np.swapaxes(seen, -1, -2)  # Λ is counted as in tr(·)/P
+        n, r = gamma.shape[-2], A.shape[-1]
+        self.behind, self.ahead, self.both = (np.empty_like(theta) for _ in ends)
+        for i in range(n):
+            # Λ_ji is the transpose of Λ_ij: half of the pairs are enough.
+            partners = np.concatenate([np.arange(i, n), np.arange(n + i, 2 * n)])
+            (re, im), theta_i = np.moveaxis(right[..., i, :, :], -3, 0), theta[..., i, partners, :]
+            mixed = theta_i.real @ re - theta_i.imag @ im + 1j * (theta_i.real @ im + theta_i.imag @ re)
+            inner = place.product(mixed, there[..., partners, :])
+            found = inner.real @ seen + 1j * (inner.imag @ seen)
+            behind, ahead, both = found[..., :r], found[..., r : 2 * r], found[..., 2 * r :]
+            for own, one, turned in (
+                (self.behind, behind, ahead),
+                (self.ahead, ahead, behind),
+                (self.both, both, both),
+            ):
+                own[..., i, partners, :] = one
+                own[..., i + 1 : n, i, :] = turned[..., 1 : n - i, :]
+                own[..., i + 1 : n, n + i, :] = np.conj(turned[..., n - i + 1 :, :])
