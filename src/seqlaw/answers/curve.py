@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, overload
 
 from seqlaw.answers.answer import Answer
-from seqlaw.answers.render import Block, Table
+from seqlaw.answers.render import Block, Note, Table
 from seqlaw.answers.risk import Risk, drawn, uncertainty
 from seqlaw.answers.style import COLOURS, MARKERS, Axes, mark, tidy
 from seqlaw.answers.words import Side, describe_teacher, regime_words, sizes_words, tested_words
@@ -171,6 +171,10 @@ class Curve(Answer, Sequence[Risk]):
         if self.sampled is not None:
             yield self._sampled_table(self.sampled)
         sign = "± " if self.se_is == "standard error" else ""
+        if self.along == "P" and chosen is None:
+            yield Note(
+                "The test changes with P here. `tradeoff` compares lengths at equal tokens and a common test."
+            )
         if not any(self.slopes.values()):
             return
         yield Table(

@@ -65,7 +65,7 @@ class Forecast(Answer, records.Forecast):
                 ],
                 header=("P", "N", "loss", "low", "high", "kind", "above the best"),
                 title=f"Held-out loss at length {amount(self.eval_length)} with {amount(self.tokens)} "
-                "tokens, and its 90 % interval (what the test sequences add to it is common to all rows)",
+                "tokens, and its 90 % interval (all rows share the test sequences)",
             )
         if self.needed:
             yield Table(

@@ -72,9 +72,9 @@ class Law(Answer, ask.Law):
         yield self._numbers()
         middle = ", ".join(f"{name} = {amount(value, 3)}" for name, value in self.fitted.middle.items())
         yield (
-            f"low to high is the {self.level:.0%} interval and se the standard error over {len(self.draws)} "
-            f"redrawn tables; in the middle is the size of a term at {middle}. Runs scatter by "
-            f"{100 * self.scatter:.2g} % about the law."
+            f"low and high are the ends of the {100 * self.level:.3g} % interval and se is the standard "
+            f"error, over {len(self.draws)} redrawn tables. In the middle is the size of a term at {middle}. "
+            f"Runs scatter by {100 * self.scatter:.2g} % about the law."
         )
         if self.extrapolation is not None:
             yield said.extrapolation_sentence(self.extrapolation)

@@ -98,7 +98,10 @@ class Measurement(Answer, records.Measurement):
             fitted = f"{self._window(name)}, r2 {self.r2[name]:.3f}" if name in self.window else ""
             rows.append((name, *cells, fitted))
         yield Table(rows=rows, header=("number", "value", "low", "high", "eigenvalues"))
-        yield f"low and high end the {LEVEL:.0%} interval; eigenvalues are those fitted, with r2 of the fit."
+        yield (
+            f"low and high are the ends of the {100 * LEVEL:.0f} % interval; each fit used the eigenvalues "
+            "named."
+        )
         judged = [c for c in self.checks if c.holds is not None]
         failed = [f"{c.name} ({CHECKS[c.name]})" for c in judged if not c.holds]
         told = f"{len(failed)} of {len(judged)} checks fail: {'; '.join(failed)}."
