@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -46,16 +47,24 @@ class OnePass:
     """Tokens a step beyond which bias and variance are well above their best."""
 
 
-@one_thread()
-def one_pass(
-    teacher: Teacher | Modes, budget: Budget, *, schedule: Schedule, d: float, eval_length: int | None
-) -> OnePass:
-    """The best (M, b, P, L, γ) for tokens b·P·L and compute b·P·L·M²; γ of `schedule` is not used."""
+class Found(NamedTuple):
+    """The best pass, and the tables that it was found in."""
+
+    setting: Setting
+    risk: Risk
+    search: Search
+    wide: Passes
+    close: Passes
+    guess: Allocation
+
+
+def best_pass(asked: Search) -> Found:
+    """The best (M, b, P, L, γ) alone."""
+    budget, schedule = asked.budget, asked.schedule
     if budget.cost != PAPER_COST:
         raise InputError("cost", f"must be {PAPER_COST} in one pass, with N the batch", budget.cost)
     if budget.max_P < budget.shortest:
         raise InputError("max_P", f"must be at least {budget.shortest}", budget.max_P)
-    asked = Search(teacher=teacher, d=d, schedule=schedule, budget=budget, eval_length=eval_length)
     search = pass_search(asked)
     try:
         found = wide_and_close(search)
@@ -65,7 +74,16 @@ def one_pass(
         least = schedule.least_steps()
         raise InputError("tokens", f"or compute must allow {least} steps of one sequence", budget.tokens)
     wide, close, guess = found
-    setting, risk = _decided(search, close, guess)
+    return Found(*_decided(search, close, guess), search, wide, close, guess)
+
+
+@one_thread()
+def one_pass(
+    teacher: Teacher | Modes, budget: Budget, *, schedule: Schedule, d: float, eval_length: int | None
+) -> OnePass:
+    """The best (M, b, P, L, γ) for tokens b·P·L and compute b·P·L·M²; γ of `schedule` is not used."""
+    asked = Search(teacher=teacher, d=d, schedule=schedule, budget=budget, eval_length=eval_length)
+    setting, risk, search, wide, close, guess = best_pass(asked)
     sizes = {"M": setting.M, "P": setting.one_length, "L": setting.schedule.L}
     batch = int(setting.batch or 1)
     best = Run(**sizes, batch=batch, gamma=setting.schedule.gamma, reducible=risk.reducible)

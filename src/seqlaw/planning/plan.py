@@ -28,6 +28,7 @@ from seqlaw.model.teacher import Modes, Teacher, as_teacher
 from seqlaw.model.uncertain import Uncertain
 from seqlaw.planning.budget import PAPER_COST, Allocation, Budget, Search, limits
 from seqlaw.planning.corollary import Corollary, corollary
+from seqlaw.planning.epochs import BEST, MOST, epochs_plan
 from seqlaw.planning.mixed import mixed
 from seqlaw.planning.one_pass import OnePass
 from seqlaw.planning.one_pass import one_pass as best_one_pass
@@ -67,6 +68,10 @@ class Plan:
     """The test length; None for the training length."""
     finite: FinitePlan | OnePass
     """The optimum for this teacher, its risk, and what other sizes cost; `OnePass` in a single pass."""
+    epochs: int | str | None = None
+    """How often each sequence is used in mini-batches, as it was asked for: a number or "best"."""
+    batch: int | None = None
+    """With epochs, the sequences a step that were asked for."""
     flops: bool
     """Whether the budget and the answer count compute in FLOPs."""
     confirm: bool
@@ -164,6 +169,8 @@ def plan(
     d: float | None = None,
     eval_length: int | None = None,
     one_pass: bool = False,
+    epochs: int | str | None = None,
+    batch: int | None = None,
     lengths: Lengths | str | None = None,
     confirm: bool = False,
     flops: bool = False,
@@ -194,6 +201,11 @@ def plan(
         The test length; by default each student is tested at its own training length.
     one_pass
         Train once through fresh mini-batches: the batch and the step are chosen too.
+    epochs
+        Train on mini-batches and use each sequence so often; "best" chooses how often. The tokens of the
+        budget are then those that differ, and its compute counts every epoch.
+    batch
+        With `epochs`: the sequences a step, chosen if not given.
     lengths
         A mixture of lengths to hold fixed: M, N and L are chosen for it and compared with the best single
         length.
@@ -243,6 +255,14 @@ def plan(
         seed=seed,
         flops=flops,
     )
+    if epochs is None and batch is not None:
+        raise InputError("batch", 'goes with epochs: a number, or "best"', batch)
+    if epochs is not None:
+        epochs = epochs if epochs == BEST else whole("epochs", epochs, most=MOST)
+        batch = None if batch is None else whole("batch", batch)
+        if one_pass and (epochs, batch) != (1, None):
+            raise InputError("epochs", "must be left out in one pass", epochs)
+        one_pass, epochs = True, None if (epochs, batch) == (1, None) else epochs
     if one_pass:
         given = {"lengths": str(lengths or ""), "confirm": confirm, "flops": flops, "teacher": uncertain}
         given |= {"precondition": precondition}
@@ -251,7 +271,10 @@ def plan(
                 raise InputError(name, "cannot be given in one pass", value)
         if not tune:
             raise InputError("tune", "must be true in one pass, which chooses the step", tune)
-        return found(schedule=schedule, finite=best_one_pass(teacher, budget, **asked))
+        if epochs is None:
+            return found(schedule=schedule, finite=best_one_pass(teacher, budget, **asked))
+        repeated = epochs_plan(Search(teacher=teacher, budget=budget, **asked), epochs, batch)
+        return found(schedule=schedule, finite=repeated, epochs=epochs, batch=batch)
     if tune:
         asked["schedule"] = schedule.scaled(UNLIMITED)
     search = Search(teacher=teacher, budget=budget, **asked)

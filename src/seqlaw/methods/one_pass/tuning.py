@@ -87,8 +87,11 @@ def best_step(setting: Setting, learners: Learners | None = None, *, near: float
         raise InputError("gamma", "must be a number with phases", "best")
     learners = Learners(setting, quick=True) if learners is None else learners
     most = limit(under(learners.nodes(setting), setting.schedule)[0], setting.batch)
-    if near < math.inf and (found := _around(setting, most, math.log2(most / near), learners)) is not None:
-        return found
+    if near < math.inf:
+        reach = 0.5 if setting.epochs == 1 else 1.0  # it moves with the epochs
+        found = _around(setting, most, math.log2(most / near), learners, reach=reach)
+        if found is not None:
+            return found
     tried, seen = np.zeros(0), np.zeros(0)
     wanted = np.arange(0.0, 8.0)  # most·2^-k
     while wanted.size:
@@ -106,20 +109,27 @@ def best_step(setting: Setting, learners: Learners | None = None, *, near: float
 
 
 def _around(
-    setting: Setting, most: float, depth: float, learners: Learners, *, anyhow: bool = False
+    setting: Setting,
+    most: float,
+    depth: float,
+    learners: Learners,
+    *,
+    reach: float = 0.5,
+    anyhow: bool = False,
 ) -> Tuned | None:
     """The best step around most·2^-depth; None where it lies at an end of what is tried, unless `anyhow`.
 
-    Five steps are, a quarter of a factor two apart; the logarithm of the excess is a parabola through three.
+    Five steps are, over `reach` factors of two to each side; the logarithm of the excess is a parabola
+    through three.
     """
-    depths = max(depth, 0.5) + np.linspace(-0.5, 0.5, 5)
+    depths = max(depth, reach) + np.linspace(-reach, reach, 5)
     found, approx = excesses(setting, most * 2.0**-depths, learners)
     k = int(np.argmin(found))
     if k in (0, 4) and not (anyhow or depths[k] == 0):  # no step is larger than most
         return None
     middle = min(max(k, 1), 3)
-    shift, least = _vertex(np.log(found[middle - 1 : middle + 2]).tolist())
-    return Tuned(float(most * 2.0 ** -(depths[middle] + shift / 4)), math.exp(least), approx)
+    shift, least = vertex(np.log(found[middle - 1 : middle + 2]).tolist())
+    return Tuned(float(most * 2.0 ** -(depths[middle] + shift * reach / 2)), math.exp(least), approx)
 
 
 def tuned(settings: Sequence[Setting]) -> list[Setting]:
@@ -144,10 +154,10 @@ def _valley(excess: Callable[[int], float], batch: int, most: int) -> float:
         batch = beside[0] if low < high else beside[2]
     if len(set(beside)) < 3:
         return here
-    return math.exp(_vertex([math.log(x) for x in (low, here, high)])[1])
+    return math.exp(vertex([math.log(x) for x in (low, here, high)])[1])
 
 
-def _vertex(y: Sequence[float]) -> tuple[float, float]:
+def vertex(y: Sequence[float]) -> tuple[float, float]:
     """The minimum in [-1, 1] of the parabola through y at -1, 0, 1: its place and its value."""
     fall, bend = (y[2] - y[0]) / 2, y[2] - 2 * y[1] + y[0]
     shift = min(max(-fall / bend, -1.0), 1.0) if bend > 0 else -math.copysign(1.0, fall)
