@@ -104,6 +104,8 @@ ladder L: -L 200
 ladder R: --gamma 0.1 | -R 100
 ladder batch: ! -M 8 -d 32 --tokens 4096 --candidates 2,8 | --batch 2
 plan one_pass: ! --tokens 1e4 | --one-pass
+plan epochs: ! --tokens 1e4 | --epochs 2
+plan batch: ! --tokens 1e4 --epochs 2 | --batch 3
 plan flops: --flops
 plan cost: --cost N*P*L*M
 plan max_M: --max-M 2

@@ -22,6 +22,7 @@ from seqlaw.model.lengths import Counted
 from seqlaw.model.schedule import kind_name
 from seqlaw.planning import plan as planning
 from seqlaw.planning.budget import PAPER_COST, SIZES, Allocation
+from seqlaw.planning.epochs import Epochs
 from seqlaw.planning.one_pass import OnePass
 from seqlaw.planning.search import FinitePlan
 from seqlaw.planning.uncertain import Over
@@ -66,6 +67,8 @@ class Plan(Answer, planning.Plan):
             "d": "inf" if self.d == math.inf else int(self.d),
             "eval_length": self.eval_length,
         }
+        if self.epochs is not None:
+            return asked | named(self, "epochs", "batch")
         if one_pass:
             return asked | {"one_pass": True}
         # Of wsd only: the fractions that were used, given or not.
@@ -110,9 +113,14 @@ class Plan(Answer, planning.Plan):
     def _once_fields(self, once: OnePass) -> dict[str, Any]:
         batch = once.setting.batch
         found = {name: value for name, value in asdict(once.best).items() if name != "reducible"}
+        repeated: dict[str, Any] = {}
+        if isinstance(once, Epochs):
+            repeated = {"epochs": once.setting.epochs, "once": once.once._asdict()}
+        critical = {} if repeated else {"critical_tokens": once.critical_tokens}
         return {
             "batch": batch,
             "tokens": once.best.tokens,
+            **repeated,
             "finite": {
                 **found,
                 "batch": batch,
@@ -120,8 +128,8 @@ class Plan(Answer, planning.Plan):
                 **_risk_fields(once.risk),
                 **named(once, "flat", "limits"),
             },
-            **{name: [run._asdict() for run in getattr(once, name)] for name in _PROFILES},
-            "diagnostics": {**once.risk.diagnostics, "critical_tokens": once.critical_tokens},
+            **{name: [run._asdict() for run in getattr(once, name)] for name in _profiles_of(once)},
+            "diagnostics": {**once.risk.diagnostics, **critical},
         }
 
     def _held(self, finite: Mapping[str, Any]) -> dict[str, Any]:
@@ -150,6 +158,8 @@ class Plan(Answer, planning.Plan):
         if self.over is None:
             yield self._sizes(side)
         yield self._single_table() if self.single is not None else self._length_table()
+        if isinstance(self.finite, Epochs):
+            yield _epochs_table(self.finite)
         yield from map(Note, (*said.act_on(self), *said.confirmed(self)))
 
     def more(self, side: Side) -> Iterable[Block]:
@@ -173,6 +183,8 @@ class Plan(Answer, planning.Plan):
             )
             for size in (("M", "P", "batch") if once else "MNL" if self.lengths is not None else "MNPL")
         ]
+        if isinstance(once, Epochs):
+            rows.append(("epochs", str(once.setting.epochs), *map(amount, once.flat["epochs"])))
         if once is not None:
             rows += [
                 ("L", f"{best.L:,}", "", ""),
@@ -251,7 +263,9 @@ class Plan(Answer, planning.Plan):
             return self._over_rows(self.over)
         if self._once is not None:
             others = [
-                {"choice": name} | run._asdict() for name in _PROFILES for run in getattr(self._once, name)
+                {"choice": name} | run._asdict()
+                for name in _profiles_of(self._once)
+                for run in getattr(self._once, name)
             ]
             return [{"choice": "best"} | parameters(self.setting) | terms, *others]
         rows = [self._row("best", self.best) | terms]
@@ -315,7 +329,11 @@ class Plan(Answer, planning.Plan):
         if once is not None:
             each = once.setting.step_tokens
             x = [run.batch * run.P for run in once.by_batch]
-            yield "tokens a step", once.by_batch, x, (each, best.reducible)
+            if isinstance(once, Epochs):
+                at = [run.epochs for run in once.by_epochs]
+                yield "epochs K", once.by_epochs, at, (once.setting.epochs, best.reducible)
+            else:
+                yield "tokens a step", once.by_batch, x, (each, best.reducible)
             yield "length P", once.by_length, [run.P for run in once.by_length], (best.P, best.reducible)
             return
         other = self._full if self.single is None else self.single
@@ -334,7 +352,24 @@ class Plan(Answer, planning.Plan):
         figure.suptitle(f"Regime {self.regime}, {of}tested at {tested}: {sizes}", fontsize="medium")
 
 
-_PROFILES = ("by_batch", "by_length", "by_width")
+def _epochs_table(found: Epochs) -> Table:
+    names = ("M", "N", "P", "batch", "L")
+    return Table(
+        rows=[
+            (
+                amount(run.epochs),
+                f"{run.reducible / found.risk.reducible:.2f}",
+                *(amount(getattr(run, name)) for name in names),
+            )
+            for run in found.by_epochs
+        ],
+        header=("if the epochs were", "risk over the best", *names),
+    )
+
+
+def _profiles_of(once: OnePass) -> tuple[str, ...]:
+    more = ("by_epochs",) if isinstance(once, Epochs) else ()
+    return ("by_batch", "by_length", "by_width", *more)
 
 
 def _risk_fields(risk: Risk) -> dict[str, Any]:

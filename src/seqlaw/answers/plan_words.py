@@ -11,6 +11,7 @@ from seqlaw.methods.terms import reach
 from seqlaw.model.amount import amount, rounded
 from seqlaw.model.lengths import words
 from seqlaw.planning.budget import Allocation, Budget
+from seqlaw.planning.epochs import Epochs
 from seqlaw.planning.one_pass import OnePass
 from seqlaw.planning.plan import Plan
 from seqlaw.planning.search import FinitePlan
@@ -33,8 +34,10 @@ def plan_sentence(plan: Plan) -> str:
     if isinstance(plan.finite, OnePass):
         once = plan.finite.setting
         each = f"{amount(once.batch or 0)} a step" if once.batch != 1 else "one a step"
-        step = f"{each}, each used once, with a peak step size of {once.schedule.gamma:.3g}"
-        return f"{_train(plan.best, f'length {amount(plan.best.P)}', step)} {_critical(plan.finite)}"
+        used = "once" if once.epochs == 1 else f"{once.epochs} times"
+        step = f"{each}, each used {used}, with a peak step size of {once.schedule.gamma:.3g}"
+        beside = _over_one_pass(plan.finite) if isinstance(plan.finite, Epochs) else _critical(plan.finite)
+        return f"{_train(plan.best, f'length {amount(plan.best.P)}', step)} {beside}"
     step = f"with a peak step size of {plan.schedule.gamma:.3g}" if plan.tune else ""
     if (p := plan.schedule.precondition) > 0:
         step += f"{', ' * bool(step)}preconditioned with p = {p:g}"
@@ -58,6 +61,13 @@ def _train(best: Allocation, lengths: str, how: str = "") -> str:
     about = "" if amount(best.N) == rounded(best.N) else "about "
     sequences = f"{about}{rounded(best.N)} sequence{'s' * (best.N > 1)} of {lengths}"
     return f"Train M = {amount(best.M)} on {sequences} for {rounded(best.L)} steps{', ' * bool(how)}{how}."
+
+
+def _over_one_pass(found: Epochs) -> str:
+    ratio = found.once.reducible / found.risk.reducible
+    if found.setting.epochs == 1 and ratio == 1:
+        return "Under these budgets repeating is not worth its compute."
+    return f"The best single pass under the same budgets leaves {ratio:.3g} times the reducible risk."
 
 
 def _critical(once: OnePass) -> str:
@@ -169,6 +179,11 @@ def act_on(plan: Plan) -> list[str]:
 
 def _other_lengths(plan: Plan) -> list[str]:
     finite, budget = plan.finite, plan.budget
+    if isinstance(finite, Epochs):
+        return [
+            "A doubling of the epochs must lower the risk by at least 1 %. Ranges and other sizes are those "
+            "that the search looked at, about a factor of two apart, accurate to 2 % of the risk."
+        ]
     if isinstance(finite, OnePass):
         return [
             "If the width or the length changes, the other sizes and the step size are chosen again; if the "

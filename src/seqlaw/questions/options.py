@@ -91,6 +91,11 @@ def step(name: str, value: Any) -> float | str:
         raise InputError(name, f"{error.rule} or best", value) from None
 
 
+def size_or_best(name: str, value: Any) -> int | str:
+    """A whole number, or `best`."""
+    return "best" if isinstance(value, str) and value.strip().lower() == "best" else size(name, value)
+
+
 def text(name: str, value: Any) -> str:
     if not isinstance(value, str):
         raise InputError(name, "must be text", value)
@@ -124,6 +129,7 @@ NUMBER = Kind("NUMBER", real, _NUMBER)
 POSITIVE = Kind("NUMBER", positive, {"type": "number", "exclusiveMinimum": 0})
 INTERVAL = Kind("NUMBER|LOW:HIGH", interval, _NUMBER)
 STEP = Kind("NUMBER|best", step, {"anyOf": [_NUMBER, {"type": "string", "const": "best"}]})
+SIZE_OR_BEST = Kind("INT|best", size_or_best, {"anyOf": [_SIZE, {"type": "string", "const": "best"}]})
 TEXT = Kind("TEXT", text, {"type": "string"})
 FLAG = Kind("", flag, {"type": "boolean"})
 SIZES = Kind("INT,INT,…", several(size), {"type": "array", "items": _SIZE}, ",")
@@ -137,6 +143,7 @@ _KINDS: dict[Any, Kind] = {
         str: TEXT,
         bool: FLAG,
         float | str: STEP,
+        int | str: SIZE_OR_BEST,
         float | tuple[float, float]: INTERVAL,
     },
     **{tuple[int, ...]: SIZES, tuple[float, ...]: NUMBERS, tuple[str, ...]: TEXTS},

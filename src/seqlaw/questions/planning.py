@@ -83,6 +83,11 @@ class Plan(OfPower, OfShape, OfTeacher):
     one_pass: bool = option(
         False, "Train once through the data: chooses the batch and the step too.", BUDGET, web=False
     )
+    epochs: int | str | None = option(
+        None, "Mini-batches: how often each sequence is used; chooses the batch too.", BUDGET,
+        unless="full batch", web=False,
+    )  # fmt: skip
+    batch: int | None = option(None, "With --epochs: sequences a step.", BUDGET, unless="chosen", web=False)
     flops: bool = option(False, f"--compute is in FLOPs, {FLOPS_PER_UNIT} a unit.", BUDGET, web=False)
     gamma: float | str = like(OfSetting, "gamma", "best")
     cost: str = option(
@@ -118,16 +123,18 @@ class Plan(OfPower, OfShape, OfTeacher):
 
     def call(self) -> Call:
         several = load_mixture(self.lengths, self.window)
-        if self.one_pass:
+        mini = next((name for name in ("one_pass", "epochs") if getattr(self, name)), None)
+        if mini is not None:
+            way = f"--{mini.replace('_', '-')}"
             if several is not None:
-                rule = "cannot be given with --one-pass; risk --batch and tradeoff --batch take a mixture"
+                rule = f"cannot be given with {way}; risk --batch and tradeoff --batch take a mixture"
                 raise InputError("lengths", rule, self.lengths)
             for name in ("confirm", "flops"):
                 if getattr(self, name):
-                    raise InputError(name, "cannot be given with --one-pass", True)
+                    raise InputError(name, f"cannot be given with {way}", True)
             if not self.tune:
-                raise InputError("gamma", "is chosen by --one-pass: leave it out", self.gamma)
-            teacher: Any = self.build_teacher("must be one number with --one-pass")
+                raise InputError("gamma", f"is chosen by {way}: leave it out", self.gamma)
+            teacher: Any = self.build_teacher(f"must be one number with {way}")
         else:
             teacher = self.build_uncertain()
         return self.passed(
