@@ -18,7 +18,7 @@ import pytest
 from filelock import FileLock
 
 from conftest import ROOT, python_path
-from seqlaw.lab.database import FILE, inspect
+from seqlaw.lab.database import FILE, file_system, inspect, journal_for
 from seqlaw.lab.errors import StoreError
 from seqlaw.lab.store import Outcome, Standing, Store, contents, read, recorded
 
@@ -41,12 +41,13 @@ def plan(*numbers: int, software: str = "1.0") -> dict[str, str]:
     return {outcome(i).key: software for i in numbers}
 
 
-def opened(folder: Path, software: str = "1.0") -> Store:
-    return Store(folder, seed=3, software=software, planned=plan(1, 2, software=software))
+def opened(folder: Path, software: str = "1.0", journal: str | None = None) -> Store:
+    return Store(folder, seed=3, software=software, planned=plan(1, 2, software=software), journal=journal)
 
 
-def test_what_is_recorded_is_read_back(tmp_path: Path) -> None:
-    with opened(tmp_path) as store:
+@pytest.mark.parametrize("journal", ["wal", "delete"])
+def test_what_is_recorded_is_read_back(tmp_path: Path, journal: str) -> None:
+    with opened(tmp_path, journal=journal) as store:
         store.record([outcome(1), outcome(2, error="ValueError: no")])
         assert store.known() == ({outcome(1).key}, {outcome(2).key})
         during = list(read(tmp_path))  # a reader needs no lock
@@ -56,7 +57,7 @@ def test_what_is_recorded_is_read_back(tmp_path: Path) -> None:
     assert (first.seed, first.version, first.task, first.rows) == (3, "1.0", {"i": 1}, [{"value": 1 / 7}])
     assert (second.rows, second.error) == (None, "ValueError: no")
     assert first.machine == {"host": "here"}
-    assert {path.name for path in tmp_path.iterdir()} == {FILE, "driver.lock"}  # no journal stays
+    assert {path.name for path in tmp_path.iterdir()} == {FILE, "driver.lock"}  # no log stays behind
     with opened(tmp_path) as store:
         store.record([outcome(2)])
         assert store.known() == ({outcome(1).key, outcome(2).key}, set())
@@ -150,6 +151,31 @@ def earlier_schema(path: Path) -> None:
         database.execute("PRAGMA user_version = 3")
 
 
+def log_of_a_killed_driver(folder: Path) -> bytes:
+    """A store whose driver was killed, as far as its files go: closed here, with its log kept aside."""
+    store = opened(folder)
+    store.record([outcome(1000)])
+    log = folder / (FILE + "-wal")
+    saved = log.read_bytes()
+    store.close()
+    return saved
+
+
+def foreign_log(path: Path) -> None:
+    """An old log beside a new file: SQLite would apply it."""
+    (path.parent / "old").mkdir()
+    saved = log_of_a_killed_driver(path.parent / "old")
+    filled(path)
+    path.with_name(FILE + "-wal").write_bytes(saved)
+
+
+def stale_log(path: Path) -> None:
+    """A log of this very store beside a file of a later day."""
+    saved = log_of_a_killed_driver(path.parent)
+    filled(path)
+    path.with_name(FILE + "-wal").write_bytes(saved)
+
+
 def filled(path: Path) -> None:
     with opened(path.parent) as store:
         store.record([outcome(i, size=50) for i in range(100)])
@@ -160,9 +186,11 @@ def filled(path: Path) -> None:
     [
         (foreign, "is a database of another program"),
         (not_sqlite, "is no result file"),
-        (other_schema, "has schema version 99; this software reads 6 only"),
+        (other_schema, "has schema version 99; this software reads 5 only"),
         (earlier_schema, "has schema version 3; .* export it with the version that wrote it, or take a new"),
         (truncated_header, "is truncated: 60 bytes are left; move it away"),
+        (foreign_log, "-wal is the log of another file than results.sqlite: move it away"),
+        (stale_log, "-wal is the log of another file than results.sqlite: move it away"),
     ],
 )
 def test_a_file_that_is_not_a_sound_store_is_refused_and_left_alone(
@@ -179,12 +207,25 @@ def test_a_file_that_is_not_a_sound_store_is_refused_and_left_alone(
         assert path.read_bytes() == before
 
 
+def test_the_log_of_a_killed_driver_is_taken_up(tmp_path: Path) -> None:
+    filled(tmp_path / FILE)
+    before = (tmp_path / FILE).read_bytes()
+    saved = log_of_a_killed_driver(tmp_path)
+    (tmp_path / FILE).write_bytes(before)  # as it was: nothing of the log had reached it
+    with closing(sqlite3.connect(tmp_path / FILE)) as database:
+        database.execute("PRAGMA journal_mode = WAL")
+    (tmp_path / (FILE + "-wal")).write_bytes(saved)
+    assert [record.task["i"] for record in read(tmp_path)] == [*range(100), 1000]
+    opened(tmp_path).close()
+    assert len(list(read(tmp_path))) == 101
+
+
 def killed_while_writing(path: Path) -> None:
     """What a driver leaves that a kill meets with a part of its pages written: a hot rollback journal."""
     program = (
         "import os, sqlite3, sys; database = sqlite3.connect(sys.argv[1], isolation_level=None)\n"
         "database.execute('PRAGMA cache_size = 1'); database.execute('BEGIN IMMEDIATE')\n"
-        "database.execute('UPDATE store SET records = 0')\n"
+        "database.execute('UPDATE store SET mark = 0')\n"
         "for i in range(200): database.execute('INSERT INTO machines VALUES (?, ?, 0)', (i + 9, 'x' * 500))\n"
         "os._exit(0)"
     )
@@ -192,15 +233,15 @@ def killed_while_writing(path: Path) -> None:
 
 
 def test_what_a_killed_driver_has_half_written_is_undone(tmp_path: Path) -> None:
-    with opened(tmp_path) as store:
+    with opened(tmp_path, journal="delete") as store:
         store.record([outcome(1)])
     path, before = tmp_path / FILE, list(read(tmp_path))
     whole = path.read_bytes()
     killed_while_writing(path)
     assert path.read_bytes() != whole
-    assert list(read(tmp_path)) == before  # who reads undoes it
-    killed_while_writing(path)
-    with opened(tmp_path) as store:
+    with pytest.raises(StoreError, match="a driver was killed while writing; run its command again"):
+        list(read(tmp_path))
+    with opened(tmp_path, journal="delete") as store:
         assert (store.saved, store.known()) == ("", (set(plan(1)), set()))
     assert list(read(tmp_path)) == before
     assert {one.name for one in tmp_path.iterdir()} == {FILE, "driver.lock"}
@@ -208,7 +249,7 @@ def test_what_a_killed_driver_has_half_written_is_undone(tmp_path: Path) -> None
 
 def test_asking_what_is_left_undoes_it_too_unless_a_driver_is_at_work(tmp_path: Path) -> None:
     """`seqlaw reproduce` asks before it opens the store: the same command has to go on."""
-    with opened(tmp_path) as store:
+    with opened(tmp_path, journal="delete") as store:
         store.record([outcome(1)])
     killed_while_writing(tmp_path / FILE)
     with FileLock(tmp_path / "driver.lock"), pytest.raises(StoreError, match="killed while writing"):
@@ -218,11 +259,11 @@ def test_asking_what_is_left_undoes_it_too_unless_a_driver_is_at_work(tmp_path: 
 
 
 def test_a_journal_whose_file_is_gone_is_not_applied_to_the_new_one(tmp_path: Path) -> None:
-    with opened(tmp_path) as store:
+    with opened(tmp_path, journal="delete") as store:
         store.record([outcome(1)])
     killed_while_writing(tmp_path / FILE)
     (tmp_path / FILE).unlink()
-    with opened(tmp_path) as store:
+    with opened(tmp_path, journal="delete") as store:
         assert (store.saved, store.known()) == ("", (set(), set()))
     assert list(read(tmp_path)) == []
 
@@ -230,7 +271,7 @@ def test_a_journal_whose_file_is_gone_is_not_applied_to_the_new_one(tmp_path: Pa
 def test_the_half_written_file_of_another_program_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / FILE
     with closing(sqlite3.connect(path)) as database:
-        database.executescript("CREATE TABLE store (records); CREATE TABLE machines (id, facts, sum)")
+        database.executescript("CREATE TABLE store (mark); CREATE TABLE machines (id, facts, sum)")
     killed_while_writing(path)
     files = (path, tmp_path / f"{FILE}-journal")
     before = [file.read_bytes() for file in files]
@@ -368,8 +409,9 @@ def test_a_killed_creation_leaves_nothing_in_the_way(tmp_path: Path) -> None:
     inspect(tmp_path / FILE)
 
 
-def test_a_full_disk_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
-    with opened(tmp_path) as store:
+@pytest.mark.parametrize("journal", ["wal", "delete"])
+def test_a_full_disk_loses_nothing_that_was_acknowledged(tmp_path: Path, journal: str) -> None:
+    with opened(tmp_path, journal=journal) as store:
         store.record([outcome(1)])
         # SQLite's own limit fails in the same place, with the same code, as a write to a full disk.
         store._connection.execute("PRAGMA max_page_count = 12")
@@ -413,3 +455,17 @@ def test_a_read_only_folder_is_refused_for_writing_and_read_all_the_same(tmp_pat
         with pytest.raises(StoreError, match=r"/new: permission denied$"):
             opened(tmp_path / "new")
     assert (tmp_path / FILE).read_bytes() == before
+
+
+def test_the_journal_suits_the_file_system(tmp_path: Path) -> None:
+    mounts = tmp_path / "mountinfo"
+    mounts.write_text(
+        "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n"
+        f"40 22 0:35 / {tmp_path}/home\\040dir rw - nfs4 server:/home rw\n"
+        f"41 22 0:36 / {tmp_path}/home rw - tmpfs tmpfs rw\n"
+    )
+    assert file_system(tmp_path / "home dir" / "x", mounts) == "nfs4"
+    assert file_system(tmp_path / "home" / "x", mounts) == "tmpfs"
+    assert file_system(tmp_path / "homes", mounts) == "ext4"
+    assert file_system(tmp_path, tmp_path / "absent") == ""
+    assert journal_for(tmp_path) in ("wal", "delete")

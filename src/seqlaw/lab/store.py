@@ -27,10 +27,11 @@ from filelock import FileLock, Timeout
 
 from seqlaw.lab.database import (
     FILE,
-    checksum,
+    Mark,
     create,
     inspect,
     is_as_made,
+    journal_for,
     make,
     reader,
     roll_back,
@@ -167,6 +168,7 @@ class Store:
         kind: str = "",
         resume: str = "",
         note: str = "",
+        journal: str | None = None,
     ):
         self.folder, self.seed, self.planned = folder, seed, planned
         self.path, self.saved = folder / FILE, ""
@@ -183,10 +185,14 @@ class Store:
                 create(self.path)
                 runs = {}
             self._next = max((number for number, _ in self._slots.values()), default=0) + 1
-            self._connection = sqlite3.connect(self.path, isolation_level=None, timeout=300)  # for readers
+            self._connection = sqlite3.connect(self.path, isolation_level=None, timeout=30)
             undo.callback(self._connection.close)
+            self._connection.execute(f"PRAGMA journal_mode = {journal or journal_for(folder)}")
             self._connection.execute("PRAGMA synchronous = FULL")
-            [(self._count,)] = self._connection.execute("SELECT records FROM store")
+            [(text,)] = self._connection.execute("SELECT mark FROM store")
+            mark = Mark.found(text.encode())
+            assert mark is not None  # a damaged one was replaced
+            self._mark = mark
             plan: dict[str, list[str]] = {}
             for key, version in planned.items():
                 plan.setdefault(version, []).append(key)
@@ -241,6 +247,7 @@ class Store:
         slots: dict[tuple[str, str], tuple[int, bool]] = {}
         batch, old = [], []
         with translated(self.path):
+            before = self._mark
             with self._transaction() as database:
                 for number, o in enumerate(outcomes, self._next):
                     name = (o.software, o.key)
@@ -256,7 +263,7 @@ class Store:
                     )  # fmt: skip
                 database.executemany("DELETE FROM results WHERE id = ?", old)
                 database.executemany(_INSERT, batch)
-                self._count += len(batch) - len(old)
+                self._mark = replace(before, records=before.records + len(batch) - len(old))
             self._slots |= slots
             self._next += len(batch)
 
@@ -266,26 +273,31 @@ class Store:
                 self._machines[known] = number
         if facts not in self._machines:
             number = self._machines[facts] = max(self._machines.values(), default=0) + 1
-            self._connection.execute(_INSERT_MACHINE, (number, facts, checksum(number, facts.encode())))
+            self._connection.execute(_INSERT_MACHINE, (number, facts, _checksum(number, facts.encode())))
         return self._machines[facts]
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        before = self._count
+        before = self._mark
         self._connection.execute("BEGIN IMMEDIATE")
         try:
             yield self._connection
-            _count(self._connection, self._count)
+            self._mark = replace(self._mark, step=before.step + 1)
+            self._connection.execute("UPDATE store SET mark = ?", (str(self._mark),))
             self._connection.execute("COMMIT")
         except BaseException:
-            self._count = before
+            self._mark = before
             self._machines.clear()  # what was added in this transaction is gone with it
             if self._connection.in_transaction:  # a full disk has ended it already
                 self._connection.execute("ROLLBACK")
             raise
 
     def close(self) -> None:
-        """Let the lock go."""
+        """Fold the log back, so that one plain file stays behind, and let the lock go."""
+        # With a reader there, or a full disk, the log stays as it is: the next driver folds it back.
+        with contextlib.suppress(sqlite3.OperationalError):
+            self._connection.execute("PRAGMA busy_timeout = 0")
+            self._connection.execute("PRAGMA journal_mode = DELETE")
         self._connection.close()
         self._lock.release()
 
@@ -304,11 +316,11 @@ class _Look:
         with self._reading():
             if not is_as_made(database):
                 damage.parts.append("the description of its tables")
-        self.count: int | None = None
+        self.mark: Mark | None = None
         with self._reading():
-            for count, found in database.execute("SELECT * FROM store"):
-                self.count = count if checksum(count) == found else None
-        if self.count is None:
+            for (text,) in database.execute("SELECT * FROM store"):
+                self.mark = Mark.found(text)
+        if self.mark is None:
             damage.parts.append("its number of records")
         self.machines: dict[int, bytes] = dict(self._sound("machines"))
         self.runs: dict[int, Run] = {}
@@ -331,8 +343,8 @@ class _Look:
     def _sound(self, table: str) -> Iterator[tuple[int, bytes]]:
         """The rows of a small table with a right checksum, without it."""
         with self._reading():
-            for number, facts, found in self.database.execute(f"SELECT * FROM {table} ORDER BY id"):
-                if isinstance(facts, bytes) and checksum(number, facts) == found:
+            for number, facts, checksum in self.database.execute(f"SELECT * FROM {table} ORDER BY id"):
+                if isinstance(facts, bytes) and _checksum(number, facts) == checksum:
                     yield number, facts
                 else:
                     self.damage.parts.append(f"number {number} of its {table}")
@@ -370,8 +382,8 @@ class _Look:
                 backwards.extend(self.database.execute(query, (last,)))
             yield from filter(is_sound, reversed(backwards))
         damage.sound = len(seen)
-        if self.count is not None:
-            damage.missing = max(0, self.count - damage.sound - bad)
+        if self.mark is not None:
+            damage.missing = max(0, self.mark.records - damage.sound - bad)
 
     def check(self) -> None:
         """SQLite's own check of the whole file, before anything is written to it."""
@@ -390,16 +402,16 @@ def _looked(path: Path) -> Iterator[_Look]:
             yield _Look(database, Damage(path=path, parts=notes))
 
 
-def _count(database: sqlite3.Connection, records: int) -> None:
-    """Write the number of records."""
-    database.execute("UPDATE store SET records = ?, sum = ?", (records, checksum(records)))
+def _checksum(number: int, facts: bytes) -> int:
+    """CRC-32 of all values of a row of a small table."""
+    return zlib.crc32(b"%a\n%b" % (number, facts))
 
 
 def _facts_of_runs(runs: Mapping[int, Run]) -> list[tuple[int, str, int]]:
     """Rows of the table of runs."""
     names = [one.name for one in fields(Run)]
     facts = [(number, compact({name: getattr(run, name) for name in names})) for number, run in runs.items()]
-    return [(number, text, checksum(number, text.encode())) for number, text in facts]
+    return [(number, text, _checksum(number, text.encode())) for number, text in facts]
 
 
 def _draft(look: _Look) -> Path:
@@ -410,7 +422,7 @@ def _draft(look: _Look) -> Path:
     with contextlib.closing(sqlite3.connect(draft, isolation_level=None)) as database:
         database.execute("BEGIN")
         machines = [
-            (number, facts.decode(), checksum(number, facts)) for number, facts in look.machines.items()
+            (number, facts.decode(), _checksum(number, facts)) for number, facts in look.machines.items()
         ]
         database.executemany(_INSERT_MACHINE, machines)
         database.executemany(_INSERT_RUN, _facts_of_runs(look.runs))
@@ -419,7 +431,10 @@ def _draft(look: _Look) -> Path:
             count += 1
             texts = [one.decode() if isinstance(one, bytes) else one for one in row[1:]]
             database.execute(_INSERT, (count, *texts))
-        _count(database, count)
+        [(text,)] = database.execute("SELECT mark FROM store")
+        mark = Mark.found(text.encode())
+        assert mark is not None
+        database.execute("UPDATE store SET mark = ?", (str(replace(mark, records=count)),))
         database.execute("COMMIT")
     return draft
 
@@ -428,8 +443,13 @@ def _put(draft: Path, path: Path) -> str:
     """Put a draft in the place of a damaged file; the name under which that file is kept."""
     names = (f"{path.name}.damaged-{number}" for number in itertools.count(1))
     kept = next(name for name in names if not path.with_name(name).exists())
-    shutil.copy2(path, path.with_name(kept))
+    log = path.with_name(path.name + "-wal")
+    for source in (log, path):
+        if source.exists():
+            shutil.copy2(source, path.with_name(source.name.replace(path.name, kept)))
     os.replace(draft, path)
+    for end in ("-wal", "-shm"):  # should this be killed just before, the log is known as another's
+        path.with_name(path.name + end).unlink(missing_ok=True)
     return kept
 
 
@@ -467,7 +487,6 @@ def contents(folder: Path) -> Contents:
     with translated(path):
         if not path.exists():
             raise StoreError(f"{folder} holds no results ({FILE} is not there)")
-        _settle(folder)
     with _looked(path) as look:
         machines = {number: json.loads(facts) for number, facts in look.machines.items()}
         texts: dict[bytes, str] = {}  # one copy of what many records say
@@ -528,19 +547,13 @@ def recorded(folder: Path, planned: Mapping[str, str], *, kind: str = "") -> tup
     with translated(path):
         if not path.exists() or not path.stat().st_size:
             return set(), set()
-        _settle(folder)
+        if path.with_name(f"{FILE}-journal").exists():  # a driver is at work, or was killed
+            with contextlib.suppress(StoreError, OSError), contextlib.ExitStack() as undo:
+                undo.callback(_locked(folder).release)
+                roll_back(path)
     with _looked(path) as look:
         _require_kind(folder, look.runs.values(), kind)
         return _known(((row[2].decode(), row[1].decode(), row[6]) for row in look.records()), planned)
-
-
-def _settle(folder: Path) -> None:
-    """Undo what a killed driver has half written; a driver that is at work is left alone."""
-    path = folder / FILE
-    if path.with_name(f"{FILE}-journal").exists():
-        with contextlib.suppress(StoreError, OSError), contextlib.ExitStack() as undo:
-            undo.callback(_locked(folder).release)
-            roll_back(path)
 
 
 def _require_kind(folder: Path, runs: Iterable[Run], kind: str) -> None:
