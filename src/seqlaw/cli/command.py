@@ -9,10 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
-from seqlaw.answers.style import check_path
 from seqlaw.cli.output import Output, show
 from seqlaw.cli.progress import progress_bar
-from seqlaw.questions.options import FLAG, OUTPUT, Option
+from seqlaw.questions.options import FLAG, OUTPUT, Option, options_of
 from seqlaw.questions.question import Question
 
 Runner = Callable[[Any, Output], None]
@@ -33,15 +32,18 @@ def build(question: type[Question], run: Runner = answer) -> Any:
 
     def command(**values: Any) -> None:
         values.pop("help")
-        output = Output(**{f.name: values.pop(f.name) for f in fields(Output) if f.name in values})
-        run(question.read(values), output)
+        output = {name: values.pop(name, None) for name in leaving}
+        leaves = Output(**{name: value for name, value in output.items() if value is not None})
+        run(question.read(values), leaves)
 
-    parameters = [
-        _parameter(name, one, question.defaults()[name]) for name, one in question.options().items()
-    ]
+    offered = {"plot": question.pictured, "verbose": question.verbose, "progress": bool(question.unit)}
+    leaving = {name: one for name, one in options_of(Output).items() if offered.get(name, question.prints)}
+    defaults = {f.name: f.default for f in fields(Output)} | question.defaults()
+    options = question.options() | leaving
+    parameters = [_parameter(name, one, defaults[name]) for name, one in options.items()]
     # What must be given comes first: Python wants it so.
     parameters.sort(key=lambda one: one.default is not inspect.Parameter.empty)
-    command.__signature__ = inspect.Signature([*parameters, *_output(question)])  # type: ignore[attr-defined]
+    command.__signature__ = inspect.Signature([*parameters, _help()])  # type: ignore[attr-defined]
     command.__annotations__ = {}
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")
     words = [" ".join(part.split()) for part in str(inspect.getdoc(question)).split("\n\n")]
@@ -87,31 +89,6 @@ def _keyword(name: str, kind: Any, default: Any, option: Any) -> inspect.Paramet
     return inspect.Parameter(
         name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, option]
     )
-
-
-def _output(question: type[Question]) -> list[inspect.Parameter]:
-    """What every command takes: --json, --plot where there is a picture, --progress where it takes time."""
-
-    def made(name: str, kind: Any, default: Any, help: str, **more: Any) -> inspect.Parameter:
-        option = typer.Option(f"--{name}", help=help, show_default=False, rich_help_panel=OUTPUT, **more)
-        return _keyword(name, kind, default, option)
-
-    found = (
-        [made("json", bool, False, "One JSON document on standard output.", metavar=" ")]
-        if question.prints
-        else []
-    )
-    if question.pictured:
-        check: Any = lambda path: path and str(check_path(path))  # noqa: E731
-        found.append(
-            made("plot", str | None, None, "Draw a picture: png, pdf or svg.", metavar="FILE", callback=check)
-        )
-    if question.verbose:
-        found.append(made("verbose", bool, False, "Print everything, beyond one screen.", metavar=" "))
-    if question.unit:
-        help = "auto: a bar, on a terminal; plain: lines on standard error."
-        found.append(made("progress", str, "auto", help, metavar="NAME"))
-    return [*found, _help()]
 
 
 def _help() -> inspect.Parameter:

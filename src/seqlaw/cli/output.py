@@ -11,9 +11,11 @@ from typing import Any
 import seqlaw
 from seqlaw.answers.answer import Answer, record
 from seqlaw.answers.render import Block, as_text
+from seqlaw.answers.style import check_path
 from seqlaw.answers.words import sentences
 from seqlaw.files import plain
 from seqlaw.model.flags import Flag
+from seqlaw.questions.options import OUTPUT, option
 from seqlaw.questions.question import Question
 
 
@@ -21,10 +23,14 @@ from seqlaw.questions.question import Question
 class Output:
     """How the answer leaves."""
 
-    json: bool = False
-    plot: str | None = None
-    verbose: bool = False
-    progress: str = "auto"
+    json: bool = option(False, "One JSON document on standard output.", OUTPUT)
+    plot: str | None = option(None, "Draw a picture: png, pdf or svg.", OUTPUT, metavar="FILE")
+    verbose: bool = option(False, "Print everything, beyond one screen.", OUTPUT)
+    progress: str = option("auto", "auto: a bar on a terminal; plain: lines of text.", OUTPUT, metavar="NAME")
+
+    def __post_init__(self) -> None:
+        if self.plot is not None:
+            check_path(self.plot)
 
 
 def show(answer: Answer, question: Question, output: Output) -> None:

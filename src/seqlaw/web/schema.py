@@ -104,9 +104,7 @@ class View:
         return {name: one for name, one in found.items() if one.web and name not in self.without}
 
     def ceiling(self, name: str) -> float:
-        return self.most.get(
-            name, 1e30 if name in ("compute", "tokens") and self.question is Plan else LARGEST
-        )
+        return self.most.get(name, LARGEST)
 
 
 VIEWS = {
