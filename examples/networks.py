@@ -244,6 +244,30 @@ def draw(path, picture):
     figure.savefig(picture, dpi=110)
 
 
+def draw_positions(picture):
+    """The law by position, of students trained on short and on long sequences, early and late."""
+    from matplotlib.figure import Figure
+
+    from seqlaw import curve
+
+    sizes = Sizes()
+    short, long = sizes.lengths[0], sizes.lengths[-1]
+    places = [0, *(2**k for k in range(20) if 2**k < long), long - 1]
+    figure = Figure(figsize=(9, 3.8), layout="constrained")
+    for axes, regime in zip(figure.subplots(1, 2), ("regime1", "regime2"), strict=True):
+        for steps, style in zip(sizes.steps, ("--", "-"), strict=True):
+            for P, colour in ((short, "C0"), (long, "C1")):
+                student = setting(sizes, regime, steps, P).but(schedule=best_plain(sizes, regime, steps, P))
+                risks = [one.reducible for one in curve(student, "position", places)]
+                axes.plot(places, risks, style, color=colour, label=f"P = {P}, {steps:,} steps")
+        axes.set_xscale("symlog", base=2, linthresh=1)
+        axes.set_yscale("log")
+        title = f"Regime {'I' * int(regime[-1])}, the law, M = {sizes.M}"
+        axes.set(title=title, xlabel="position of the test", ylabel="reducible risk", xlim=(-0.1, long))
+    axes.legend(frameon=False)
+    figure.savefig(picture, dpi=110)
+
+
 def table(path):
     """The lengths as Markdown, × 10^-5, a table for each regime and number of steps."""
     with path.open(newline="") as file:
@@ -269,11 +293,14 @@ def main() -> None:
     parser.add_argument("--tiny", action="store_true")
     parser.add_argument("--speed", action="store_true", help="runs a minute in place of the table")
     parser.add_argument("--plot", type=Path, help="draw the rows that --out has into this file")
+    parser.add_argument("--positions", type=Path, help="draw the law by position into this file")
     parser.add_argument("--table", action="store_true", help="print the rows that --out has as Markdown")
     given = parser.parse_args()
     sizes, device = TINY if given.tiny else Sizes(), None if given.device == "cpu" else given.device
     if given.plot is not None:
         draw(given.out, given.plot)
+    elif given.positions is not None:
+        draw_positions(given.positions)
     elif given.table:
         table(given.out)
     elif given.speed:

@@ -14,6 +14,7 @@ import pytest
 from conftest import ROOT, python_path
 from rows_of import exact_rows
 from seqlaw import WSD, Adam, Constant, InputError, Muon, Network, Setting, Teacher, curve, risk, tradeoff
+from seqlaw.cli import main
 from seqlaw.lab.store import FILE
 from seqlaw.methods import METHODS, Draws
 from seqlaw.model.checks import MissingLibrary
@@ -173,6 +174,29 @@ def test_steps_are_tuned_on_a_sketch_apart_and_named():
     assert found.reducible == pytest.approx(found.approx + found.cross, rel=1e-12)
     worse = risk(asked.but(optimizer=Adam(step=1e-5)), method="trained", sketches=2, repetitions=1)
     assert found.reducible < worse.reducible
+
+
+@needs_torch
+@pytest.mark.parametrize("P", ["2:0.5,8:0.5", Lengths((2, 8), (0.5, 0.5), phases=True)])
+@pytest.mark.parametrize("name", NETWORKS)
+def test_networks_learn_from_mixtures_and_phases(name, P):
+    """A hundred steps of sequences of both lengths, against a student that stays where it starts."""
+    more = {"batch": 32, "eval_length": 8, "schedule": WSD(gamma=1, L=100)}
+    asked = Setting(**SMALL | more | {"P": P}, network=NETWORKS[name], optimizer=Adam(step=0.01))
+    learned, first = rows(asked, asked.but(optimizer=Adam(step=1e-12)), repetitions=1, sketches=1)
+    assert learned["reducible"] < 0.3 * first["reducible"]
+
+
+def test_mixtures_do_not_come_round():
+    with pytest.raises(InputError, match="epochs must be 1 with several lengths"):
+        Setting(**SMALL | {"P": "2:0.5,8:0.5"}, epochs=2)
+
+
+def test_a_sweep_of_mixtures_may_have_a_card_on_this_method_alone():
+    sizes = Sizes(M=4, d=12, P=["2:0.5,8:0.5"], batch=6)
+    assert len(Sweep(sizes=sizes, method="trained", device="cuda").tasks) == 1
+    with pytest.raises(InputError, match="device must be cpu"):
+        Sweep(sizes=sizes, method="sampled", device="cuda")
 
 
 @needs_torch
@@ -355,3 +379,18 @@ def test_without_torch_one_line_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(MissingLibrary, match=r"seqlaw\[gpu\]"):
         risk(Setting(**SMALL), method="trained")
+
+
+def test_without_torch_the_commands_end_with_this_line_and_record_nothing(monkeypatch, tmp_path, capsys):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    (tmp_path / "grid.toml").write_text(SWEEP)
+    asked = ["--method", "trained", "-M", "4", "-d", "12", "--batch", "8", "-L", "30"]
+    sweep = ["sweep", str(tmp_path / "grid.toml"), "--out", str(tmp_path / "out")]
+    for line in (["risk", *asked], ["curve", *asked, "--to", "8"], sweep):
+        with pytest.raises(SystemExit) as stop:
+            main(line)
+        assert stop.value.code == 2
+        error = capsys.readouterr().err
+        assert error.count("\n") == 1
+        assert "pip install 'seqlaw[gpu]'" in error
+    assert not (tmp_path / "out").exists()

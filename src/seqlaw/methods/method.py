@@ -85,6 +85,10 @@ class Method(ABC):
     """Whether it takes optimizers other than plain descent."""
     networks: ClassVar[bool] = False
     """Whether it takes students other than the linear one."""
+    lengths_on_card: ClassVar[bool] = False
+    """Whether mixtures and phases of lengths run on a GPU, too."""
+    library: ClassVar[tuple[str, str] | None] = None
+    """A library that it needs, and the extra that has it."""
     infinite: ClassVar[bool] = False
     """Whether it takes d = inf."""
     population: ClassVar[bool] = False

@@ -184,7 +184,12 @@ class Sweep:
                 raise InputError("positions", "cannot be given together with eval_lengths", self.positions)
             given = axis("positions", self.positions, whole=True)
             object.__setattr__(self, "positions", [Position(p).p for p in given])
-        if self.device and method.draws and any(isinstance(P, str) for P in self.sizes.P):
+        if (
+            self.device
+            and method.draws
+            and not method.lengths_on_card
+            and any(isinstance(P, str) for P in self.sizes.P)
+        ):
             raise lengths_on_cpu(self.device)
         if math.inf in self.sizes.d and not method.infinite:
             raise finite_only("sizes.d")

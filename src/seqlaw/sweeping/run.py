@@ -17,7 +17,7 @@ from seqlaw.lab.run import Progress, Summary, Watch, run
 from seqlaw.lab.table import Table
 from seqlaw.methods.ask import method_of
 from seqlaw.methods.method import Draws
-from seqlaw.model.checks import InputError, positive, whole
+from seqlaw.model.checks import InputError, library, positive, whole
 from seqlaw.model.device import cards
 from seqlaw.model.signature import checked
 from seqlaw.sweeping.codec import draws_of, setting_of
@@ -127,6 +127,9 @@ def sweep(
     if (engine == "dask") != (scheduler is not None):
         raise InputError("scheduler", "goes with engine dask, which needs one", scheduler)
     asked = load_sweep(source)
+    needed = method_of(asked.method).library
+    if needed is not None and scheduler is None and not dry_run:
+        library(*needed)
     if asked.device == "cuda" and scheduler is None and not dry_run:
         whole("jobs", jobs, most=cards())  # one worker a card
     with contextlib.ExitStack() as drawn:

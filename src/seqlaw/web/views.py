@@ -12,7 +12,7 @@ from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
 
-from seqlaw.answers.curve import MARK, SAMPLED_METHOD, Curve
+from seqlaw.answers.curve import MARK, Curve
 from seqlaw.answers.rates import rates
 from seqlaw.answers.risk import DEARER, answered, two_digits
 from seqlaw.answers.spectrum import NO_NUMBER, AveragedSpectrum
@@ -230,8 +230,8 @@ def _rows(found: Curve) -> Answer:
 
 def _check_sampled(body: Sampled, settings: Sequence[Setting]) -> None:
     method = method_of(body.method)
-    if body.method != SAMPLED_METHOD and find_spec("torch") is None:
-        raise InputError("method", needs("torch", "gpu"), body.method)
+    if method.library is not None and find_spec(method.library[0]) is None:
+        raise InputError("method", needs(*method.library), body.method)
     for name, value in (("M", max(s.M for s in settings)), ("d", float(settings[0].d or 0))):
         if value > SAMPLED[name]:
             field = "stop" if name == body.along else name

@@ -50,7 +50,9 @@ class Trained(Method):
     phases: ClassVar[bool] = True
     optimizers: ClassVar[bool] = True
     networks: ClassVar[bool] = True
+    lengths_on_card: ClassVar[bool] = True
     draws: ClassVar[tuple[str, ...]] = ("sketches", "repetitions")
+    library: ClassVar[tuple[str, str] | None] = ("torch", "gpu")
     counts: ClassVar[str] = "tokens"
     population: ClassVar[bool] = True
     expectation: ClassVar[str] = "exact"
