@@ -43,7 +43,6 @@ def test_interpolated_points_are_within_what_they_state(name, monkeypatch):
     for one, two, error in zip(fast, slow, stated, strict=True):
         excess = two.bias + two.variance + two.cross
         for term in ("approx", "bias", "variance", "cross", "reducible"):
-            # Solved points share the nodes of an ellipse with those beside them.
             assert abs(getattr(one, term) - getattr(two, term)) <= (error or 1e-7) * excess, term
         assert [flag.code for flag in one.flags] == [flag.code for flag in two.flags]
 

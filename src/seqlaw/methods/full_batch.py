@@ -30,6 +30,9 @@ from seqlaw.model.checks import Array
 from seqlaw.model.lengths import Length
 from seqlaw.model.setting import Setting
 
+_QUICK = 1e-4
+"""Of the excess: the error of `accuracy.quick`, which is enough along an interpolated curve."""
+
 
 class DataCorrection(NamedTuple):
     """The finite-sample correction of one setting: the law at N sequences less that at N = ∞."""
@@ -39,7 +42,7 @@ class DataCorrection(NamedTuple):
     variance: float
     """The frozen filter's variance at this setting."""
     interpolated: float = 0.0
-    """The relative error of the excess that interpolation along a curve adds."""
+    """The relative error of the excess that a curve adds, whose points are solved quickly or interpolated."""
 
 
 def expected_corrections(
@@ -156,30 +159,31 @@ def _corrections(
         for k, one in enumerate(questions)
         if one.tokens_per_dimension <= ample and no_correction(rule.modes, one) is None
     ]
+    named = asked or [(one, None) for one in settings]
+    labels = [(named[k][1], found[k].row["kappa"] > 0) for k in applies]
+    curves = curves_among([named[k][0] for k in applies], labels)
+    on_curves = {applies[i] for order, _ in curves for i in order}
     solved: dict[int, Terms] = {}
 
     def values(wanted: Sequence[int]) -> list[Array | None]:
         """The law's excess over the frozen filter's in the logarithm, its shares of variance and cross."""
+        at = [applies[i] for i in wanted]
+        levels = {k: accuracy_for(questions[k], quick=quick or k in on_curves) for k in at}
         for level in (accuracy.fine, accuracy.quick):
-            part = [
-                k for k in (applies[i] for i in wanted) if accuracy_for(questions[k], quick=quick) is level
-            ]
+            part = [k for k in at if levels[k] is level]
             if part:
                 chosen = [questions[k] for k in part]
                 own = population(rule, [one.P for one in chosen], np.array([one.M for one in chosen]))
-                solved.update(
-                    zip(part, correction_over_sketches(chosen, own, rule.modes, level), strict=True)
-                )
-        return [_shape(questions[k], found[k].row, solved[k]) for k in (applies[i] for i in wanted)]
+                terms = correction_over_sketches(chosen, own, rule.modes, level)
+                solved.update(zip(part, terms, strict=True))
+        return [_shape(questions[k], found[k].row, solved[k]) for k in at]
 
-    named = asked or [(one, None) for one in settings]
-    labels = [(named[k][1], found[k].row["kappa"] > 0) for k in applies]
-    curves = curves_among([named[k][0] for k in applies], labels)
     corrections: list[DataCorrection | None] = [None] * len(settings)
     for k, (shape, error) in zip(applies, interpolated(len(applies), curves, values), strict=True):
         row = found[k].row
         terms = solved[k] if k in solved else _terms(questions[k], row, cast(Array, shape))
-        corrections[k] = DataCorrection(questions[k], terms, row["variance"], error)
+        besides = error + _QUICK if k in on_curves else 0.0
+        corrections[k] = DataCorrection(questions[k], terms, row["variance"], besides)
     return corrections
 
 

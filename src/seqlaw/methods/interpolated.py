@@ -120,9 +120,9 @@ class _Line:
 def interpolated(
     count: int, curves: Sequence[tuple[list[int], list[float]]], solve: Solve
 ) -> list[tuple[Array | None, float]]:
-    """The values of `count` points, and an error: the most by which a midpoint of their curve was off.
+    """The values of `count` points, and the most by which a midpoint of their curve was not foretold.
 
-    Points on no curve are solved, and their error is 0. So is a whole curve of which a point has no values.
+    Points on no curve are solved, and that is 0. So is a whole curve of which a point has no values.
     """
     values: dict[int, Array | None] = {}
 
@@ -145,7 +145,6 @@ def interpolated(
         if line.spline is None:
             look(order)
         else:
-            rest = zip(order, line.spline(x), strict=True)
-            answers |= {k: (one, line.error) for k, one in rest if k not in values}
-    answers |= {k: (one, 0.0) for k, one in values.items()}
+            answers |= {k: (one, line.error) for k, one in zip(order, line.spline(x), strict=True)}
+    answers = {k: (one, 0.0) for k, one in values.items()} | answers
     return [answers[k] for k in range(count)]
