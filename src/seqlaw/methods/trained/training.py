@@ -51,21 +51,17 @@ class Student:
 def train(device: Device, setting: Setting, students: Sequence[Student], tell: Tell) -> Any:
     """The parameters after training, K × n; those of a student that diverged are no numbers."""
     torch, network, sizes = device.torch, setting.network, shapes(setting.network, setting.M)
-    begun = {
-        one.key: start(network, setting.M, generator(one.key[0], "trained", *one.key[1:], "start"))
-        for one in students
-    }
-    flat = _tensor(device, np.stack([begun[one.key] for one in students])).requires_grad_()
+    several, own_data = _distinct(device, students, 3)
+    streams = [generator(one.key[0], "trained", *one.key[1:], "start") for one in several]
+    begun = np.stack([start(network, setting.M, stream) for stream in streams])
+    flat = _tensor(device, begun)[own_data].requires_grad_()
     steps = _tensor(device, np.array([[one.step] for one in students]))
-    distinct = {one.key: one for one in students}
-    order = list(distinct)
-    index = torch.tensor([order.index(one.key) for one in students], device=device.where)
     shape, state, lost = setting.schedule, None, torch.zeros_like(steps, dtype=torch.bool)
-    for t, seen in enumerate(_steps(device, setting, list(distinct.values())), 1):
+    for t, seen in enumerate(_steps(device, setting, several), 1):
         own, tokens = unpacked(flat, sizes), sum(U.shape[1] * (U.shape[2] - 1) for U in seen)
         loss = 0.0
         for U in seen:
-            U = U if len(order) == len(students) else U[index]
+            U = U if len(several) == len(students) else U[own_data]
             missed = predict(torch, network, own, U[:, :, :-1]) - U[:, :, 1:]
             loss = loss + missed.square().sum() / (2 * tokens)
         [slope] = torch.autograd.grad(loss, flat)
@@ -187,20 +183,18 @@ def beyond_linear(
     torch, own = device.torch, unpacked(flat, shapes(setting.network, setting.M))
     best = _tensor(device, np.stack([one.B_star for one in problems]))
     squared = _tensor(device, np.array([one.scale**2 for one in students]))
-    sketches = {one.key[:2]: one for one in students}
-    order = list(sketches)
-    index = torch.tensor([order.index(one.key[:2]) for one in students], device=device.where)
+    several, own_data = _distinct(device, students, 2)
+    maps = _maps(device, setting, several)
     found = torch.zeros(len(students), dtype=torch.float64, device=device.where)
     with torch.no_grad():
         for number, (P, share, only_last) in enumerate(_tests(setting.test_length)):
-            streams = [_stream(device, (*key, -1), "test", number) for key in order]
-            maps = _maps(device, setting, list(sketches.values()))
+            streams = [_stream(device, (*one.key[:2], -1), "test", number) for one in several]
             rows = max(_FEWEST_SEQUENCES, _TEST_TOKENS[device.where.type] // P)
             each, done = max(1, _TEST_BLOCK // P), 0
             while done < rows:
                 count = min(each, rows - done)
                 drawn = _states(device, setting, streams, maps, count, P)
-                u, wanted = (x[index, :, :-1] for x in drawn)
+                u, wanted = (x[own_data, :, :-1] for x in drawn)
                 said = predict(torch, setting.network, own, u)
                 linear = (u.flatten(1, 2) @ best.transpose(1, 2)).reshape(wanted.shape)
                 gap = (said - wanted).square() - (linear - wanted).square()
@@ -209,6 +203,14 @@ def beyond_linear(
                 found += share * count / rows * mean * squared / 2
                 done += count
     return [value if math.isfinite(value) else math.inf for value in found.tolist()]
+
+
+def _distinct(device: Device, students: Sequence[Student], parts: int) -> tuple[list[Student], Any]:
+    """One student for each beginning of a key, and which of these has each student's data."""
+    several = {one.key[:parts]: one for one in students}
+    order = list(several)
+    index = [order.index(one.key[:parts]) for one in students]
+    return list(several.values()), device.torch.tensor(index, device=device.where)
 
 
 def _tests(test: Test) -> list[tuple[int, float, bool]]:
