@@ -65,12 +65,13 @@ def answered(
     quick: bool = False,
     ample: float = math.inf,
     as_given: bool = False,
+    mean_step: bool = False,
 ) -> list[tuple[Frozen, DataCorrection | None]]:
     """The frozen filter and the finite-sample correction, for settings of one teacher.
 
     The step is that of the mean ‖Ĝ‖. Where ‖Ĝ‖ scatters enough to matter, the answer is the mean over the
-    steps that the safeguard leaves, unless the law does not apply to one of them. With `as_given` there is
-    no safeguard.
+    steps that the safeguard leaves, unless the law does not apply to one of them, or only the `mean_step` is
+    wanted. With `as_given` there is no safeguard.
     """
     level = accuracy.quick if quick else accuracy.fine
     rule = sum_rule(settings[0], level.double, widest=max(one.M for one in settings))
@@ -86,7 +87,7 @@ def answered(
     parts: dict[int, list[tuple[float, Setting]]] = {}
     for k, (setting, (one, correction)) in enumerate(zip(settings, answers, strict=True)):
         one.row["norm_variance"] = norms[setting.P].relative_variance(setting.tokens)
-        if correction is None or as_given:
+        if correction is None or as_given or mean_step:
             continue
         steps = norms[setting.P].steps(setting.schedule, one.row["norm"], setting.tokens, one.row["edge"])
         taken = (

@@ -36,7 +36,9 @@ _DIRECTIONS = [
 def factors(search: Search, sizes: Sequence[tuple[int, int, int, int]]) -> Array:
     """The factor at each (M, N, P, L)."""
     settings = [search.setting(*one) for one in sizes]
-    law, frozen = (equivalent_risks(settings, quick=True, frozen=plain) for plain in (False, True))
+    law, frozen = (
+        equivalent_risks(settings, quick=True, frozen=plain, mean_step=True) for plain in (False, True)
+    )
     return np.array(
         [
             max(1 + (there.reducible - here.reducible) / here.variance, _LEAST) if here.variance > 0 else 1.0
@@ -130,7 +132,8 @@ def _fitting(ground: Landscape, sizes: dict[str, int]) -> list[Allocation]:
 
 def stated(search: Search, found: Sequence[Allocation]) -> list[Allocation]:
     """The same allocations with the risks of the finite-sample law instead of interpolated ones."""
-    risks = equivalent_risks([search.setting(a.M, a.N, a.P, a.L) for a in found], quick=True, ample=AMPLE)
+    settings = [search.setting(a.M, a.N, a.P, a.L) for a in found]
+    risks = equivalent_risks(settings, quick=True, ample=AMPLE, mean_step=True)
     return [replace(a, reducible=risk.reducible) for a, risk in zip(found, risks, strict=True)]
 
 
