@@ -223,7 +223,7 @@ def test_the_surface_of_a_search(way, tested):
     ]
     for first, second in (settings[:2], settings[2:]):
         rule = sum_rule(first, search.sums)
-        fixed, variance = surface(
+        [fixed], [variance] = surface(
             rule, np.array([float(first.M)]), [first.P], [first.schedule, second.schedule], tested
         )
         for k, one in enumerate(equivalent_risks([first, second], frozen=True)):

@@ -110,7 +110,7 @@ def test_the_surface_of_a_search(tested, d):
     teacher = PRESETS["regime2"]
     setting = Setting(teacher=teacher, M=1, N=1, P=2, d=d, schedule=schedules[0])
     with one_thread():
-        fixed, variance = rays.surface(
+        [fixed], [variance] = rays.surface(
             sum_rule(setting, accuracy.search.sums), np.repeat(widths, 4), lengths * 3, schedules, tested
         )
     risks = equivalent_risks(

@@ -15,7 +15,7 @@ nodes and a product of matrices. Batched over points (spectrum, M) and filters.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -105,6 +105,11 @@ class Solved:
     tested: Array | None
     """h of the test length on that rule."""
 
+    def tested_at(self, lengths: Sequence[Test], rule: Rule) -> Solved:
+        """The same points at other test lengths; `rule` is that of the single sums."""
+        test = population(rule, lengths, self.own.M)
+        return replace(self, test=test, approx=test.approx, tested=averages(self.rule.modes, lengths))
+
 
 def solve(
     own: Population,
@@ -120,17 +125,17 @@ def solve(
     fine, double = rules
     z = np.broadcast_to(path.z[:, : path.solved], (own.M.size, path.solved)) / np.reshape(unit, (-1, 1))
     nodes = path_kappa(own.h, own.weights, own.M, z, close=close)
-    test = own if tested is None else population(fine, tested, own.M)
-    return Solved(
+    solved = Solved(
         path=path,
         own=own,
         kappa=np.concatenate([own.kappa[:, None], nodes], axis=1),
-        test=test,
-        approx=test.approx,
+        test=own,
+        approx=own.approx,
         scored=scored,
         rule=double,
-        tested=None if tested is None else averages(double.modes, tested),
+        tested=None,
     )
+    return solved if tested is None else solved.tested_at(tested, fine)
 
 
 def terms(solved: Solved, psi: Complex, *, diagnostics: bool = True) -> dict[str, Array]:

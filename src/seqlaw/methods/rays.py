@@ -39,31 +39,31 @@ def norms(rule: Rule, own: Population, schedule: Schedule) -> tuple[Array, Array
 
 
 def surface(
-    rule: Rule, M: Array, P: Sequence[Length], schedules: Sequence[Schedule], eval_length: int | None
+    rule: Rule, M: Array, P: Sequence[Length], schedules: Sequence[Schedule], *tests: int | None
 ) -> tuple[Array, Array]:
-    """approx + bias, and the variance of one trajectory, at points (M, P) × schedules.
+    """approx + bias, and the variance of one trajectory, at tests × points (M, P) × schedules.
 
-    The first has the largest γ, which the safeguard lowers; the others keep their ratio to it.
+    The first has the largest γ, which the safeguard lowers; the others keep their ratio to it. A test is a
+    length, or None for that of training.
     """
     gamma = schedules[0].gamma
     own = population(rule, P, np.minimum(M, rule.weights.sum()))  # which counts d to five digits or so
     edge, peak = norms(rule, own, schedules[0])
-    fixed, variance = np.empty((2, M.size, len(schedules)))
+    fixed, variance = np.empty((2, len(tests), M.size, len(schedules)))
     scored = score_diagonal(own, rule, P, noise(rule))
     deepest = _DEEP * own.lower_edge * peak
     widest = float((edge * peak).max())
     order = np.argsort(deepest)  # points of like depth share a path, a part of the deepest
 
     def add(at: NDArray[np.intp], columns: list[int], path: Path, psi: Complex, unit: Array | float) -> None:
-        tested = None if eval_length is None else [eval_length] * at.size
-        solved = solve(
-            pick(own, at), path, tested, (rule, rule), scored.of(at), unit=unit, close=search.newton
-        )
-        found = terms(solved, psi[..., : path.z.shape[1]], diagnostics=False)
-        index = np.ix_(at, np.array(columns))
-        fixed[index] = solved.approx[:, None] + np.maximum(found["bias"], 0.0)
-        each = np.array([mean_length(P[k]) for k in at])
-        variance[index] = found["variance"] / each[:, None]
+        here, each = pick(own, at), np.array([mean_length(P[k]) for k in at])
+        plain = solve(here, path, None, (rule, rule), scored.of(at), unit=unit, close=search.newton)
+        for place, length in enumerate(tests):
+            solved = plain if length is None else plain.tested_at([length] * at.size, rule)
+            found = terms(solved, psi[..., : path.z.shape[1]], diagnostics=False)
+            index = np.ix_([place], at, np.array(columns))
+            fixed[index] = solved.approx[:, None] + np.maximum(found["bias"], 0.0)
+            variance[index] = found["variance"] / each[:, None]
 
     if not schedules[0].entire:  # a loop for each point
         for at in order[:, None]:

@@ -292,4 +292,5 @@ def _terms(search: Search, M: Array, P: Array, L: Array) -> tuple[Array, Array]:
     rule = sum_rule(setting, accuracy.search.sums, widest=float(M.max()))
     schedules = [search.schedule.with_steps(int(steps)) for steps in L]
     lengths = [search.budget.trained_on(length) for length in P.astype(int).tolist()]
-    return surface(rule, M, lengths, schedules, search.eval_length)
+    fixed, variance = surface(rule, M, lengths, schedules, search.eval_length)
+    return fixed[0], variance[0]

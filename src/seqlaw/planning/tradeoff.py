@@ -272,7 +272,7 @@ def tradeoff(
         asked += [replace(beside, eval_length=P_test) for P_test in tests.values()]
     draws = Draws(sketches=sketches, repetitions=repetitions, seed=seed, workers=workers, device=device)
     own_step = setting.optimizer is not None or setting.network is not None
-    best_steps = tuned(asked) if tune and not own_step else [Best(one) for one in asked]
+    best_steps = tuned(asked, rough=True) if tune and not own_step else [Best(one) for one in asked]
     asked = [one.setting for one in best_steps]
     found = ask.risks(asked, method=asked_of, draws=draws, progress=progress)
     risks = [one.told(risk) for one, risk in zip(best_steps, found, strict=True)]

@@ -148,7 +148,7 @@ def tuned_surface(
     large = 1e9  # so that the safeguard sets the unit of every point, 1/(2‖G‖)
     shapes = [schedule.with_steps(int(L)) for L in steps]
     asked = [shape.scaled(large * 2.0**-depth) for shape in shapes for depth in _DEPTHS]
-    fixed, _ = surface(rule, M, P.astype(int).tolist(), asked, eval_length)
+    [fixed], _ = surface(rule, M, P.astype(int).tolist(), asked, eval_length)
     logs = np.log(np.maximum(fixed, 1e-300)).reshape(M.size, steps.size, _DEPTHS.size)
     runs = stacked([shape.scaled(1.0) for shape in shapes])
     pieces = np.count_nonzero(runs.n, axis=1)
