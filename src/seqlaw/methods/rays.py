@@ -61,7 +61,7 @@ def surface(
         for place, length in enumerate(tests):
             solved = plain if length is None else plain.tested_at([length] * at.size, rule)
             found = terms(solved, psi[..., : path.z.shape[1]], diagnostics=False)
-            index = np.ix_([place], at, np.array(columns))
+            index = np.ix_(np.array([place]), at, np.array(columns))
             fixed[index] = solved.approx[:, None] + np.maximum(found["bias"], 0.0)
             variance[index] = found["variance"] / each[:, None]
 
