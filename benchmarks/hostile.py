@@ -383,7 +383,6 @@ def _targets() -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
     from seqlaw.files import load_uncertain
     from seqlaw.fit import fit_power_law
     from seqlaw.methods import trajectories
-    from seqlaw.planning.ladder_map import ladder_map
     from seqlaw.sweeping.run import export
 
     setting = s.Setting(teacher="regime2", M=4, N=50, P=4, d=32, schedule=s.WSD(gamma=0.1, L=100))
@@ -446,8 +445,6 @@ def _targets() -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
             "sketches": 1, "seed": 0}),
         "ladder_curve": (ladder_curve, {"setting": setting, "tokens": 1e3, "candidates": (2, 4),
             "shares": (0.5,), "sketches": 1, "seed": 0}),
-        "ladder_map": (ladder_map, {"setting": setting, "tokens": 1e3, "candidates": (2, 4),
-            "horizons": (100,), "tests": (4,), "sketches": 1, "seed": 0}),
         "fit_law": (s.fit_law, {"frame": runs, "loss": "loss", "terms": ["M", "T"], "preset": None,
             "without": None, "tested_at": None, "groups": None, "cost": "M*T", "budget": 1e5,
             "predict": None, "bootstraps": 20, "level": 0.9, "seed": 0}),

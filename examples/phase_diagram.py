@@ -1,41 +1,49 @@
 """Where ladders of two lengths gain: the phase diagram over horizons and test lengths (docs/lengths.md).
 
-Draws `phase_diagram.png`: the gain over the best single length against the horizon, a line a test length.
+Every ordered pair of candidates at each share of the last phase is tried on some sketches; what is chosen is
+compared on others. Draws `phase_diagram.png`: the gain over the best single length against the horizon, a
+line a test length.
 """
 
 import sys
+from itertools import permutations
 
 from matplotlib import pyplot
 
-from seqlaw import PRESETS, Constant, Setting
-from seqlaw.planning.ladder_map import HORIZONS, ladder_map
+from seqlaw import PRESETS, Constant, Lengths, Setting
+from seqlaw.planning.ladder import Sketches, trial_of
 
 quick = "--quick" in sys.argv
 sizes = {"M": 12, "d": 48} if quick else {"M": 96, "d": 768}
-schedule = Constant(gamma=0.1, L=30_000)
+tokens, candidates = (2**16, (2, 64)) if quick else (2**24, (2, 16, 128, 4096))
+tests = (64,) if quick else (16, 128, 4096)
+horizons = (10**3, 10**4) if quick else (10**3, 10**4, 3 * 10**4, 10**5, 3 * 10**5, 10**6, 10**7)
+shares = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.9)
+ladders = [Lengths(pair, (1 - last, last), True) for pair in permutations(candidates, 2) for last in shares]
 figure, axes = pyplot.subplots(layout="constrained")
-for teacher, line in zip(("regime2",) if quick else PRESETS, ("--", "-"), strict=False):
-    setting = Setting(teacher=teacher, N=1, P=2, schedule=schedule, **sizes)
-    found = ladder_map(
-        setting,
-        2**16 if quick else 2**24,
-        candidates=(2, 64) if quick else (2, 16, 128, 4096),
-        horizons=(1000, 10_000) if quick else HORIZONS,
-        tests=(64,) if quick else (16, 128, 4096),
-    )
-    helped = f"{sum(cell.helps for cell in found.cells)} of {len(found.cells)} cells"
-    print(f"Regime {found.regime}: two phases beat the best single length in {helped}")
-    for cell in found.cells:
-        best = f"{cell.first:,} then {cell.last:,} for the last {cell.share:.0%}"
-        print(
-            f"{cell.L:>10,} steps, tested at {cell.eval_length:>5,}: P = {cell.single:,}; {best}: "
-            f"gain {cell.gain:.2%} ± {cell.error:.1%}"
-        )
-    for k, test in enumerate(dict.fromkeys(cell.eval_length for cell in found.cells)):
-        cells = [cell for cell in found.cells if cell.eval_length == test]
-        x, y, error = ([getattr(cell, name) for cell in cells] for name in ("R", "gain", "error"))
-        label = f"Regime {found.regime}, tested at {test:,}"
-        axes.errorbar(x, y, error, color=f"C{k}", linestyle=line, marker="o", label=label)
+for name, line in zip(("regime2",) if quick else PRESETS, ("--", "-"), strict=False):
+    student = Setting(teacher=name, N=1, P=2, schedule="constant", **sizes)
+    helped = 0
+    for k, test in enumerate(tests):
+        found = []
+        for L in horizons:
+            setting = student.but(eval_length=test, schedule=Constant(gamma=0.1, L=L))
+            sketches = Sketches(setting, trial_of(setting, tokens, max(candidates), 2), 4, 0, tune=False)
+            single, best = (min(some, key=sketches.quick) for some in (candidates, ladders))
+            known = sketches.compared([single, best], single)[best]
+            gain, error = 1 - known["against"], known["against_error"]
+            found.append((setting.schedule.horizon, gain, error))
+            helped += gain > max(2 * error, 0.001)
+            (first, last), share = best.lengths, best.shares[1]
+            print(
+                f"{L:>10,} steps, tested at {test:>5,}: P = {single:,}; {first:,} then {last:,} for the last "
+                f"{share:.0%}: gain {gain:.2%} ± {error:.1%}"
+            )
+        label = f"Regime {setting.regime}, tested at {test:,}"
+        R, gains, errors = zip(*found, strict=True)
+        axes.errorbar(R, gains, errors, color=f"C{k}", linestyle=line, marker="o", label=label)
+    cells = len(tests) * len(horizons)
+    print(f"Regime {student.regime}: two phases beat the best single length in {helped} of {cells} cells")
 axes.set(xscale="log", xlabel="horizon R", ylabel="gain over the best single length")
 axes.axhline(0, color="0.6", linewidth=0.8)
 axes.legend()

@@ -19,6 +19,7 @@ NAMES = {
     "save_law": "measure(X).save(path, law=True)",
     "export": "load(folder).export(path)",
     "plan_one_pass": "plan(…, one_pass=True)",
+    "ladder_map": "examples/phase_diagram.py",
     **dict.fromkeys(("OnePassPlan", "UncertainPlan", "MixturePlan"), "Plan"),
     **{
         name: f"seqlaw.{place}.{name}"
@@ -34,7 +35,6 @@ NAMES = {
             "model.sketch": "SingularProblem",
             "planning.budget": "Allocation",
             "planning.corollary": "corollary",
-            "planning.ladder_map": "ladder_map",
             "planning.program": "program",
             "planning.search": "FinitePlan",
         }.items()

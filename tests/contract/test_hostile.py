@@ -25,7 +25,6 @@ from seqlaw.fit import fit_power_law
 from seqlaw.methods import trajectories
 from seqlaw.model import stored
 from seqlaw.model.checks import shown
-from seqlaw.planning.ladder_map import ladder_map
 from seqlaw.sequences import mat as load
 from seqlaw.sequences.opening import open_file
 
@@ -350,7 +349,7 @@ CALLS = {
     "M must be a whole number": lambda: seqlaw.measure(X).advise(M="4"),
     "folder must be a path or text": lambda: seqlaw.load(None),
     "budget must be a Budget": lambda: seqlaw.plan("regime2", 2.0, one_pass=True),
-    "setting must be a Setting": lambda: ladder_map("regime2", 1e3),
+    "setting must be a Setting": lambda: seqlaw.ladder("regime2", 1e3),
     "max_L must be a number": lambda: Budget(compute=1, tokens=1, max_L=pd.Series([1, 2])),
     "Explicit.sizes must be an array of real": lambda: seqlaw.Explicit(sizes=[10**400]),
     "Modes.a must be an array of real numbers": lambda: seqlaw.Modes(

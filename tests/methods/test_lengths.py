@@ -32,7 +32,6 @@ from seqlaw.model.schedule import WSD, BlockDecay, Constant, Cosine
 from seqlaw.model.setting import Setting
 from seqlaw.model.sketch import gaussian_sketch, sketched_problem
 from seqlaw.planning.ladder import presets
-from seqlaw.planning.ladder_map import ladder_map
 from seqlaw.planning.trials import Bench, Runs, Trial
 from seqlaw.sweeping.codec import setting_of, task_of
 from stated import exact_on, trained_in_phases
@@ -450,7 +449,7 @@ def test_a_ladder_needs_one_test():
         seqlaw.ladder(setting(2), 1e6)
 
 
-@pytest.mark.parametrize("ask", [seqlaw.ladder, ladder_map, ladder_curve])
+@pytest.mark.parametrize("ask", [seqlaw.ladder, ladder_curve])
 def test_no_ladder_has_momentum(ask):
     heavy = setting(2, schedule=Momentum(gamma=0.1, L=500, beta=0.9), eval_length=16)
     with pytest.raises(seqlaw.InputError, match=r"momentum must be left out with phases, got 0\.9"):
@@ -575,14 +574,14 @@ def test_directions_from_stored_channel_products_are_those_computed_anew(P):
             assert getattr(kept, name) == pytest.approx(wanted, abs=1e-12 * np.abs(wanted).max() + 1e-15)
 
 
-def test_the_map_has_a_cell_for_each_horizon_and_test():
-    setup = setting(2, M=24, d=96, schedule=Constant(gamma=0.1, L=3000))
-    found = ladder_map(setup, 2**24, candidates=[2, 256], horizons=[1000, 100_000], tests=[256])
-    early, late = found.cells
-    assert not early.helps
-    assert late.helps
-    assert (late.first, late.last) == (2, 256)
-    assert late.gain > 0.02
+@pytest.mark.parametrize(("L", "helps"), [(1000, False), (100_000, True)])
+def test_ladders_help_after_many_steps(L, helps):
+    setup = setting(2, M=24, d=96, schedule=Constant(gamma=0.1, L=L), eval_length=256)
+    found = seqlaw.ladder(setup, 2**24, candidates=[2, 256], tune=False, sketches=4)
+    assert found.helps == helps
+    if helps:
+        assert found.ladder.lengths.lengths == (2, 256)
+        assert found.gain > 0.02
 
 
 @pytest.mark.parametrize("way", ["short-to-long", "long-to-short", "mixed"])
