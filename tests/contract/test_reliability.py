@@ -326,6 +326,7 @@ PLANS = {
     "plan": PLAN,
     "plan --alpha 1.7:1.9 --draws 3": {name: PLAN[name] for name in PLAN if name != "--alpha"},
     "plan --one-pass": {name: PLAN[name] for name in PLAN if name != "--gamma"},
+    "plan --epochs best": {name: PLAN[name] for name in PLAN if name != "--gamma"},
 }
 
 

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+import numpy as np
+
 from seqlaw.methods.one_pass.equivalent import Learners, one_pass_equivalent
 from seqlaw.methods.one_pass.tuning import best_step, vertex
 from seqlaw.methods.terms import Risk
@@ -98,7 +100,11 @@ class Ground:
                 guess = math.inf
                 if near is not None:
                     guess = near.gamma * math.sqrt(key[3] / near.batch * near.epochs / key[0])
-                found = best_step(setting, self.learners, near=guess)
+                try:
+                    with np.errstate(invalid="ignore"):
+                        found = best_step(setting, self.learners, near=guess)
+                except np.linalg.LinAlgError:  # lengths near 1e10, whose spectrum is lost in rounding
+                    return None
                 sized = (*key[:2], setting.N, *key[2:], setting.schedule.L)
                 self.known[key] = Repeated(*sized, found.gamma, found.excess + found.approx)
         return self.known[key]
