@@ -1,4 +1,4 @@
-"""Mini-batches over the same sequences, shuffled anew in each of K epochs (docs/epochs.md).
+"""Mini-batches over the same sequences, shuffled anew in each of K epochs (docs/epochs-theory.md).
 
 Two gradients share noise 1/b in the same step, none in one epoch, 1/N in different ones; with the full batch
 always 1/N. So the risk is the full batch's at N, plus from every epoch the noise of its mini-batches less
