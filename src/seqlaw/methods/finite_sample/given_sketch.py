@@ -99,7 +99,10 @@ class StageLaw:
     tokens: float
 
     def averages(self, W: Array) -> Averages:
-        """(8)–(12): E R₁WR₂ = Q₁(W + ρF)Q₂ and E R₁WR₂Ĉᵀ = Q₁[(W + ρF)Z₂ᵀ - b^ΛF], Z = CQ."""
+        """E R₁WR₂ = Q₁(W + ρF)Q₂ and E R₁WR₂Ĉᵀ = Q₁[(W + ρF)Z₂ᵀ - b^ΛF], Z = CQ.
+
+        docs/finite-sample.md, (6)–(12).
+        """
         response, residual = self.filters[0], -self.filters[1]  # ψ(G) = -(1/2πi)∮ ψ (G-z)^-1 dz
         Q, C, F = self.nodes.Q, self.nodes.C, self.F
         n, M = len(Q), F.shape[1]
