@@ -1,4 +1,7 @@
-"""Naive versions written from the paper: loops over positions and steps, dense matrices, high precision."""
+"""Naive versions written from the paper: loops over positions and steps, dense matrices, high precision.
+
+The finite-sample law is written from docs/finite-sample.md, with its numbers of equations.
+"""
 
 from __future__ import annotations
 
