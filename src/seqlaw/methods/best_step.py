@@ -128,18 +128,24 @@ def best_steps(settings: Sequence[Setting], *, rough: bool = False) -> list[Best
         for (k, depth), risk in zip(new, equivalent_risks(asked, quick=True, ample=SWITCH), strict=True):
             known[k][depth] = risk.reducible
 
+    searched = {k for k, valley in enumerate(frozen) if not valley}
     moving = {k for k, valley in enumerate(frozen) if few[k] and valley}
+    centres: dict[int, set[float]] = {k: set() for k in moving}
     while moving:
         beside = {k: _beside(best[k], ends=rough and data[k] > _SCARCE) for k in moving}
         look([beside.get(k, []) for k in range(len(settings))])
         for k, depths in sorted(beside.items()):
             low, *_, high = depths
+            centres[k].add(best[k])
             corrected = _corrected(frozen[k], {depth: known[k][depth] for depth in depths})
             best[k] = min((d for d in corrected if low <= d <= high), key=corrected.__getitem__)
             if low < best[k] < high or best[k] in (0, _DEEPEST):
                 moving.discard(k)
                 known[k] = corrected
-    searched = {k for k, valley in enumerate(frozen) if not valley}
+            elif best[k] in centres[k]:  # two parabolas point at each other: the law itself is searched
+                moving.discard(k)
+                searched.add(k)
+                best[k] = min(known[k], key=known[k].__getitem__)
     for spacing in (1.0, 0.5, 0.25, 0.125, _FINEST):
         moving = set(searched)
         while moving:
