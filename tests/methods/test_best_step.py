@@ -73,6 +73,13 @@ def test_never_beaten_by_a_grid_in_many_settings(one):
     assert beaten(one) < 1e-3
 
 
+def test_the_search_ends_where_its_parabolas_disagree():
+    """Two sequences for a width of four: each depth's parabola has its least value at the other's end."""
+    teacher = Teacher(alpha=1.589, theta=2.508, r=0.2784, rho=0.3732, c_xi=0.4266, c_0=0.03276)
+    one = Setting(teacher=teacher, M=4, N=2, P=1, d=16, eval_length=64, schedule=WSD(gamma=0.1, L=65633))
+    assert beaten(one) < 1e-3
+
+
 def test_together_as_one_by_one():
     several = list(settings(13, 5))
     for one, [alone] in zip(best_steps(several), map(best_steps, [[one] for one in several]), strict=True):

@@ -42,6 +42,8 @@ and twice of the step cost to 0.003 in the median, 0.04 at worst, where that is 
 _SCARCE = 3.0
 """Effective tokens a learned dimension above which the outer two of these three are enough for the step: no
 bottom of 54 was missed by 0.1 %, but half and twice of it are known to 0.005 to 0.05 only."""
+_FAR = 300.0
+"""Where the parabola is extended far from its three depths, e^300 is as high as any other wall."""
 
 
 class Best(NamedTuple):
@@ -184,7 +186,8 @@ def _corrected(frozen: dict[float, float], law: dict[float, float]) -> dict[floa
     at, depths = np.array(list(law)), np.array(list(frozen))
     shape = np.array(list(frozen.values()))
     ratio = np.log([risk / frozen[depth] for depth, risk in law.items()])
-    values = shape * np.exp(np.polynomial.Polynomial.fit(at, ratio, at.size - 1)(depths))
+    parabola = np.polynomial.Polynomial.fit(at, ratio, at.size - 1)(depths)
+    values = shape * np.exp(np.minimum(parabola, _FAR))
     return dict(zip(depths.tolist(), values.tolist(), strict=True))
 
 
