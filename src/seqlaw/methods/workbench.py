@@ -64,8 +64,9 @@ class LagSums:
 class Workbench:
     """One sketch; what is asked at a length, or at a mixture of counted sequences, is computed once.
 
-    Mixtures given by shares are not stored: a search tries many. `sums` are the lag sums that sketches
-    share; with them the step noise is prepared for students that start in many places.
+    Of mixtures given by shares only the latest is stored: a search tries many, each with several steps.
+    `sums` are the lag sums that sketches share; with them the step noise is prepared for students that
+    start in many places.
     """
 
     def __init__(
@@ -81,6 +82,7 @@ class Workbench:
         self.modes, self.sums = modes, sums
         self.S = gaussian_sketch(M, modes.d, seed=seed, index=sketch, device=device)
         self._made: dict[tuple[str, Test], Any] = {}
+        self._latest: dict[str, tuple[Test, Any]] = {}
 
     def problem(self, P: Test) -> Problem:
         return self._once("problem", P, lambda: sketched_problem(self.modes, self.S, P))
@@ -122,7 +124,10 @@ class Workbench:
 
     def _once(self, name: str, P: Test, make: Callable[[], Made]) -> Made:
         if isinstance(P, Lengths) and not isinstance(P, Counted):
-            return make()
+            if self._latest.get(name, (None,))[0] != P:
+                self._latest[name] = P, make()
+            latest: Made = self._latest[name][1]
+            return latest
         if (name, P) not in self._made:
             self._made[name, P] = make()
         stored: Made = self._made[name, P]
