@@ -189,6 +189,19 @@ def test_a_link_with_nonsense_says_so_where_the_picture_would_be(tab):
     assert tab.page.get_attribute("#style-stacked", "aria-pressed") == "true"
 
 
+def test_a_link_followed_just_after_a_change_wins(tab):
+    """The address is written a moment after a change, and so perhaps after the link that was followed since."""
+    tab.open("view=curve")
+    tab.page.evaluate(
+        """() => { const link = new URL('#view=plan', location).href;
+        history.replaceState(null, '', '#view=curve&M=32');
+        dispatchEvent(new HashChangeEvent('hashchange', {newURL: link})); }"""
+    )
+    tab.settle()
+    assert tab.page.is_visible("#field-compute")
+    assert tab.page.url.endswith("#view=plan")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "view",

@@ -357,7 +357,11 @@ async function begin() {
   byId("save-csv").addEventListener("click", saveCsv);
   byId("save-png").addEventListener("click", () => savePicture("png"));
   byId("save-svg").addEventListener("click", () => savePicture("svg"));
-  window.addEventListener("hashchange", load);
+  window.addEventListener("hashchange", ({ newURL }) => {
+    clearTimeout(addressTimer);
+    if (newURL) history.replaceState(null, "", newURL); // the timer may have written the state before it since
+    load();
+  });
   window.addEventListener("scheme", () => { charts.takeColours(); if (last) draw(); });
   window.matchMedia(NARROW).addEventListener("change", () => { fold(); if (last) draw(); });
   fold();
