@@ -145,7 +145,7 @@ def create_app(
     for name in ("spectrum", "curve", "tradeoff", "plan", "ladders"):
         asks(name, name)
     asks("sampled", "sampled", "Sample points of a curve in the background.", job=True)
-    words = "Plan one pass in the background, which takes ten seconds or more; gamma is chosen."
+    words = "Plan one pass in the background, which takes some seconds; gamma is chosen."
     asks("one-pass", "plan", words, job=True, one_pass=True)
 
     @app.get("/api/panels", response_model=dict[str, Any], responses=_ERRORS)

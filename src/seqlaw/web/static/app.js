@@ -40,7 +40,7 @@ function refresh(moving = false) {
   const request = { view: state.view, moving, began: performance.now(), controller: new AbortController() };
   request.body = state.view === "panels" ? null : bodies[state.view](moving);
   if (state.view === "plan" && onePass()) {
-    // Ten seconds: a job for the setting at rest; a hand that moves on stops it.
+    // Seconds: a job for the setting at rest; a hand that moves on stops it.
     under?.controller.abort();
     request.job = { cancelled: false };
     under = request;
@@ -89,7 +89,7 @@ async function planned({ job, body, controller }) {
 }
 
 function planning() {
-  status("").append(element("span", { className: "work" }, element("progress"), "Searching the best single pass, for ten seconds or more …"));
+  status("").append(element("span", { className: "work" }, element("progress"), "Searching the best single pass, for some seconds …"));
 }
 
 async function show(request, answer) {
@@ -259,7 +259,7 @@ function remember() {
 
 function onInput(moving, name) {
   remember();
-  if (name === "one_pass" && state.view === "plan") leave(); // ten seconds are long for the other plan to stand there
+  if (name === "one_pass" && state.view === "plan") leave(); // seconds are long for the other plan to stand there
   refresh(moving);
 }
 
