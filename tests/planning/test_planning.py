@@ -706,7 +706,7 @@ def test_a_ceiling_is_named_where_it_keeps_tokens_unused():
     answer = plan(TWO, budget, eval_length=64, tune=False)
     why = "the compute is spent, and the ceiling on N and L is reached."
     assert f"The remaining 99,600 tokens are left unused: {why}" in answer.sentence
-    assert any(note.startswith("More, shorter sequences win") for note in answer.notes)
+    assert any(note.startswith("More and shorter sequences win") for note in answer.notes)
 
 
 class Listed(Constant):

@@ -361,7 +361,7 @@ def test_forecasts_and_limits_have_the_interval_that_is_printed_and_drawn(found,
 
 def test_the_first_line_has_the_verdict_and_the_loss_of_nothing(found):
     first = str(found).partition(". ")[0].replace("\n", " ")
-    assert first.startswith("At 500 tokens")
+    assert first.startswith("With 500 tokens,")
     assert f"{found.null_loss:.5g}" in first
 
 
@@ -833,7 +833,7 @@ def test_lengths_are_compared_at_equal_tokens():
     assert [row.P for row in answer.rows] == [2]
     (said,) = (one for one in answer.flags if one.code == "unfilled")
     assert (said["lengths"], said["tokens"]) == ((10,), 59)
-    assert "At 59 tokens only P = 2 can be assessed" in str(answer)
+    assert "With 59 tokens, only P = 2 can be assessed" in str(answer)
     filled = forecast(STATES, lengths=[2, 10], tokens=60)
     assert [(row.P, row.N) for row in filled.rows] == [(2, 30), (10, 6)]
     assert "unfilled" not in [one.code for one in filled.flags]

@@ -414,14 +414,14 @@ def test_advice_says_which_way_and_at_which_test_length(found):
     words = " ".join(found.advise(tokens=1e5, eval_length=512).words)
     assert "The data look like regime II (probability" in words
     assert found.regime.applies
-    assert "fewer, longer sequences win" in words  # at the own length, as in the paper
+    assert "fewer and longer sequences win" in words  # at the own length, as in the paper
     assert "disagree" not in words  # at width 8 the method cannot tell most lengths apart at 512
     regime2 = " ".join(advise(PRESETS["regime2"], tokens=1e5, eval_length=512, d=256).words)
-    assert "Tested at length 512, more, shorter sequences win" in regime2
+    assert "Tested at length 512, more and shorter sequences win" in regime2
     assert "disagree" in regime2
     regime1 = " ".join(advise(PRESETS["regime1"], tokens=1e5, eval_length=512, d=256).words)
     # From 48 on the risks fall and rise by less than 2 %: that the longest wins would be wrong.
-    assert "Tested at length 512, fewer, longer sequences win up to P = 48 at" in regime1
+    assert "Tested at length 512, fewer and longer sequences win up to P = 48 at" in regime1
 
 
 def test_advice_calls_nothing_a_win_that_the_method_cannot_tell_apart():

@@ -40,7 +40,7 @@ def _span(lengths: Sequence[int]) -> str:
 
 def verdict(found: Forecast) -> str:
     """Which length is best at these tokens, if the data can tell."""
-    at, nothing = f"At {amount(found.tokens)} tokens", f"predicting nothing: {found.null_loss:.5g}"
+    at, nothing = f"With {amount(found.tokens)} tokens,", f"predicting nothing: {found.null_loss:.5g}"
     if not found.rows:
         return (
             f"{at} nothing can be said: the pilot has fewer sequences than these tokens need, and it is too "
@@ -99,8 +99,8 @@ def verdict(found: Forecast) -> str:
             f"loss is {loss}. {worse}."
         )
     kind = {
-        found.rows[0].P: "more, shorter sequences are best",
-        found.rows[-1].P: "fewer, longer sequences are best",
+        found.rows[0].P: "more and shorter sequences are best",
+        found.rows[-1].P: "fewer and longer sequences are best",
     }
     return (
         f"{at} {kind.get(top.P, 'a middle length is best')}: P = {amount(top.P)} (N = {amount(top.N)}) has a "

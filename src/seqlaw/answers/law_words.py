@@ -184,7 +184,7 @@ def allocation_notes(found: Allocation) -> list[str]:
         notes.append(f"{found.cost.text} goes as {powers} in this table (r2 {found.cost.r2:.3f}).")
     if found.cost.fixed:
         kept = _and([f"{name} = {amount(value)}" for name, value in found.cost.fixed.items()])
-        notes.append(f"Held fixed at the middle of the table, for law or cost do not have it: {kept}.")
+        notes.append(f"Held fixed at the middle of the table (the law or the cost lacks it): {kept}.")
     return notes
 
 

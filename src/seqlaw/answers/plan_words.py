@@ -218,7 +218,7 @@ def _length_notes(finite: FinitePlan, budget: Budget) -> list[str]:
         return [f"Length hardly matters from P = {amount(low)} to {amount(high)}.{outside}"]
     if best.P <= budget.shortest:
         shortest = "shortest considered" if budget.min_P <= 2 else "shortest allowed"
-        return [f"More, shorter sequences win: the best length, {best.P}, is the {shortest}."]
+        return [f"More and shorter sequences win: the best length, {best.P}, is the {shortest}."]
     if best.N == 1 < budget.max_N:
         all_of_them = " takes all the tokens" if best.tokens >= 0.99 * budget.tokens else ""
         return [f"Longer wins: one sequence{all_of_them}."]

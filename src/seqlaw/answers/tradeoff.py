@@ -22,8 +22,8 @@ from seqlaw.planning.tradeoff import OWN
 _TERMS = ("approx", "bias", "variance", "cross", "reducible")
 _COLUMNS = ("P", "N", "L", "gamma", "tested", "eval_length", "compute", *_TERMS)
 WINS = {
-    "shorter": "more, shorter sequences win",
-    "longer": "fewer, longer sequences win",
+    "shorter": "more and shorter sequences win",
+    "longer": "fewer and longer sequences win",
     "middle": "a middle length wins",
     "ends": "both ends win over the middle",
 }
