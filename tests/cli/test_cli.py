@@ -490,9 +490,9 @@ def test_the_first_line_is_the_answer(run):
     assert re.match(r"Reducible risk 0\.001\d+ \(relative error about 0\.\d+\): approx \d+ %, bias", risk)
     split = " ".join(run("tradeoff", "--gamma", 0.1, "--eval-length", 4096)[1].split())
     assert re.match(
-        r"Tested at length 4,096, more and shorter sequences win: P = 2 is best; P = 4,096 has 7\.7\d times its "
-        r"reducible risk\. Each tested at its own length, as in the paper, fewer and longer sequences win: P = "
-        r"2,048 to 4,096 is best; P = 2 has 8\.9\d times",
+        r"Tested at length 4,096, more and shorter sequences win: P = 2 is best; P = 4,096 has 7\.7\d times "
+        r"its reducible risk\. Each tested at its own length, as in the paper, fewer and longer sequences "
+        r"win: P = 2,048 to 4,096 is best; P = 2 has 8\.9\d times",
         split,
     )
     assert "cross" not in split  # a page of sums says nothing of their parts

@@ -190,7 +190,7 @@ def test_a_link_with_nonsense_says_so_where_the_picture_would_be(tab):
 
 
 def test_a_link_followed_just_after_a_change_wins(tab):
-    """The address is written a moment after a change, and so perhaps after the link that was followed since."""
+    """The address is written a moment after a change, perhaps after the link that was followed since."""
     tab.open("view=curve")
     tab.page.evaluate(
         """() => { const link = new URL('#view=plan', location).href;
