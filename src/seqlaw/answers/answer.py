@@ -155,7 +155,7 @@ def named(found: Any, *names: str) -> dict[str, Any]:
 
 
 def fields_of(found: Any, **more: Any) -> dict[str, Any]:
-    """The fields of a room's record, for the answer that shows it; `more` is what the room does not know."""
+    """The fields of the record that a lower package computed, and `more` that only the answer knows."""
     return named(found, *(f.name for f in fields(found))) | more
 
 

@@ -158,7 +158,7 @@ def more(found: Forecast) -> Iterator[str]:
 
 
 def _told(found: Forecast, first: Needed) -> bool:
-    """Whether with as many tokens every other length lies above the target by more than can be doubted."""
+    """Whether every other length's forecast, at as many tokens, exceeds the target beyond its uncertainty."""
     goal, tokens = found.target_loss or 0.0, (first.N or 0) * first.P
     known = {curve.P: curve for curve in found.curves if curve.forecast}
     apart = bars({P: curve.chance_at(tokens / P) for P, curve in known.items()}, SURE)

@@ -41,7 +41,7 @@ def law_sentences(law: Law, side: Side) -> list[str]:
 
 
 def _law_sentences(law: Law, side: Side) -> list[str]:
-    """The law, first of all that which should be read: without a term that these runs do not speak for."""
+    """The law in sentences; if the runs do not support a term, the law without it comes first."""
     again = f"fit again with the other terms alone, {option(_TERMS[side], side)}"
     if law.nested is not None and law.comparison is not None:
         name = law.comparison.without

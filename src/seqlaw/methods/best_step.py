@@ -37,13 +37,13 @@ _DEEPEST, _SPACING, _FINEST = 20, 1.0, 0.0625
 """The frozen filter looks at factors of two; a cubic spline gives those between. 2^(1/32) off the bottom of
 the valley costs far below 0.1 %."""
 _REACH = 0.75
-"""How far to each side the law looks: seen to miss no bottom of 77 by 0.1 % (at 1 two), and to tell what half
-and twice of the step cost to 0.003 in the median, 0.04 at worst, where that is 0.05 to 0.8."""
+"""How far to each side the law looks. It missed no best step of 77 by 0.1 % (with 1 instead, two), and told
+what half and twice of the step cost to 0.003 in the median, 0.04 at worst, where that is 0.05 to 0.8."""
 _SCARCE = 3.0
 """Effective tokens a learned dimension above which the outer two of these three are enough for the step: no
 bottom of 54 was missed by 0.1 %, but half and twice of it are known to 0.005 to 0.05 only."""
 _FAR = 300.0
-"""Where the parabola is extended far from its three depths, e^300 is as high as any other wall."""
+"""Where the parabola is extended far from its depths, e^300 is as high as any other wall."""
 
 
 class Best(NamedTuple):
@@ -79,7 +79,7 @@ def _matters(one: Flag, risk: Risk) -> bool:
 
 
 def largest_step(setting: Setting, risk: Risk) -> Best:
-    """The largest step as the best, where steps cost compute: fewer of it do what more of a smaller one do.
+    """`Best` at the largest step. In a plan steps cost compute, and smaller ones need more for the same Σγ.
 
     `risk` is the setting's at a step that the safeguard brings down to the largest.
     """
@@ -182,7 +182,10 @@ def _beside(depth: float, *, ends: bool) -> list[float]:
 
 
 def _corrected(frozen: dict[float, float], law: dict[float, float]) -> dict[float, float]:
-    """The frozen valley with the law's ratio to it, whose logarithm is a parabola through three depths."""
+    """The frozen filter's risk at each depth times the ratio law/frozen.
+
+    The ratio's logarithm is a parabola through three depths, or a line where only two are known.
+    """
     at, depths = np.array(list(law)), np.array(list(frozen))
     shape = np.array(list(frozen.values()))
     ratio = np.log([risk / frozen[depth] for depth, risk in law.items()])

@@ -174,7 +174,7 @@ class _Frozen(NamedTuple):
 
     row: Row
     leading: float
-    """The variance as the law has it, without the elementwise products."""
+    """The finite-sample law's leading variance, without the score's elementwise products."""
     stages: list[Question]
     together: bool
     error: float
@@ -329,9 +329,8 @@ def _corrections(
             if not any(no_correction(modes, stage) for stage in one.stages):
                 own_way.append(k)
         elif correction is not None and min(correction.variance, one.leading) > 0:
-            terms = correction.terms.over(
-                correction.variance / one.leading
-            )  # as the sketch's own frozen variance is
+            # Scaled by the sketch's leading variance over the frozen variance averaged over sketches.
+            terms = correction.terms.over(correction.variance / one.leading)
             found[k] = replace(terms, cross=terms.loss - one.leading) if together else terms
     if own_way:
         stages = [asked[k].stages for k in own_way]

@@ -203,7 +203,7 @@ class Score(NamedTuple):
     covariance: Array
     """N·P·E[QᵀQ] = E[TᵀT]/P, M×M."""
     leading: Array
-    """Without the two elementwise products above, as the law at any amount of data has it."""
+    """Only S diag(t) Sᵀ/P above, without the two elementwise products: what the finite-sample law has."""
     low: float
     """The sandwich of the score lemmas: the largest c with c G ⪯ N·P·E[QᵀQ] …"""
     high: float

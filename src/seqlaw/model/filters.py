@@ -86,7 +86,7 @@ class Filter(ABC):
 
     gamma: float
     power: float = 1.0
-    """1 - ψ falls as s^power towards s = 0; `total` is in those units."""
+    """q of 1 - ψ(s) ≈ total·s^q as s → 0; 1 for plain descent."""
     entire: ClassVar[bool] = False
     """Whether the residual is analytic everywhere, so that a contour may go round 0."""
 
@@ -96,7 +96,7 @@ class Filter(ABC):
     @property
     @abstractmethod
     def total(self) -> float:
-        """φ(0), or where 1 - ψ falls as another power of s its factor."""
+        """The factor of 1 - ψ(s) ≈ total·s^power as s → 0: Σγ for plain descent."""
 
     @abstractmethod
     def response(self, s: ArrayLike) -> NDArray[Any]:
@@ -111,7 +111,7 @@ class Filter(ABC):
         return float(self.total * s**self.power)
 
     def speed(self, s: Any) -> Any:
-        """What a step γ multiplies at the eigenvalue s: s itself for plain descent."""
+        """x(s): a step γ multiplies the distance to the end of training by 1 - γx; x = s if plain."""
         return s
 
     def size_at(self, speed: float) -> float:
@@ -123,7 +123,10 @@ class Filter(ABC):
         return False
 
     def off_axis(self, s: NDArray[Any], *, beyond: bool = True) -> NDArray[Any]:
-        """The residual on a ray of 45° at most, on the scale of s^power, and where such a ray is closed."""
+        """The residual at nodes of a ray or loop (`methods.paths`); s^power has an angle of at most 45°.
+
+        `beyond`: also on the arc that closes a loop beyond the spectrum.
+        """
         return self.residual(s)
 
 
@@ -183,15 +186,20 @@ class Schedule(Filter):
         return self.total >= steps * self.gamma
 
     def felt(self, s: ArrayLike) -> NDArray[Any]:
-        """Where ψ is not nothing: log |1 - wx| ≤ -w|x|cos φ + w²|x|²/2, x = γs, summed over the w = γ_t/γ."""
+        """Where ψ must be computed: γ|s| ≤ `RAY_TOP`, and a bound on |ψ| is not negligible.
+
+        The bound sums log |1 - wx| ≤ -w|x|cos φ + w²|x|²/2 over the steps: x = γs, w = γ_t/γ, w² ≤ w.
+        """
         size = self.gamma * np.abs(s)
         rate = self.total / self.gamma * size * (math.cos(RAY_ANGLE) - size / 2)
         return np.asarray((size <= RAY_TOP * (1 + 1e-12)) & (rate <= _VANISHED))
 
     def off_axis(self, s: NDArray[Any], *, beyond: bool = True) -> NDArray[Any]:
-        """ψ, which counts as 0 where it is nothing, and beyond `RAY_TOP` unless that is wanted.
+        """ψ on a ray or loop, set to 0 where its bound is negligible (`felt`).
 
-        There few steps are multiplied one by one; on a ray without end they would grow.
+        For γ|s| > `RAY_TOP` it is 0 too, unless a loop asks for `beyond` and ψ is not yet negligible at
+        `RAY_TOP`: then the factors 1 - γ_t s are multiplied. An endless ray needs the 0, since this product
+        grows with |s|.
         """
         felt = self.felt(s)
         psi = np.zeros(s.shape, dtype=np.complex128)

@@ -30,7 +30,7 @@ WIDEST = 10**18
 
 
 _SAME: Any = object()
-"""What is not given: as in the setting that is changed, if one is."""
+"""Marks an argument that was not given: the setting that is changed keeps its value."""
 
 
 @dataclass(frozen=True)
@@ -103,8 +103,8 @@ class Setting:
     network: Network | None = None
     """None for the linear student."""
 
-    # Written out since it takes more than it keeps: a name becomes what it names. `dataclasses.replace` hands
-    # back `training`, which what is given beside it changes.
+    # Written by hand: it takes arguments that the record does not store (batch, epochs and N become
+    # `training`), and names of things. `dataclasses.replace` passes the stored `training` back in.
     def __init__(
         self,
         *,

@@ -102,7 +102,7 @@ class Budget:
         return found
 
     def in_whole(self, M: int, N: int, P: int, L: int) -> tuple[int, int]:
-        """N and L lowered where floating point rounded them above the budgets."""
+        """N lowered where floating point rounded it above the tokens; L as it is."""
         return min(N, int(self.tokens) // P), L
 
     def most_sequences(self, M: Any, P: Any, L: Any) -> Array:

@@ -71,7 +71,7 @@ class MixedBudget(Budget):
         return float(self._counted(N).formula(M=M, N=N, P=P, L=L))
 
     def in_whole(self, M: int, N: int, P: int, L: int) -> tuple[int, int]:
-        """N and L lowered until whole sequences of each length fit into the tokens and the compute."""
+        """N lowered until whole sequences of each length fit the tokens, and the steps compute allows."""
         N = min(N, int(self.tokens / self.lengths.mean))
         while N > self.fewest and (excess := self.tokens_of(N, P) - self.tokens) > 0:
             N -= max(1, int(excess / self.lengths.mean))

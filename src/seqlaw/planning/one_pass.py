@@ -22,9 +22,9 @@ from seqlaw.planning.passes import Passes, Run, pass_search, runs_of, wide_and_c
 from seqlaw.planning.search import FLAT, flat_range, least_with
 
 _FAR, _MISSED = 3.0, 1.1
-"""Times the least risk, where a profile ends; what a table may miss there."""
+"""A profile ends at the first point above 3 times the least risk; a table may be 10 % off there."""
 _LENGTHS, _RIVAL = (0.6, 1.6), 0.005
-"""Other lengths that the accurate law looks at, where they cost less than this."""
+"""The accurate law also computes 0.6 and 1.6 times the length, if the table puts them within 0.5 %."""
 
 
 @dataclass(frozen=True, kw_only=True)

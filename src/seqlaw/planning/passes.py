@@ -1,8 +1,8 @@
 """The search for the best one pass: the same tables as for the full batch, of the risk at the best step.
 
-More steps or more data are the same thing here: at (M, P, L) the batch is what the budgets leave, and stands
-in the place of N. The widest student that sees all tokens is a kink of the risk, so each side of it has a
-table of its own.
+In one pass the tokens are b·P·L. For given (M, P, L) the batch b is as large as the budgets allow; it takes
+the place of N in the full-batch search. The risk along M has a kink at the widest student that can see all
+tokens, so each side of the kink has a table of its own.
 """
 
 from __future__ import annotations

@@ -64,11 +64,11 @@ def finite_plan(search: Search) -> FinitePlan:
         if isinstance(ground, Enumerated):
             return _optimum(search, ground.with_law(), few=True)[0]
         found, missed = _optimum(search, ground)
-        if FLAT < missed <= _FAR:  # few data: as much more variance everywhere as the law has there
+        if FLAT < missed <= _FAR:  # few data: every variance times the law's factor at this optimum
             best = found.best
             [factor] = factors(search, [(best.M, best.N, best.P, best.L)]).tolist()
             found, missed = _optimum(search, ground, factor=factor)
-        if missed > FLAT:  # or at each place its own
+        if missed > FLAT:  # still off: a factor for each (M, P, L), and the search again
             found, _ = _optimum(search, _landscape(search, box, few=True), few=True)
     return found
 

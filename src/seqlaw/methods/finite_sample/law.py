@@ -115,7 +115,10 @@ def accuracy_for(asked: Question, *, quick: bool = False) -> Accuracy:
 
 
 def without_safeguard(asked: Question) -> Question:
-    """The question of steps that the data's own norm does not bound: few steps as a product of them all."""
+    """The question for mini-batches, which have no safeguard: their steps may exceed 1/(2‖Ĝ‖).
+
+    A short schedule with larger steps than `_LARGEST` is replaced by the product over all its steps.
+    """
     schedule = asked.schedule
     if not schedule.entire or is_long(schedule, _STEPS) or schedule.gamma * asked.edge <= _LARGEST:
         return asked

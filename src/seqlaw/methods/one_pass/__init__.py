@@ -1,1 +1,1 @@
-"""One pass: b fresh trajectories a step (docs/one-pass-theory.md). Exact in expectation, no frozen filter."""
+"""One pass: b fresh trajectories a step (docs/one-pass-theory.md). No frozen filter; the error is stated."""

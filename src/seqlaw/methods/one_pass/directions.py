@@ -39,9 +39,9 @@ class Directions:
     w: Array
     """How many directions each stands for, n."""
     R: Array
-    """The noise in i from a unit of error in k, by the trace in N[X], n×n."""
+    """Noise in i per unit of squared error in each k, from the trace term of N[X], n×n."""
     Q: Array
-    """The same by the product in N[X], for a single direction k, n×n."""
+    """The same from the product term of N[X]; not to be multiplied by w_k, n×n."""
     A: Array
     """The noise of one trajectory at B*, n."""
     beta: Array
@@ -71,9 +71,10 @@ class Directions:
 
 
 def under(nodes: Directions, schedule: Schedule) -> tuple[Directions, Array]:
-    """Directions in which this schedule is plain descent, and the factor from the variance there to v.
+    """Turn a preconditioner or weight decay into plain descent in changed directions.
 
-    Gradients times G^-p are plain descent on inputs G^{-p/2}u: μ becomes μ^q, q = 1 - p, and v counts μ^-p.
+    The second is the factor μ^-p by which a variance computed there is multiplied to give v. Gradients times
+    G^-p are plain descent on inputs G^{-p/2}u: μ becomes μ^q, q = 1 - p.
     With weight decay λ the mean error is B*(λ + μψ(x))/x, x = μ + λ, and its constant part adds to the noise.
     """
     if schedule.entire:

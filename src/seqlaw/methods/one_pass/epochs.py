@@ -1,8 +1,8 @@
 """Mini-batches over the same sequences, shuffled anew in each of K epochs (docs/epochs-theory.md).
 
-Two gradients share noise 1/b in the same step, none in one epoch, 1/N in different ones; with the full batch
-always 1/N. So the risk is the full batch's at N, plus from every epoch the noise of its mini-batches less
-what the full batch has of it in that epoch.
+The noise that two gradients share is 1/b in the same step, 0 in different steps of one epoch, and 1/N in
+different epochs. With the full batch it is always 1/N. So the risk is that of the full batch at N; for each
+epoch the noise of its mini-batches is added, and the full batch's noise in that epoch is subtracted.
 
     Φ_i(a, c) = A_i a_i² + a_i Σ_k ℓ_ik w_k c_ik + Σ_k F_ik β_k c_ik²,  F = Rw + Q,                     (1)
 is the noise of the full batch after steps whose sums with and without the filter are c and a.
@@ -48,7 +48,10 @@ class Epochs(NamedTuple):
     whole: Array
     """The full batch's own noise, Φ of the whole run over N."""
     share: float
-    """χ, which part of the full batch's departure from the population lies within single epochs."""
+    """χ = Σ_epochs (Σγ of the epoch)²/(Σγ)², the share of pairs of steps that lie in one epoch.
+
+    There mini-batches have no sequence in common, so this share of the full batch's excess is left out (6).
+    """
 
 
 def epoch_steps(L: int, epochs: int) -> list[int]:
