@@ -26,10 +26,10 @@ from seqlaw.methods import exact
 from seqlaw.methods.exact import Exact
 from seqlaw.methods.finite_sample import law
 from seqlaw.methods.method import Draws
-from seqlaw.methods.one_pass.directions import sketch_directions
 from seqlaw.methods.one_pass.epochs import epochs_noise, excess
 from seqlaw.methods.one_pass.equivalent import Learners
 from seqlaw.methods.one_pass.law import variances
+from seqlaw.methods.one_pass.noise import sketch_directions
 from seqlaw.methods.one_pass.tuning import tuned, with_tokens
 from seqlaw.methods.sampled import Sampled
 from seqlaw.methods.workbench import Workbench

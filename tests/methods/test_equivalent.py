@@ -15,10 +15,10 @@ from seqlaw import PRESETS, WSD, BlockDecay, Constant, Cosine, InputError, Modes
 from seqlaw.answers.words import sentences
 from seqlaw.methods import accuracy, expected, frozen, functional
 from seqlaw.methods.ask import along
+from seqlaw.methods.contours import contour
 from seqlaw.methods.equivalent import equivalent_risk, equivalent_risks
 from seqlaw.methods.expected import population
 from seqlaw.methods.frozen_sketch import population_bias
-from seqlaw.methods.paths import contour
 from seqlaw.methods.resolvent import spectral_edge
 from seqlaw.methods.spectral_sum import Rule, sum_rule
 from seqlaw.model import gaussian_sketch, sketched_problem
@@ -224,7 +224,7 @@ def test_ellipse_and_hyperbola_agree(kind, gamma, monkeypatch):
     ]
     answers = []
     for threshold in (0, 10**12):
-        monkeypatch.setattr("seqlaw.methods.paths.HYPERBOLA_STEPS", threshold)
+        monkeypatch.setattr("seqlaw.methods.contours.HYPERBOLA_STEPS", threshold)
         answers.append(frozen_risks(points))
     for one, two in zip(*answers, strict=True):
         assert one.bias == pytest.approx(two.bias, abs=1e-10 * one.diagnostics["source_energy"])

@@ -8,9 +8,9 @@ import pytest
 
 from seqlaw import PRESETS, Constant
 from seqlaw.methods import accuracy
+from seqlaw.methods.contours import contour, loop
 from seqlaw.methods.expected import noise, population, score_diagonal
 from seqlaw.methods.functional import solve, terms
-from seqlaw.methods.paths import contour, loop
 from seqlaw.methods.resolvent import real_kappa, spectral_edge
 from seqlaw.methods.spectral_sum import Rule
 from seqlaw.model import gaussian_sketch, sketched_problem

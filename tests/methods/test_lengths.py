@@ -17,9 +17,9 @@ from seqlaw.methods import trajectories
 from seqlaw.methods.ask import METHODS
 from seqlaw.methods.equivalent import equivalent_risk
 from seqlaw.methods.method import Draws
-from seqlaw.methods.one_pass.directions import sketch_directions, step_noise
 from seqlaw.methods.one_pass.exact import carried_student
 from seqlaw.methods.one_pass.law import between
+from seqlaw.methods.one_pass.noise import sketch_directions, step_noise
 from seqlaw.methods.one_pass.step import stepped
 from seqlaw.methods.one_pass.tuning import best_step
 from seqlaw.methods.score import lag_sums, score

@@ -27,9 +27,9 @@ from seqlaw.cli import main
 from seqlaw.methods.accuracy import fine
 from seqlaw.methods.ask import METHODS, along, risks
 from seqlaw.methods.method import Draws
-from seqlaw.methods.one_pass.directions import channels, grouped, innovation_lags, sketch_directions
 from seqlaw.methods.one_pass.equivalent import one_pass_equivalent
 from seqlaw.methods.one_pass.law import geometric, mean_filter, variances
+from seqlaw.methods.one_pass.noise import channels, grouped, innovation_lags, sketch_directions
 from seqlaw.methods.one_pass.over_sketches import expected_directions
 from seqlaw.methods.one_pass.tuning import best_step, critical_tokens, tuned, with_tokens
 from seqlaw.methods.score import lag_sums

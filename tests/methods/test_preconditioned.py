@@ -14,8 +14,8 @@ from seqlaw import PRESETS, WSD, BlockDecay, Constant, Cosine, InputError, Setti
 from seqlaw.files import plain
 from seqlaw.methods.accuracy import Ray, search
 from seqlaw.methods.ask import risks
+from seqlaw.methods.contours import loop
 from seqlaw.methods.equivalent import equivalent_risk, equivalent_risks
-from seqlaw.methods.paths import loop
 from seqlaw.methods.rates import rates
 from seqlaw.methods.rays import surface
 from seqlaw.methods.spectral_sum import sum_rule

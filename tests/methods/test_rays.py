@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from seqlaw import PRESETS, WSD, BlockDecay, Constant, Cosine, Setting, Teacher
-from seqlaw.methods import accuracy, frozen, paths, rays
+from seqlaw.methods import accuracy, contours, frozen, rays
 from seqlaw.methods.equivalent import equivalent_risks
 from seqlaw.methods.spectral_sum import sum_rule
 from seqlaw.model.threads import one_thread
@@ -83,7 +83,7 @@ def test_rays_agree_with_the_contours_on_200_settings(monkeypatch):
 
 def test_a_wrong_weight_is_noticed(monkeypatch):
     """The comparison can fail: one node weighed a thousandth too much shows."""
-    right = paths.ray
+    right = contours.ray
 
     def wrong(*args, **named):
         path = right(*args, **named)
@@ -92,7 +92,7 @@ def test_a_wrong_weight_is_noticed(monkeypatch):
 
     settings = random_setting(np.random.default_rng(0))
     with monkeypatch.context() as patch:
-        patch.setattr(paths, "ray", wrong)
+        patch.setattr(contours, "ray", wrong)
         along = equivalent_risks(settings, frozen=True)
     straight = equivalent_risks(settings, frozen=True)
     assert any(abs(a.variance / b.variance - 1) > 1e-5 for a, b in zip(along, straight, strict=True))

@@ -23,10 +23,10 @@ from seqlaw import (
     risk,
 )
 from seqlaw.methods import sample_moments, trajectories
+from seqlaw.methods.contours import contour
 from seqlaw.methods.exact import SketchesOnly
 from seqlaw.methods.method import Draws
 from seqlaw.methods.one_pass.tuning import best_step, with_tokens
-from seqlaw.methods.paths import contour
 from seqlaw.model import gaussian_sketch
 from seqlaw.model.filters import LISTED
 from seqlaw.model.formula import Formula

@@ -12,8 +12,8 @@ from rows_of import exact_risks, exact_rows, population_rows, sampled_rows
 from seqlaw import Budget, Constant, InputError, Setting, load, plan, risk, sweep
 from seqlaw.cli import main
 from seqlaw.files import make_schedule
+from seqlaw.methods.contours import contour, is_long
 from seqlaw.methods.equivalent import equivalent_risks
-from seqlaw.methods.paths import contour, is_long
 from seqlaw.model import Momentum
 from seqlaw.sweeping.codec import setting_of, task_of
 from seqlaw.sweeping.file import load_sweep

@@ -34,7 +34,7 @@ from conftest import ROOT
 from seqlaw.answers.glossary import WORDS
 from seqlaw.answers.ladder import ladder_curve
 from seqlaw.cli import explore, main
-from seqlaw.model import process
+from seqlaw.model import helper_process
 from seqlaw.model.checks import InputError, MissingLibrary
 from seqlaw.model.schedule import GAMMA, STEPS
 from seqlaw.model.teacher import MODES
@@ -845,8 +845,8 @@ def test_a_worker_finds_no_module_in_the_current_folder_before_the_librarys(tmp_
     (tmp_path / "numpy.py").write_text("open('sang', 'w').close()\n")
     (tmp_path / "numba.py").write_text("open('sang', 'w').close()\n")
     done = subprocess.run(
-        process.command("seqlaw.web.worker"),
-        input=process.pack(("spectrum", Spectrum.read(SPECTRUM))),
+        helper_process.command("seqlaw.web.worker"),
+        input=helper_process.pack(("spectrum", Spectrum.read(SPECTRUM))),
         capture_output=True,
         cwd=tmp_path,
         env=environment(),

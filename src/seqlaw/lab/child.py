@@ -21,7 +21,7 @@ from seqlaw.lab.software import function_path, software
 from seqlaw.lab.store import Outcome
 from seqlaw.lab.work import Function, Job, attempt, facts, failure
 from seqlaw.model.checks import library
-from seqlaw.model.process import command, pack, served, unpack
+from seqlaw.model.helper_process import command, pack, served, unpack
 from seqlaw.model.threads import one_thread, repeated
 
 LONG = 3.0

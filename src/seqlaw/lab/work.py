@@ -15,7 +15,7 @@ from seqlaw.lab.grid import Task, canonical, compact
 from seqlaw.lab.software import function_path, software, without_depends
 from seqlaw.lab.store import Outcome
 from seqlaw.model.device import WORKER
-from seqlaw.model.process import die_with_parent
+from seqlaw.model.helper_process import die_with_parent
 
 Function = Callable[[Task, int], list[dict[str, Any]]]
 """A task and a seed to tidy rows; importable or picklable, and a pure function of both."""

@@ -11,13 +11,13 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from seqlaw.methods import accuracy
+from seqlaw.methods.contours import reaches
 from seqlaw.methods.finite_sample.error import data_error, data_flags
 from seqlaw.methods.frozen import Frozen, frozen_rows
 from seqlaw.methods.full_batch import DataCorrection, answered, corrected_terms, is_split
 from seqlaw.methods.method import Draws, Method, Progress
 from seqlaw.methods.one_pass.equivalent import one_pass_equivalent
 from seqlaw.methods.one_pass.step import no_law
-from seqlaw.methods.paths import reaches
 from seqlaw.methods.spectral_sum import sum_rule
 from seqlaw.methods.terms import (
     Promise,

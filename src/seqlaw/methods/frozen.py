@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from seqlaw.methods.accuracy import fine
+from seqlaw.methods.contours import contour, is_long, loop, on_ray, shared_path
 from seqlaw.methods.expected import noise, pick, population, score_diagonal
 from seqlaw.methods.finite_sample.norm import EmpiricalNorm, empirical_norms
 from seqlaw.methods.functional import solve, terms
-from seqlaw.methods.paths import contour, is_long, loop, on_ray, shared_path
 from seqlaw.methods.resolvent import spectral_edge
 from seqlaw.methods.spectral_sum import Rule
 from seqlaw.model.filters import Schedule

@@ -10,6 +10,7 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from seqlaw.methods import accuracy
+from seqlaw.methods.contours import reaches
 from seqlaw.methods.expected import population
 from seqlaw.methods.finite_sample.law import (
     Question,
@@ -24,7 +25,6 @@ from seqlaw.methods.finite_sample.norm import EmpiricalNorm, averaged_rows, empi
 from seqlaw.methods.finite_sample.two_point import Terms
 from seqlaw.methods.frozen import Frozen, frozen_rows
 from seqlaw.methods.interpolated import curves_among, interpolated
-from seqlaw.methods.paths import reaches
 from seqlaw.methods.spectral_sum import Rule, sum_rule
 from seqlaw.model.checks import Array
 from seqlaw.model.lengths import Length

@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from seqlaw.methods.contours import Path, Weights
 from seqlaw.methods.expected import Population, Scored, population
-from seqlaw.methods.paths import Path, Weights
 from seqlaw.methods.resolvent import Complex, path_kappa
 from seqlaw.methods.spectral_sum import Rule
 from seqlaw.model.checks import Array

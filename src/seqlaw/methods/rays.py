@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqlaw.methods.accuracy import search
+from seqlaw.methods.contours import Path, loop, on_ray, shared_path
 from seqlaw.methods.expected import Population, noise, pick, population, score_diagonal
 from seqlaw.methods.functional import solve, terms
-from seqlaw.methods.paths import Path, loop, on_ray, shared_path
 from seqlaw.methods.resolvent import Complex, spectral_edge
 from seqlaw.methods.spectral_sum import Rule
 from seqlaw.model.checks import Array

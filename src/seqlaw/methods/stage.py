@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from seqlaw.methods.one_pass.directions import StepNoise, sketch_directions
 from seqlaw.methods.one_pass.law import between, mean_filter, spread
+from seqlaw.methods.one_pass.noise import StepNoise, sketch_directions
 from seqlaw.model.arrays import host, like, on_host, zeros
 from seqlaw.model.checks import Array
 from seqlaw.model.filters import Schedule

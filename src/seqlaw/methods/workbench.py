@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from seqlaw.methods.finite_sample.norm import EmpiricalNorm, empirical_norms
-from seqlaw.methods.one_pass.directions import (
+from seqlaw.methods.one_pass.noise import (
     Directions,
     StepNoise,
     channels,
@@ -50,7 +50,7 @@ class LagSums:
         return np.asarray(K), np.asarray(J)
 
     def channels(self, P: Length) -> tuple[Array, tuple[Array, Array]]:
-        """φ, X and Y (`one_pass.directions`); a mixture has the rows of all its lengths."""
+        """φ, X and Y (`one_pass.noise`); a mixture has the rows of all its lengths."""
         scaled = []
         for length, share in parts(P):
             if length not in self._channels:

@@ -123,7 +123,7 @@ class Filter(ABC):
         return False
 
     def off_axis(self, s: NDArray[Any], *, beyond: bool = True) -> NDArray[Any]:
-        """The residual at nodes of a ray or loop (`methods.paths`); s^power has an angle of at most 45°.
+        """The residual at nodes of a ray or loop (`methods.contours`); s^power has an angle of at most 45°.
 
         `beyond`: also on the arc that closes a loop beyond the spectrum.
         """

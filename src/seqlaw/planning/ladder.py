@@ -21,7 +21,7 @@ from seqlaw.model.checks import Array, InputError, positive, whole
 from seqlaw.model.flags import Flag
 from seqlaw.model.lengths import Length, Lengths
 from seqlaw.model.optimizer import plain_only
-from seqlaw.model.pattern import pattern_search
+from seqlaw.model.pattern_search import pattern_search
 from seqlaw.model.preconditioned import refused
 from seqlaw.model.setting import Setting, as_setting
 from seqlaw.model.signature import checked

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from seqlaw.methods.accuracy import search
-from seqlaw.methods.one_pass.directions import StepNoise, sketch_directions
+from seqlaw.methods.one_pass.noise import StepNoise, sketch_directions
 from seqlaw.methods.one_pass.step import limit
 from seqlaw.methods.score import leading_score, score
 from seqlaw.methods.stage import CUT, State, at_rest, full_batch, one_pass, refined

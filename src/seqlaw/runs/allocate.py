@@ -16,7 +16,7 @@ import numpy as np
 from seqlaw.model.checks import Array, InputError
 from seqlaw.model.flags import Flag, flag
 from seqlaw.model.formula import Formula
-from seqlaw.model.pattern import pattern_search
+from seqlaw.model.pattern_search import pattern_search
 from seqlaw.runs.law import Estimate, Fitted, estimate
 from seqlaw.runs.rollout import Widening
 from seqlaw.runs.table import Runs, positive_column

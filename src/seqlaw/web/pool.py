@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from seqlaw.model.checks import InputError
-from seqlaw.model.process import HEADER, command, pack
+from seqlaw.model.helper_process import HEADER, command, pack
 from seqlaw.web.worker import Progress
 
 _START_SECONDS = 60.0  # for a worker to load the numerics on a busy machine

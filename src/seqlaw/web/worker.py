@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from seqlaw.model.process import served
+from seqlaw.model.helper_process import served
 
 Progress = Callable[[int, int], None]
 

@@ -14,12 +14,12 @@ import numpy as np
 
 from seqlaw.methods import accuracy
 from seqlaw.methods.accuracy import Accuracy, Ray
+from seqlaw.methods.contours import Path, contour, is_long, loop, reaches
 from seqlaw.methods.expected import Population, pick
 from seqlaw.methods.finite_sample.given_sketch import StageLaw, expected_terms, lifted, sketch_nodes
 from seqlaw.methods.finite_sample.over_sketches import FixedPoint, frozen_nodes, nodes_at, terms
 from seqlaw.methods.finite_sample.positions import Complex, Positions, block_size, positions
 from seqlaw.methods.finite_sample.two_point import Terms
-from seqlaw.methods.paths import Path, contour, is_long, loop, reaches
 from seqlaw.model.checks import Array
 from seqlaw.model.filters import RAY_TOP, runs_of
 from seqlaw.model.lengths import Length, Test, averages, longest, mean_length, parts

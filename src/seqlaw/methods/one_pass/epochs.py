@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from seqlaw.methods.accuracy import fine
-from seqlaw.methods.one_pass.directions import Directions, Eigensystems, under
 from seqlaw.methods.one_pass.law import Sources, geometric, power, signed, spread
+from seqlaw.methods.one_pass.noise import Directions, Eigensystems, under
 from seqlaw.model.checks import Array
 from seqlaw.model.filters import Schedule
 from seqlaw.model.flags import Flag, flag

@@ -14,7 +14,6 @@ from seqlaw.methods.expected import population
 from seqlaw.methods.finite_sample.error import data_error
 from seqlaw.methods.frozen import frozen_rows
 from seqlaw.methods.full_batch import answered, corrected_terms
-from seqlaw.methods.one_pass.directions import Directions
 from seqlaw.methods.one_pass.epochs import (
     FullBatchRisk,
     epochs_error,
@@ -23,6 +22,7 @@ from seqlaw.methods.one_pass.epochs import (
     excess,
 )
 from seqlaw.methods.one_pass.law import Spread, mean_filter, variances
+from seqlaw.methods.one_pass.noise import Directions
 from seqlaw.methods.one_pass.over_sketches import expected_directions
 from seqlaw.methods.one_pass.step import Step, require_full_batch, stepped
 from seqlaw.methods.spectral_sum import sum_rule

@@ -8,9 +8,9 @@ from collections.abc import Callable
 import numpy as np
 
 from seqlaw.methods.accuracy import fine
-from seqlaw.methods.one_pass.directions import grouped
 from seqlaw.methods.one_pass.epochs import FullBatchRisk, epochs_error, epochs_noise, excess
 from seqlaw.methods.one_pass.law import variances
+from seqlaw.methods.one_pass.noise import grouped
 from seqlaw.methods.one_pass.step import require_full_batch, stepped
 from seqlaw.methods.stage import State, at_rest, moved, one_pass, parts_of, refined
 from seqlaw.methods.terms import Row, with_sums

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from seqlaw.methods.accuracy import fine
-from seqlaw.methods.one_pass.directions import Directions, Eigensystems, under
+from seqlaw.methods.one_pass.noise import Directions, Eigensystems, under
 from seqlaw.model.checks import Array, InputError
 from seqlaw.model.filters import LARGEST_STEP, Schedule
 from seqlaw.model.pieces import Pieces, is_cut, pieces

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from seqlaw.methods.accuracy import Crowd, fine
 from seqlaw.methods.expected import Population, noise, pick, population, score_diagonal
-from seqlaw.methods.one_pass.directions import Directions
+from seqlaw.methods.one_pass.noise import Directions
 from seqlaw.methods.resolvent import spectral_edge
 from seqlaw.methods.score import lag_sums
 from seqlaw.methods.spectral_sum import Rule

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from seqlaw.methods.accuracy import Crowd
-from seqlaw.methods.one_pass.directions import Directions, under
+from seqlaw.methods.one_pass.noise import Directions, under
 from seqlaw.methods.one_pass.over_sketches import directions_at
 from seqlaw.methods.rays import surface
 from seqlaw.methods.spectral_sum import Rule

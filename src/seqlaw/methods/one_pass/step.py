@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from seqlaw.methods.one_pass.directions import Directions, under
 from seqlaw.methods.one_pass.law import require_steady
+from seqlaw.methods.one_pass.noise import Directions, under
 from seqlaw.model.checks import InputError
 from seqlaw.model.flags import Flag, flag
 from seqlaw.model.lengths import Length, mean_length

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from seqlaw.methods.accuracy import search
-from seqlaw.methods.one_pass.directions import under
 from seqlaw.methods.one_pass.epochs import epochs_noises, excess
 from seqlaw.methods.one_pass.equivalent import Learners, full_batches, mean_terms
 from seqlaw.methods.one_pass.law import variances
+from seqlaw.methods.one_pass.noise import under
 from seqlaw.methods.one_pass.step import limit
 from seqlaw.model.checks import Array, InputError, whole
 from seqlaw.model.setting import Setting

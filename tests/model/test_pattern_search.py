@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from seqlaw.model.pattern import pattern_search
+from seqlaw.model.pattern_search import pattern_search
 
 BOTH = np.concatenate([np.eye(2), -np.eye(2)])
 
