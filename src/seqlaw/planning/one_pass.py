@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -23,6 +23,8 @@ from seqlaw.planning.search import FLAT, flat_range, least_with
 
 _FAR, _MISSED = 3.0, 1.1
 """A profile ends at the first point above 3 times the least risk; a table may be 10 % off there."""
+_BETWEEN = 9
+"""Batches from one to its double among which the end of a range is looked for: known to 9 %."""
 _LENGTHS, _RIVAL = (0.6, 1.6), 0.005
 """The accurate law also computes 0.6 and 1.6 times the length, if the table puts them within 0.5 %."""
 
@@ -95,6 +97,13 @@ def one_pass(
         near = [one for one in found if one is not None and one.reducible < _FAR * _MISSED * guess.reducible]
         return [run._replace(reducible=run.reducible * told) for run in runs_of(search, near)]
 
+    def at_batches(values: Sequence[int]) -> list[Run]:
+        """The better of what both tables find; at a batch beyond its nodes a table only guesses the width."""
+        found = runs(wide.least_batch(values, best.P)) if values else []
+        again = runs(close.least_batch([run.batch for run in found], best.P)) if found else []
+        other = {run.batch: run for run in again}
+        return [min(run, other.get(run.batch, run), key=lambda one: one.reducible) for run in found]
+
     def beside(size: str) -> tuple[Run, ...]:
         """The least risk at other values of a size, each a factor two from the next."""
         here, box = getattr(best, size), wide.box
@@ -103,7 +112,7 @@ def one_pass(
         for way in (-1, 1):
             values = _doubled(here, way, low, high)
             if size == "batch":
-                side = runs(wide.least_batch(values, best.P)) if values else []
+                side = at_batches(values)
             else:
                 side = runs(least_with(close, wide, size, values)) if values else []
             last = next((k for k, run in enumerate(side) if run.reducible > _FAR * best.reducible), len(side))
@@ -114,7 +123,8 @@ def one_pass(
     for size in ("M", "P"):
         (low, low_limit), (high, high_limit) = flat_range(close, wide, size, guess, FLAT)
         flat[size], ends[size] = (low, high), (low_limit, _limit(size, high_limit, budget))
-    flat["batch"] = _batch_range(close, guess)
+    by_batch = beside("batch")
+    flat["batch"] = _batch_range(best, by_batch, at_batches)
     ends["batch"] = "one" if flat["batch"][0] == 1 else None, None
     return OnePass(
         setting=setting,
@@ -128,7 +138,7 @@ def one_pass(
         risk=risk,
         flat=flat,
         limits=ends,
-        by_batch=beside("batch"),
+        by_batch=by_batch,
         by_length=beside("P"),
         by_width=beside("M"),
         critical_tokens=critical_tokens(setting),
@@ -162,15 +172,24 @@ def _limit(size: str, name: str | None, budget: Budget) -> str | None:
     return name
 
 
-def _batch_range(close: Passes, guess: Allocation) -> tuple[int, int]:
-    """The range of batches that cost at most 1 % at the best length."""
-    most = close.search.budget.tokens // (guess.P * close.box.low["L"])
-    around = guess.N * np.exp(np.linspace(-4, 4, 161))
-    batches = np.unique(np.clip(np.round(around), 1, max(most, 1))).astype(int).tolist()
-    found = close.least_batch(batches, guess.P)
-    least = min(one.reducible for one in (*found, guess) if one is not None)
-    good = [one is not None and one.reducible <= (1 + FLAT) * least for one in found]
-    here = min(range(len(batches)), key=lambda k: abs(batches[k] - guess.N))
-    low = next((k + 1 for k in range(here, -1, -1) if not good[k]), 0)
-    high = next((k - 1 for k in range(here, len(good)) if not good[k]), len(good) - 1)
-    return min(batches[min(low, here)], guess.N), max(batches[max(high, here)], guess.N)
+def _batch_range(
+    best: Run, doubled: Sequence[Run], at: Callable[[Sequence[int]], list[Run]]
+) -> tuple[int, int]:
+    """The range of batches that cost at most 1 % at the best length, each end between two that doubled."""
+    here, most = doubled.index(best), (1 + FLAT) * best.reducible
+    between: set[int] = set()
+    for side in (doubled[here::-1], doubled[here:]):
+        k = next((k for k, run in enumerate(side) if run.reducible > most), 0)
+        if k:
+            inner = np.geomspace(side[k - 1].batch, side[k].batch, _BETWEEN)[1:-1]
+            between |= set(np.round(inner).astype(int).tolist())
+    runs = sorted(
+        {*doubled, *at(sorted(between - {run.batch for run in doubled}))}, key=lambda run: run.batch
+    )
+    here = runs.index(best)
+    low, high = here, here
+    while low > 0 and runs[low - 1].reducible <= most:
+        low -= 1
+    while high + 1 < len(runs) and runs[high + 1].reducible <= most:
+        high += 1
+    return runs[low].batch, runs[high].batch
