@@ -175,16 +175,12 @@ class Plan(Answer, planning.Plan):
         """The optimum for this teacher, and how far each size may move."""
         unit, compute = (planning.FLOPS_PER_UNIT, "FLOPs") if self.flops else (1, "compute")
         best, finite, once = self.finite.best, self.finite, self._once
+        tried = isinstance(once, Epochs)  # its ranges are of the sizes that were tried
+        sizes = ("M", "P", "batch") if once else "MNL" if self.lengths is not None else "MNPL"
         rows = [
-            (
-                size,
-                f"{_size(finite, size):,}",
-                *said.range_words(finite.flat[size], finite.limits[size], side),
-            )
-            for size in (("M", "P", "batch") if once else "MNL" if self.lengths is not None else "MNPL")
+            (size, f"{_size(finite, size):,}", *self._range(size, side))
+            for size in (*sizes, *(["epochs"] if tried else []))
         ]
-        if isinstance(once, Epochs):
-            rows.append(("epochs", str(once.setting.epochs), *map(amount, once.flat["epochs"])))
         if once is not None:
             rows += [
                 ("L", f"{best.L:,}", "", ""),
@@ -193,12 +189,19 @@ class Plan(Answer, planning.Plan):
         cost = "b·P·L·M²" if once else self.budget.cost
         return Table(
             rows=rows,
-            header=("size", "best", "within 1 % from", "to"),
+            header=("size", "best", "tried, within 1 % from" if tried else "within 1 % from", "to"),
             title=f"Least risk{f' of {said.mixture_words(self)}' if self.lengths is not None else ''}, with "
             f"{amount(best.tokens)} of {amount(self.budget.tokens)} tokens and "
             f"{amount(best.compute * unit)} of {amount(self.budget.compute * unit)} {compute}"
             + ("" if cost == PAPER_COST else f" = {cost}"),
         )
+
+    def _range(self, size: str, side: Side) -> Iterable[str]:
+        """The ends of a range; nothing where no other size was as good among those tried."""
+        low, high = self.finite.flat[size]
+        if isinstance(self.finite, Epochs) and low == high:
+            return "", ""
+        return said.range_words((low, high), self.finite.limits[size], side)
 
     def _length_table(self) -> Table:
         runs, third = self.finite.by_length, "batch" if self._once else "N"
@@ -378,8 +381,8 @@ def _risk_fields(risk: Risk) -> dict[str, Any]:
 
 
 def _size(finite: FinitePlan | OnePass, size: str) -> int:
-    if size == "batch" and isinstance(finite, OnePass):
-        return finite.setting.batch or 0
+    if size in ("batch", "epochs") and isinstance(finite, OnePass):
+        return getattr(finite.setting, size) or 0
     return int(getattr(finite.best, size))
 
 
