@@ -42,19 +42,19 @@ def law_sentences(law: Law, side: Side) -> list[str]:
 
 def _law_sentences(law: Law, side: Side) -> list[str]:
     """The law in sentences; if the runs do not support a term, the law without it comes first."""
-    again = f"fit again with the other terms alone, {option(_TERMS[side], side)}"
+    again = f"fit again with the other terms alone ({option(_TERMS[side], side)})"
     if law.nested is not None and law.comparison is not None:
         name = law.comparison.without
         return [
             f"Read the law without {name}. {law.n} runs: {_powers(law.loss, law.nested)}.",
             comparison_sentence(law.comparison),
-            f"With {name}, as in all below ({again}, for a page without it): {_powers(law.loss, law)}.",
+            f"With {name}, as in all below: {_powers(law.loss, law)}. For an answer without it, {again}.",
         ]
     found = [] if law.comparison is None else [comparison_sentence(law.comparison)]
     idle = [one["term"] for one in law.flags if one.code == "no-floor" and one["refit"]]
     if not idle:
         return [law_sentence(law), *found]
-    first = f"Read the law without {_and(idle)} ({again}): in these runs it looks like the floor E."
+    first = f"Read the law without {_and(idle)}: in these runs it looks like the floor E. To do so, {again}."
     return [first, law_sentence(law), *found]
 
 
