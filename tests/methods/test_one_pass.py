@@ -573,7 +573,7 @@ def test_the_range_of_widths_ends_where_the_risk_rises():
 @pytest.mark.slow
 @pytest.mark.parametrize("schedule", ["block", "wsd"])
 def test_the_range_of_batches_ends_where_the_risk_rises(schedule):
-    """With the width chosen anew: 26 widths are 2 % apart. Block decay had a range up to 710, 2.4 times the risk.
+    """With the width chosen anew, 26 of them 2 % apart. Block decay had a range up to 2.4 times the risk.
 
     An end is known to 9 %, and the widths of the search's tables may cost 0.3 %.
     """

@@ -301,7 +301,8 @@ def test_a_cost_that_is_rounding_is_zero_in_the_sentence():
         without="length", verdict="no-evidence", held_out=costs, rollout=Estimate(value=-9.9e-6), largest=8
     )
     said = (
-        "leaving it out costs 0 % [0, 0.032] of the loss in runs left out of the fit, 0 % in the largest 8."
+        "without it, predictions of runs that were left out of the fit are worse by 0 % [0, 0.032] of the "
+        "loss, and of the largest 8 by 0 %."
     )
     assert comparison_sentence(found).endswith(said)
     small = Estimate(value=2e-6, low=1e-6, high=3e-6)  # an end above zero is not said to be zero

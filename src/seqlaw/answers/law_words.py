@@ -97,12 +97,13 @@ def comparison_sentence(found: Comparison) -> str:
     if found.verdict == "unknown":
         return f"Whether {name} matters cannot be said: it moves with {found.moves_with} in this table."
     least = 0.0 if found.verdict == "matters" else 1e-3  # an end above zero is not said to be zero
-    costs = f"{_percent(found.held_out, least)} of the loss in runs left out of the fit"
+    worse = "without it, predictions of runs that were left out of the fit are worse by "
+    worse += f"{_percent(found.held_out, least)} of the loss"
     if found.rollout is not None:
-        costs += f", {_percent(found.rollout, least)} in the largest {found.largest}"
+        worse += f", and of the largest {found.largest} by {_percent(found.rollout, least)}"
     if found.verdict == "matters":
-        return f"{name} matters: leaving it out costs {costs}."
-    return f"No evidence in these runs that {name} matters: leaving it out costs {costs}."
+        return f"{name} matters: {worse}."
+    return f"No evidence in these runs that {name} matters: {worse}."
 
 
 def effect_sentence(found: LengthEffect) -> str:
@@ -113,7 +114,7 @@ def effect_sentence(found: LengthEffect) -> str:
     said += f"{_change(found.training)} with all tested at {at}."
     test = f"{_change(found.test)} is the test's"
     if found.shown == ("training", "test"):
-        return f"{said} Both matter: {test}, the rest is the training's."
+        return f"{said} Both matter: the second is the training's, and {test}."
     if found.shown == ("test",):
         return f"{said} The test matters: {test}. There is no evidence of an effect of the training."
     if found.shown == ("training",):
@@ -160,8 +161,8 @@ def extrapolation_sentence(found: Extrapolation) -> str:
     """How well the largest runs are predicted from the others."""
     return (
         f"Fitted to the other runs, the law predicts the largest {len(found.rows)} to "
-        f"{100 * found.error:.2g} % (median error), with a median {100 * abs(found.lean):.2g} % too "
-        f"{'high' if found.lean > 0 else 'low'}."
+        f"{100 * found.error:.2g} % (median error); the median prediction is {100 * abs(found.lean):.2g} % "
+        f"too {'high' if found.lean > 0 else 'low'}."
     )
 
 

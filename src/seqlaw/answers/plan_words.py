@@ -37,19 +37,26 @@ def plan_sentence(plan: Plan) -> str:
         used = "once" if once.epochs == 1 else f"{once.epochs} times"
         step = f"{each}, each used {used}, with a peak step size of {once.schedule.gamma:.3g}"
         beside = _over_one_pass(plan.finite) if isinstance(plan.finite, Epochs) else _critical(plan.finite)
-        return f"{_train(plan.best, f'length {amount(plan.best.P)}', step)} {beside}"
+        return f"{_train(plan.best, f'length {amount(plan.best.P)}', step)} {beside}{_own_test(plan)}"
     step = f"with a peak step size of {plan.schedule.gamma:.3g}" if plan.tune else ""
     if (p := plan.schedule.precondition) > 0:
         step += f"{', ' * bool(step)}preconditioned with p = {p:g}"
     if plan.over is not None:
-        return f"{_train(plan.best, f'length {amount(plan.best.P)}', step)} {_over_words(plan.over)}"
+        over = f"{_over_words(plan.over)}{_own_test(plan)}"
+        return f"{_train(plan.best, f'length {amount(plan.best.P)}', step)} {over}"
     if plan.single is not None:
         other = ", ".join(f"{size} = {amount(getattr(plan.single.best, size))}" for size in "MNPL")
         single = beaten_words(plan.ratio, plan.ratio_error)
         return f"{_train(plan.best, mixture_words(plan), step)} {single[0].upper()}{single[1:]} ({other})."
-    return " ".join(
-        [_train(plan.best, f"length {amount(plan.best.P)}", step), *_as_good(plan.finite), *unused(plan)]
-    )
+    said = [_train(plan.best, f"length {amount(plan.best.P)}", step), *_as_good(plan.finite), *unused(plan)]
+    return " ".join(said) + _own_test(plan)
+
+
+def _own_test(plan: Plan) -> str:
+    """That lengths were compared at different tests, if they were."""
+    if plan.eval_length is not None:
+        return ""
+    return " Each length is tested at itself, an easier test if it is long: give a test length to compare fairly."
 
 
 def mixture_words(plan: Plan) -> str:
@@ -85,7 +92,7 @@ def _as_good(finite: FinitePlan) -> list[str]:
     inside = [point for point in finite.by_length if low <= point.P <= high]
     rough = any(point.reducible > 1.015 * finite.least.reducible for point in inside)
     where = " at which whole sequences fill the tokens" * rough
-    return [f"Any P from {rounded(low)} to {rounded(high)}{where} is as good."]
+    return [f"Any P from {rounded(low)} to {rounded(high)}{where} costs about 1 % more at most."]
 
 
 def _over_words(over: Over) -> str:
@@ -164,11 +171,6 @@ def act_on(plan: Plan) -> list[str]:
     if isinstance(plan.finite, OnePass):
         return []
     notes = []
-    if plan.eval_length is None:
-        notes.append(
-            "Every allocation is tested at its own training length, as in the paper, so P is chosen partly "
-            "for an easier test. Give a test length to compare lengths fairly."
-        )
     at = "" if plan.tune else f" at a peak step size of {plan.schedule.gamma:.3g}"
     notes.append(
         f"This plan uses full-batch training{at}: every step "

@@ -25,8 +25,9 @@ _FAR, _MISSED = 3.0, 1.1
 """A profile ends at the first point above 3 times the least risk; a table may be 10 % off there."""
 _BETWEEN = 9
 """Batches from one to its double among which the end of a range is looked for: known to 9 %."""
-_LENGTHS, _RIVAL = (0.6, 1.6), 0.005
-"""The accurate law also computes 0.6 and 1.6 times the length, if the table puts them within 0.5 %."""
+_OTHERS, _MAYBE, _RIVAL = {"M": (0.5, 0.7, 1.4), "P": (0.6, 1.6)}, 0.015, 0.003
+"""These times the width or length are computed too if the tables put them within 1.5 %, and decided by the
+accurate law if they then are within 0.3 %."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +91,7 @@ def one_pass(
     batch = int(setting.batch or 1)
     best = Run(**sizes, batch=batch, gamma=setting.schedule.gamma, reducible=risk.reducible)
     [same] = runs_of(search, [replace(guess, **sizes, N=batch)])
+    guess = replace(guess, **sizes, N=batch, reducible=same.reducible)
     told = risk.reducible / same.reducible
 
     def runs(found: Sequence[Allocation | None]) -> list[Run]:
@@ -147,12 +149,19 @@ def one_pass(
 
 def _decided(search: Search, close: Passes, guess: Allocation) -> tuple[Setting, Risk]:
     """The accurate law decides between the guess, its neighbours and other lengths that are as good."""
-    lengths = [round(guess.P * factor) for factor in _LENGTHS]
-    lengths = [P for P in lengths if close.reaches("P", P) and guess.P != P]
-    others = close.least("P", lengths) if lengths else []
-    rivals = [a for a in others if a is not None and a.reducible <= guess.reducible * (1 + _RIVAL)]
+    rivals = [guess]
+    for size, factors in _OTHERS.items():
+        here = getattr(guess, size)
+        values = sorted({round(here * factor) for factor in factors} - {here})
+        if values := [value for value in values if close.reaches(size, value)]:
+            found = [one for one in close.least(size, values) if one is not None]
+            rivals += [one for one in found if one.reducible <= guess.reducible * (1 + _MAYBE)]
+    runs = runs_of(search, rivals)
+    least = min(run.reducible for run in runs)
     settings = []
-    for run in runs_of(search, [guess, *rivals]):
+    for run in runs:
+        if run.reducible > least * (1 + _RIVAL):
+            continue
         plain = search.setting(run.M, 1, run.P, run.L)
         settings.append(plain.but(N=None, batch=run.batch, schedule=plain.schedule.scaled(run.gamma)))
     risks = one_pass_equivalent(settings)

@@ -106,7 +106,7 @@ class Passes(Landscape):
         self.nodes = nodes | {"M": widths}
         M, P = (x.ravel() for x in np.meshgrid(widths, nodes["P"], indexing="ij"))
         room = budget.most_sequences(M[:, None], P[:, None], nodes["L"])
-        found = _surface(search, M, P, nodes["L"], np.maximum(room, 1.0))
+        found = _surface(search, M, P, nodes["L"], room)
         shape = (widths.size, nodes["P"].size, nodes["L"].size)
         risk = found[0].reshape(shape)
         feasible = np.where(room.reshape(shape) >= 1, risk, np.inf)

@@ -133,6 +133,8 @@ _TRIED = np.array([0.0, 0.5, 1.0, 1.75, 2.5, 3.25, 4.0, 5.0, 6.5])
 """Halvings of the largest step that is allowed."""
 _CLOSE = np.linspace(0.0, 6.5, 261)
 _WORTH = 30.0  # times the least risk, beyond which nobody looks
+_LEAST_BATCH = 0.02
+"""Batches below 1 only let a spline pass smoothly through 1, where the best often is; none is below this."""
 
 
 def tuned_surface(
@@ -140,8 +142,9 @@ def tuned_surface(
 ) -> tuple[Array, Array]:
     """The reducible risk at the best step, and that step, at points (M, P) × numbers of steps.
 
-    `batch` (points × steps) is a real number; both are infinite where it is below 1. Where the approximation
-    and the bias of the largest step are far above the least risk, they stand for the risk, which is higher.
+    `batch` (points × steps) is a real number, below 1 too; where it is 0, both are infinite. Where the
+    approximation and the bias of the largest step are far above the least risk of a batch of at least 1, they
+    stand for the risk, which is higher.
     """
     from scipy.interpolate import make_interp_spline  # slow to import
 
@@ -152,13 +155,15 @@ def tuned_surface(
     logs = np.log(np.maximum(fixed, 1e-300)).reshape(M.size, steps.size, _DEPTHS.size)
     runs = stacked([shape.scaled(1.0) for shape in shapes])
     pieces = np.count_nonzero(runs.n, axis=1)
-    allowed, (risk, gamma) = batch >= 1, np.full((2, M.size, steps.size), np.inf)
+    feasible, allowed = batch >= 1, batch > 0
+    batch, (risk, gamma) = np.maximum(batch, _LEAST_BATCH), np.full((2, M.size, steps.size), np.inf)
     bound = np.where(allowed, np.exp(logs[..., 0]), np.inf)
     lengths, groups = np.unique(P, return_inverse=True)
-    promise = [bound[groups == k].min() for k in range(lengths.size)]
+    hopes = np.where(feasible, bound, np.inf)
+    promise = [hopes[groups == k].min() for k in range(lengths.size)]
     for k in np.argsort(promise, kind="stable").tolist():
         length, at = int(lengths[k]), np.flatnonzero(groups == k)
-        worth = allowed & (bound <= _WORTH * risk.min())
+        worth = allowed & (bound <= _WORTH * risk.min(where=feasible, initial=np.inf))
         risk[at] = np.where(worth[at], risk[at], bound[at])
         at = at[worth[at].any(axis=1)]
         if not at.size:
