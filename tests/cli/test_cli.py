@@ -280,8 +280,9 @@ def test_a_plan_begins_with_the_answer(run, fields):
     lines = " ".join(text.split())
     assert re.match(
         r"Train M = 46\d on about 2,0\d0 sequences of length 2,048 for 1\.1 million steps\. Any P from 3\d "
-        r"to 5\.4 million costs about 1 % more at most\. The remaining 996 million tokens are left unused: at "
-        r"this compute budget they would not lower the risk\. Reducible risk [\d.]+e-\d+ \(relative error about .+?\): "
+        r"to 5\.4 million costs about 1 % more at most\. The remaining 996 million tokens are left unused: "
+        r"at this compute budget they would not lower the risk\. Reducible risk [\d.]+e-\d+ "
+        r"\(relative error about .+?\): "
         r"approx \d+ %, bias \d+ %, variance \d+ %\. Teacher",
         lines,
     )

@@ -56,7 +56,9 @@ def _own_test(plan: Plan) -> str:
     """That lengths were compared at different tests, if they were."""
     if plan.eval_length is not None:
         return ""
-    return " Each length is tested at itself, an easier test if it is long: give a test length to compare fairly."
+    return (
+        " Each length is tested at itself, easier if it is long: give a test length to compare them fairly."
+    )
 
 
 def mixture_words(plan: Plan) -> str:
