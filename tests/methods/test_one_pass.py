@@ -477,12 +477,20 @@ def test_no_pass_beats_the_plan():
     The last steps of the search are 5 % of a size; the widest student that sees all tokens is a kink.
     """
     draw = np.random.default_rng(5)
-    for teacher, test in (("regime1", None), ("regime2", 256)):
-        budget = Budget(compute=3e11, tokens=3e6)
+    small, scarce = Budget(compute=3e11, tokens=3e6), Budget(compute=1e14, tokens=1e7)
+    # The last: one sequence a step is best, and a plan that stops there was beaten by a factor of two.
+    for teacher, test, budget in (
+        ("regime1", None, small),
+        ("regime2", 256, small),
+        ("regime2", None, scarce),
+    ):
         found = plan(teacher, budget, schedule="block", eval_length=test, one_pass=True).finite
         best, kink = found.setting, math.isqrt(int(budget.compute / budget.tokens))
         sizes = [
-            tuple(round(2 ** draw.uniform(low, high)) for low, high in ((4, 9), (1, 10), (0, 6)))
+            tuple(
+                round(2 ** draw.uniform(low, high))
+                for low, high in ((8, 13), (6, 11), (0, 2)) * (budget is scarce) or ((4, 9), (1, 10), (0, 6))
+            )
             for _ in range(20)
         ]
         sizes += [(kink, round(best.P * x), best.batch) for x in (0.85, 1, 1.15)]
@@ -575,7 +583,7 @@ def test_the_range_of_widths_ends_where_the_risk_rises():
 def test_the_range_of_batches_ends_where_the_risk_rises(schedule):
     """With the width chosen anew, 26 of them 2 % apart. Block decay had a range up to 2.4 times the risk.
 
-    An end is known to 9 %, and the widths of the search's tables may cost 0.3 %.
+    An end is known to 9 %, and the tables and the quick law of the search err by up to 1 % there.
     """
     budget = Budget(compute=1e12, tokens=1e7)
     found = plan("regime2", budget, eval_length=1024, schedule=schedule, one_pass=True).finite
@@ -590,6 +598,6 @@ def test_the_range_of_batches_ends_where_the_risk_rises(schedule):
             settings.append(replace(found.setting, M=M, batch=batch, schedule=steps))
         return min(risk.reducible for risk in one_pass_equivalent(tuned(settings))) / found.risk.reducible - 1
 
-    assert max(cost(low), cost(high)) < 0.013
+    assert max(cost(low), cost(high)) < 0.02
     assert cost(round(1.15 * high)) > 0.007
     assert low == 1 or cost(round(low / 1.3)) > 0.007
