@@ -40,7 +40,7 @@ class Ladder(Answer, planning.Ladder):
         if not self.helps:
             return (
                 f"Changing the length does not help here: no ladder of at most {self.most_phases} phases "
-                f"beats {alone} by more than its error."
+                f"beats {alone} by more than its error.{self._mixed}"
             )
         assert isinstance(self.ladder.lengths, Lengths)
         way = ", then ".join(f"{P:,} for {100 * share:.0f} %" for P, share in self.ladder.lengths)
@@ -48,6 +48,14 @@ class Ladder(Answer, planning.Ladder):
             f"Train at {way} of the steps: {percent_words(self.gain, self.gain_error)} less "
             f"reducible risk than {alone}, tested at {self.eval_length:,}."
         )
+
+    @property
+    def _mixed(self) -> str:
+        """The best mixture, where it beats the best single length and no ladder does."""
+        gain, error = 1 - self.mixture.against, self.mixture.against_error
+        if gain <= reach(self.sketches, 0.95) * error:
+            return ""
+        return f" Mixing {words(self.mixture.lengths)} leaves {percent_words(gain, error)} less risk."
 
     @property
     def steps_taken(self) -> int:

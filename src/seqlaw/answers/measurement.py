@@ -97,15 +97,16 @@ class Measurement(Answer, records.Measurement):
             cells = ["-" if x is None else x for x in (estimate.value, estimate.low, estimate.high)]
             fitted = f"{self._window(name)}, r2 {self.r2[name]:.3f}" if name in self.window else ""
             rows.append((name, *cells, fitted))
-        yield Table(rows=rows, header=("number", "value", "low", "high", "eigenvalues"))
-        yield (
-            f"low and high are the ends of the {100 * LEVEL:.0f} % interval; each fit used the eigenvalues "
-            "named."
-        )
+        if any(getattr(self, name).value is not None for name in NUMBERS):
+            yield Table(rows=rows, header=("number", "value", "low", "high", "eigenvalues"))
+            yield (
+                f"low and high are the ends of the {100 * LEVEL:.0f} % interval; each fit used the "
+                "eigenvalues named."
+            )
         judged = [c for c in self.checks if c.holds is not None]
         failed = [f"{c.name} ({CHECKS[c.name]})" for c in judged if not c.holds]
-        told = f"{len(failed)} of {len(judged)} checks fail: {'; '.join(failed)}."
-        yield told if failed else f"All {len(judged)} checks hold."
+        told = f"{len(failed)} of {len(judged)} checks of the theory fail: {'; '.join(failed)}."
+        yield told if failed else f"The data pass all {len(judged)} checks of the theory's assumptions."
 
     def more(self, side: Side) -> Iterable[Block]:
         holds = {True: "yes", False: "NO", None: ""}

@@ -45,7 +45,10 @@ class Risk(Answer, terms.Risk):
     def blocks(self, side: Side) -> Iterable[Block]:
         yield headline(self)
         yield describe_teacher(self.setting.teacher)
-        title = f"{regime_words(self.setting)}, method {self.method}: {sizes_words(self.setting)}, "
+        taken = self.setting  # with the step size that the safeguard left, if it acted
+        if any(one.code == "safeguard" for one in self.flags) and "gamma" in self.diagnostics:
+            taken = replace(taken, schedule=taken.schedule.scaled(self.diagnostics["gamma"]))
+        title = f"{regime_words(self.setting)}, method {self.method}: {sizes_words(taken)}, "
         yield terms_table(self, title + f"tested at {tested_words(self.eval_length)}")
         if self.standard_error:
             yield Note(chance_words(self))

@@ -284,6 +284,9 @@ def sizes_words(setting: Setting, without: Sequence[str] = ()) -> str:
     )
     if setting.epochs > 1 and "epochs" not in without:
         text += f", {setting.epochs} epochs of N={amount(setting.N)}"
+    for name, value in setting.schedule.additions.items():
+        if value and name not in without:
+            text += f", {name.replace('_', ' ')} {value:g}"
     L, R = amount(setting.schedule.L), amount(setting.schedule.horizon, 5)
     return text if {"R", "L", "epochs"} & set(without) else f"{text}, {L} steps (R={R})"
 
