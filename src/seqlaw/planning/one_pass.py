@@ -102,7 +102,8 @@ def one_pass(
     def at_batches(values: Sequence[int]) -> list[Run]:
         """The better of what both tables find; at a batch beyond its nodes a table only guesses the width."""
         found = runs(wide.least_batch(values, best.P)) if values else []
-        again = runs(close.least_batch([run.batch for run in found], best.P)) if found else []
+        near = [run.batch for run in found if run.reducible < _MISSED * best.reducible]
+        again = runs(close.least_batch(near, best.P)) if near else []
         other = {run.batch: run for run in again}
         return [min(run, other.get(run.batch, run), key=lambda one: one.reducible) for run in found]
 

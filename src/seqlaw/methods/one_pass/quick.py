@@ -134,7 +134,7 @@ _TRIED = np.array([0.0, 0.5, 1.0, 1.75, 2.5, 3.25, 4.0, 5.0, 6.5])
 _CLOSE = np.linspace(0.0, 6.5, 261)
 _WORTH = 30.0  # times the least risk, beyond which nobody looks
 _LEAST_BATCH = 0.02
-"""Batches below 1 only let a spline pass smoothly through 1, where the best often is; none is below this."""
+"""Batches below 1 only let a spline pass smoothly through 1, where the best often is; this far is enough."""
 
 
 def tuned_surface(
@@ -142,9 +142,9 @@ def tuned_surface(
 ) -> tuple[Array, Array]:
     """The reducible risk at the best step, and that step, at points (M, P) × numbers of steps.
 
-    `batch` (points × steps) is a real number, below 1 too; where it is 0, both are infinite. Where the
-    approximation and the bias of the largest step are far above the least risk of a batch of at least 1, they
-    stand for the risk, which is higher.
+    `batch` (points × steps) is a real number, below 1 too. Where it is very small, the risk of fewer steps is
+    taken. Where the approximation and the bias of the largest step are far above the least risk of a batch of
+    at least 1, they stand for the risk, which is higher. The step is infinite where none was sought.
     """
     from scipy.interpolate import make_interp_spline  # slow to import
 
@@ -155,8 +155,8 @@ def tuned_surface(
     logs = np.log(np.maximum(fixed, 1e-300)).reshape(M.size, steps.size, _DEPTHS.size)
     runs = stacked([shape.scaled(1.0) for shape in shapes])
     pieces = np.count_nonzero(runs.n, axis=1)
-    feasible, allowed = batch >= 1, batch > 0
-    batch, (risk, gamma) = np.maximum(batch, _LEAST_BATCH), np.full((2, M.size, steps.size), np.inf)
+    feasible, allowed = batch >= 1, batch >= _LEAST_BATCH
+    risk, gamma = np.full((2, M.size, steps.size), np.inf)
     bound = np.where(allowed, np.exp(logs[..., 0]), np.inf)
     lengths, groups = np.unique(P, return_inverse=True)
     hopes = np.where(feasible, bound, np.inf)
@@ -183,6 +183,10 @@ def tuned_surface(
             best = np.argmin(close, axis=1)
             risk[point, live] = np.exp(close[np.arange(live.size), best])
             gamma[point, live] = most * 2.0 ** -_CLOSE[best]
+    unsought = (batch > 0) & ~allowed
+    risk[:, 0] = np.where(unsought[:, 0], np.exp(logs[:, 0, 0]), risk[:, 0])
+    for k in range(1, steps.size):
+        risk[:, k] = np.where(unsought[:, k], risk[:, k - 1], risk[:, k])
     return risk, gamma
 
 

@@ -171,13 +171,15 @@ def critical_tokens(setting: Setting, learners: Learners | None = None) -> float
     The step is tuned for each batch. Infinite where every batch that leaves the schedule its steps is good.
     """
     learners = Learners(setting, quick=True) if learners is None else learners
-    total, known, near = setting.tokens, dict[int, float](), math.inf
+    total, known, gammas = setting.tokens, dict[int, float](), dict[int, float]()
 
     def excess(batch: int) -> float:
-        nonlocal near
         if batch not in known:
+            # The best step goes about as the batch, until the largest step bounds it.
+            like = min(gammas, key=lambda one: abs(math.log(one / batch)), default=batch)
+            near = gammas.get(like, math.inf) * batch / like
             found = best_step(with_tokens(setting, total, batch), learners, near=near)
-            known[batch], near = found.excess, found.gamma
+            known[batch], gammas[batch] = found.excess, found.gamma
         return known[batch]
 
     P = setting.one_length
