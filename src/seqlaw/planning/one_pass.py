@@ -26,8 +26,8 @@ _FAR, _MISSED = 3.0, 1.1
 _BETWEEN = 9
 """Batches from one to its double among which the end of a range is looked for: known to 9 %."""
 _OTHERS, _MAYBE, _RIVAL = {"M": (0.5, 0.7, 1.4), "P": (0.6, 1.6)}, 0.03, 0.02
-"""These times the width or length are computed too if the tables put them within 3 %. The accurate law decides
-between those that then are within 2 %: at widths that compute does not limit the quick law errs so much."""
+"""These times the width or length are computed too if the tables put them within 3 %. The accurate law
+decides between those within 2 % then: at widths that compute does not limit the quick law errs so much."""
 
 
 @dataclass(frozen=True, kw_only=True)
