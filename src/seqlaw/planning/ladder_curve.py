@@ -94,7 +94,8 @@ def ladder_curve(
 
     Examples
     --------
-    >>> from seqlaw import Setting, ladder_curve
+    >>> from seqlaw import Setting
+    >>> from seqlaw.answers.ladder import ladder_curve
     >>> student = Setting(teacher="regime2", M=8, N=1, P=2, d=32, eval_length=64, schedule="wsd")
     >>> found = ladder_curve(student, 1e6, candidates=[2, 64], shares=[0.5], sketches=2)
     >>> [row.name for row in found.rows]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ from seqlaw.methods.workbench import LagSums, Workbench
 from seqlaw.model.checks import Array
 from seqlaw.model.lengths import Length, Lengths, mean_length
 from seqlaw.model.pieces import Part, Pieces, is_cut, stretches
-from seqlaw.model.schedule import Schedule
+from seqlaw.model.schedule import WSD, Cosine, Schedule
 from seqlaw.model.sketch import Problem
 
 _ONCE = 1.4
@@ -47,12 +48,18 @@ class Trial(NamedTuple):
     which is lowered in all stages alike where one of them does not allow it."""
 
 
+@lru_cache(maxsize=8)
+def _kept(schedule: Schedule) -> dict[tuple[tuple[int, ...], float], list[Pieces]]:
+    """What is known of a smooth schedule, from one question to the next: a slider moves the teacher only."""
+    return {}
+
+
 class Runs:
     """The runs of equal steps of each stage of a schedule, kept: all sketches and lengths share them."""
 
     def __init__(self, schedule: Schedule) -> None:
         self.schedule = schedule
-        self._known: dict[tuple[tuple[int, ...], float], list[Pieces]] = {}
+        self._known = _kept(schedule) if isinstance(schedule, WSD | Cosine) else {}
 
     def of(self, plan: Stages, ratio: float, scales: Sequence[float]) -> list[Part]:
         """Of the stages of a plan, the sizes times the stage's own scale."""
