@@ -280,7 +280,7 @@ def test_a_term_without_evidence_is_not_the_headline():
     assert [(f.code, f["term"]) for f in found.flags] == [("no-floor", "length")]  # no test-length: no effect
     assert "fit again with the other terms alone" in str(found)
     unasked = fit_law(frame, terms=THREE_TERMS, **how)
-    assert str(unasked).startswith("Read the law without length (fit again")
+    assert str(unasked).startswith("Read the law without length: in these runs it looks like the floor E.")
     assert [f.code for f in unasked.flags] == ["no-floor"]
     assert not plain.flags
     assert str(plain).startswith("40 runs")
@@ -307,7 +307,7 @@ def test_a_cost_that_is_rounding_is_zero_in_the_sentence():
     assert comparison_sentence(found).endswith(said)
     small = Estimate(value=2e-6, low=1e-6, high=3e-6)  # an end above zero is not said to be zero
     found = replace(found, verdict="matters", held_out=small)
-    assert "costs 0.0002 % [0.0001, 0.0003] of" in comparison_sentence(found)
+    assert "worse by 0.0002 % [0.0001, 0.0003] of" in comparison_sentence(found)
 
 
 def test_a_column_that_moves_with_another_cannot_be_judged():
