@@ -145,14 +145,17 @@ def tuned(settings: Sequence[Setting]) -> list[Setting]:
 
 
 def _valley(excess: Callable[[int], float], batch: int, most: int) -> float:
-    """The least excess over batches near one: down by factors of two, then a parabola in the logarithms."""
+    """The least excess over batches near one: down by factors of two, then a parabola in the logarithms.
+
+    No parabola where a side is steep: through a flat side and a steep one it goes far too low between them.
+    """
     while True:
         beside = [max(batch // 2, 1), batch, min(2 * batch, most)]
         low, here, high = map(excess, beside)
         if here <= min(low, high):
             break
         batch = beside[0] if low < high else beside[2]
-    if len(set(beside)) < 3:
+    if len(set(beside)) < 3 or max(low, high) > WASTED * here:
         return here
     return math.exp(vertex([math.log(x) for x in (low, here, high)])[1])
 
