@@ -5,12 +5,14 @@ A new method, way of training or schedule joins by one line in a table below.
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
 from importlib.util import find_spec
 
 import pytest
 
+from conftest import ROOT
 from seqlaw import (
     WSD,
     BlockDecay,
@@ -23,6 +25,8 @@ from seqlaw import (
     Teacher,
     risk,
 )
+from seqlaw.methods.ask import METHODS as REGISTERED
+from seqlaw.model import schedule
 from seqlaw.model.momentum import Momentum
 
 METHODS = ("sampled", "exact", "equivalent", "trained")
@@ -48,6 +52,16 @@ REFUSED = {(None, way, "momentum") for way in (*BY_BATCHES, "phases")}
 REFUSED |= {("equivalent", way, None) for way in WAYS if "phases" in way}
 REFUSED |= {("trained", way, None) for way in WAYS if way not in BY_BATCHES}
 """Which combinations are refused; None stands for every one."""
+
+
+def test_every_method_and_schedule_has_its_line():
+    """Here, and for schedules in the explorer's list."""
+    assert set(METHODS) == set(REGISTERED)
+    assert set(SCHEDULES) == {*schedule.SCHEDULES, "momentum", "explicit"}
+    state = (ROOT / "src/seqlaw/web/static/state.js").read_text()
+    assert f"kind: {json.dumps(list(schedule.SCHEDULES))}" in state
+
+
 TEACHER = Teacher(alpha=1.6, theta=1.3, r=0.3, rho=0.6, c_xi=0.2, c_0=0.5)
 SIZES = {"teacher": TEACHER, "M": 12, "d": 40}
 TERMS = ("irreducible", "approx", "bias", "variance", "cross")

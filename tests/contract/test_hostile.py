@@ -23,6 +23,7 @@ from seqlaw import Budget, InputError, Lengths, Setting
 from seqlaw.cli import main
 from seqlaw.fit import fit_power_law
 from seqlaw.methods import trajectories
+from seqlaw.methods.ask import METHODS
 from seqlaw.model import stored
 from seqlaw.model.checks import shown
 from seqlaw.sequences import mat as load
@@ -334,7 +335,7 @@ CALLS = {
     "phases must be True or False": lambda: Lengths((2,), (1.0,), np.ones(2)),
     "lengths must be a list of whole numbers, got 5": lambda: seqlaw.tradeoff(SETTING, 1e3, lengths=5),
     "mixture must be Lengths, or text": lambda: seqlaw.tradeoff(SETTING, 1e3, mixture=5),
-    "method must be one of sampled, exact, equivalent, trained": lambda: seqlaw.risk(SETTING, method=[]),
+    f"method must be one of {', '.join(METHODS)}": lambda: seqlaw.risk(SETTING, method=[]),
     "seed must be a whole number, got nan": lambda: seqlaw.risk(SETTING, seed=math.nan),
     "workers must be a whole number, got '2'": lambda: seqlaw.risk(SETTING, workers="2"),
     "sketches must be a whole number, got a value of type int": lambda: seqlaw.risk(

@@ -23,6 +23,7 @@ from seqlaw.lab.errors import StoreError
 from seqlaw.lab.run import run
 from seqlaw.lab.software import NUMERIC, fingerprint, named_modules, software
 from seqlaw.lab.table import load as load_any
+from seqlaw.model.schedule import SCHEDULES
 from seqlaw.sweeping.run import load, sweep
 from seqlaw.sweeping.task import risk_rows
 
@@ -205,7 +206,7 @@ def test_a_users_schedule_works_in_every_command(
         ("mine_2:Cubic", "--schedule must name something that mine_2 has, got mine_2:Cubic"),
         ("mine_3:Linear", "--schedule must name a module that can be imported (No module named 'mine_3')"),
         ("mine_2:nothing", "--schedule must name a subclass of seqlaw.Schedule that is a dataclass"),
-        ("linear", "--schedule must be one of wsd, block, constant, cosine or an import path like mymodule:"),
+        ("no-such", f"--schedule must be one of {', '.join(SCHEDULES)} or an import path like mymodule:"),
     ):
         with pytest.raises(SystemExit) as stop:
             main(["risk", "--schedule", path, *run_here])

@@ -29,6 +29,7 @@ from seqlaw.lab.store import FILE, Store, contents
 from seqlaw.lab.table import load as load_any
 from seqlaw.lab.table import to_dataset
 from seqlaw.methods import ask
+from seqlaw.methods.ask import METHODS
 from seqlaw.model.checks import InputError
 from seqlaw.model.schedule import BlockDecay
 from seqlaw.model.setting import Setting
@@ -145,14 +146,14 @@ def test_infinity_is_for_the_equivalent_method() -> None:
         ({"teachers": []}, "sweep: teachers must not be empty"),
         (
             {"method": "rates"},
-            "sweep: method must be one of sampled, exact, equivalent, trained (the theorem: seqlaw rates)",
+            f"sweep: method must be one of {', '.join(METHODS)} (the theorem: seqlaw rates)",
         ),
         ({"combine": "outer"}, "sweep: combine must be product or zip, got 'outer'"),
         (
             {"combine": "zip", "schedules": [{"L": [9, 19, 29]}]},
             "sweep: combine zip needs axes of equal length (or of one value), got {'M': 2, 'P': 2, 'L': 3}",
         ),
-        ({"schedules": [{"kind": "linear", "L": 9}]}, "sweep: schedules.kind must be one of wsd, block"),
+        ({"schedules": [{"kind": "no-such", "L": 9}]}, "sweep: schedules.kind must be one of wsd, block"),
         ({"schedules": [{"L": 9, "R": 1}]}, "sweep: schedules must have L or R, and not both"),
         ({"schedules": [{}]}, "sweep: schedules must have L or R, and not both"),
         ({"schedules": [{"kind": "block", "L": 9, "decay": 0.1}]}, "sweep: schedules.decay goes with the"),

@@ -472,10 +472,10 @@ def test_json_has_the_fixed_fields(tmp_path: Path, capsys: pytest.CaptureFixture
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--method", "magic"], "--method must be one of sampled, exact, equivalent, trained, got magic"),
+        (["--method", "magic"], f"--method must be one of {', '.join(METHODS)}, got magic"),
         (["--panels", "abz"], "--panels must be letters of abcdef, got z"),
         (["--replicate", "0"], "--replicate must be at least 1, got 0"),
-        (["--overlay", "paper"], "--overlay must be one of sampled, exact, equivalent, trained, got paper"),
+        (["--overlay", "paper"], f"--overlay must be one of {', '.join(METHODS)}, got paper"),
     ],
 )
 def test_bad_input_is_one_line(
