@@ -574,6 +574,18 @@ def test_windows_and_groups_of_a_table(tmp_path):
     assert answer.groups + 3 == 10
 
 
+def test_a_label_among_the_features_is_flagged():
+    """A number of the subject never changes within a trial; as a feature it was fitted in silence."""
+    pytest.importorskip("pandas")
+    frame = table(STATES[:60, :6])
+    frame["hand"] = frame["trial"].factorize()[0] % 2
+    how = {"sequence": "trial", "time": "second"}
+    (said,) = (one for one in forecast(frame, **how).flags if one.code == "labels")
+    assert "hand" in said["columns"]
+    left = forecast(frame, **how, leave_out=list(said["columns"]))
+    assert "labels" not in [one.code for one in left.flags]
+
+
 def test_a_clock_among_the_features_is_flagged_and_can_be_left_out():
     """Even or uneven clocks; without a sequence column also one that starts anew, and the trials' numbers."""
     pytest.importorskip("pandas")

@@ -67,15 +67,16 @@ class Ladder(Answer, planning.Ladder):
     def schedule(self) -> list[dict[str, int]]:
         """The phases to train in: length, sequences a step, and steps. One phase where no ladder helps.
 
-        Every step has the same tokens: those of a batch at the longest candidate, in the full batch all.
+        In one pass every step has the tokens of a batch at the longest candidate. In the full batch each step
+        of a phase sees all its sequences; its share of the tokens is its share of the steps.
         """
-        best = self.ladder.lengths if self.helps else self.single.lengths
-        each = self.tokens if self.setting.batch is None else self.setting.batch * self.candidates[-1]
+        best, batch = self.ladder.lengths if self.helps else self.single.lengths, self.setting.batch
         steps = best.steps(self.steps_taken) if isinstance(best, Lengths) else (self.steps_taken,)
-        return [
-            {"length": P, "batch": max(1, round(each / P)), "steps": n}
-            for (P, _), n in zip(_pairs(best), steps, strict=True)
-        ]
+        phases = []
+        for (P, share), n in zip(_pairs(best), steps, strict=True):
+            each = share * self.tokens if batch is None else batch * self.candidates[-1]
+            phases.append({"length": P, "batch": max(1, round(each / P)), "steps": n})
+        return phases
 
     def export(self, path: str | Path) -> None:
         """Write the phases to a .toml or .json file, for a training loop."""

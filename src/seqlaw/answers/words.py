@@ -234,6 +234,9 @@ _WORDS: dict[str, Said] = {
     "clock": "of {of} features these rise steadily, as clocks and counters do, and every fit learns that: "
     "{columns:list}. Name the column of time with {--time}, that of the sequence with {--sequence}, and "
     "leave out others with {--leave_out}",
+    "labels": "of {of} features these never change within a sequence, as numbers of subjects do, and every "
+    "fit learns that: {columns:list}. If they name dependent sequences use {--groups}, else leave them out "
+    "with {--leave_out}",
     "repeated-numbers": "{sequences:a} of {of:a} sequences lie in several separate stretches of rows, and "
     "each was joined to one. If numbers start anew for every subject or file, give each sequence a number of "
     "its own for {--sequence}",
@@ -288,6 +291,8 @@ def sizes_words(setting: Setting, without: Sequence[str] = ()) -> str:
         if value and name not in without:
             text += f", {name.replace('_', ' ')} {value:g}"
     L, R = amount(setting.schedule.L), amount(setting.schedule.horizon, 5)
+    if setting.optimizer is not None:  # whose steps have another unit
+        return text if {"R", "L", "epochs"} & set(without) else f"{text}, {L} steps"
     return text if {"R", "L", "epochs"} & set(without) else f"{text}, {L} steps (R={R})"
 
 

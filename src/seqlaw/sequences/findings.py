@@ -33,7 +33,7 @@ ORDER_Z = 5.0
 _LEAST_R2 = 0.9
 _VARIES = 1e-12  # of the largest variance: less is rounding
 
-HARMLESS = ("negative-transitions", "rank", "initial-mean", "clock", "gaps", "repeated-numbers")
+HARMLESS = ("negative-transitions", "rank", "initial-mean", "clock", "labels", "gaps", "repeated-numbers")
 """Codes that are worth saying and do not make the exponents unreliable."""
 VOID = (
     "too-few-sequences",

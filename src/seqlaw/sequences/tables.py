@@ -143,13 +143,14 @@ def from_table(frame: Any, columns: Columns, files: Index | None = None) -> Reco
         raise InputError("time", rule, f"{moments[twice[0]]}{where}")
     edges = np.flatnonzero(~inside) + 1
     firsts = np.concatenate([[0], edges]).astype(np.int64)
-    clocks = tuple(
-        str(name)
-        for name, step in zip(values, np.diff(states, axis=0)[inside].T, strict=True)
-        if _ticks(step, told=sequence is not None or files is not None)
-    )
+    told, within = sequence is not None or files is not None, np.diff(states, axis=0)[inside]
+    clocks = tuple(str(name) for name, step in zip(values, within.T, strict=True) if _ticks(step, told=told))
     if clocks:
         flags += (flag("clock", columns=clocks, of=values.shape[1]),)
+    still = ~within.any(axis=0) & (np.ptp(states, axis=0) > 0) if told and len(within) else np.zeros(0)
+    if still.any():
+        names = tuple(str(name) for name, one in zip(values, still, strict=True) if one)
+        flags += (flag("labels", columns=names, of=values.shape[1]),)
     if time is not None:
         flags += _gaps(moments, inside)
     labels = None
