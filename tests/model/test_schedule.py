@@ -1,5 +1,6 @@
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import mpmath
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from oracles import filters, wsd_log_residual
 from seqlaw import WSD, BlockDecay, Constant, Cosine, Explicit, InputError, Schedule
 from seqlaw.model.pieces import Part, Pieces, stretches
-from seqlaw.model.schedule import SCHEDULES
+from seqlaw.model.schedule import SCHEDULES, as_schedule
 
 EPS = np.finfo(float).eps
 PAPER_L = {1400: 168485, 2000: 248461, 2800: 358079, 3800: 498539, 5000: 670813, 6400: 875698, 8000: 1113868}
@@ -241,3 +242,37 @@ def test_more_steps_than_a_float_counts_can_be_cut():
     long = BlockDecay(gamma=0.1, L=637324725634132884)
     parts = stretches(long, [long.L // 2, long.L - long.L // 2], 1.05, 1.0)
     assert sum(part.counts.sum() for part in parts) == pytest.approx(long.L)
+
+
+def test_formulas_of_ones_own_are_compared_with_the_steps():
+    """A wrong `total` ended in a traceback, a wrong `log_psi` in a wrong risk on every method."""
+
+    @dataclass(frozen=True, kw_only=True)
+    class Falling(Schedule):
+        gamma: float
+        L: int
+        name: ClassVar[str] = "falling"
+        share: ClassVar[float] = 0.5
+        log: ClassVar[float] = 1.0
+
+        def at(self, t):
+            return self.gamma * (self.L - np.asarray(t) + 1) / self.L
+
+        @property
+        def total(self):
+            return self.gamma * self.share * (self.L + 1)
+
+        def log_psi(self, s):
+            return self.log * super().log_psi(s)
+
+    def ask(**wrong):
+        kind = type("Wrong", (Falling,), {"__module__": __name__, **wrong})
+        return as_schedule("schedule", kind(gamma=0.1, L=50))
+
+    assert ask().total == pytest.approx(2.55)
+    with pytest.raises(
+        InputError, match=r"schedule must have the sum of its steps, 2\.55, as `total`, got 5"
+    ):
+        ask(share=1.0)
+    with pytest.raises(InputError, match=r"schedule must have the sum of log\(1 - step \* s\)"):
+        ask(log=1.1)

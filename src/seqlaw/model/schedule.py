@@ -291,10 +291,35 @@ GAMMA, STEPS = 0.1, 30_000
 def as_schedule(field: str, value: object) -> Schedule:
     """A schedule as it is, or that of a name ("wsd", "block", …) with γ = 0.1, L = 30000; else an error."""
     if isinstance(value, Schedule):
+        _check_formulas(field, value)
         return value
     if isinstance(value, str):
         return build_schedule(schedule_kind(value, field=field), field, gamma=GAMMA, L=STEPS)
     raise InputError(field, f"must be one of {', '.join(SCHEDULES)}, or a Schedule", value)
+
+
+def _check_formulas(field: str, schedule: Schedule) -> None:
+    """A user's `total` and `log_psi` against its steps, once a class and number of steps."""
+    kind = type(schedule)
+    if kind.__module__.split(".")[0] == "seqlaw" or schedule.memory or schedule.L > _CHECKED_STEPS:
+        return
+    if (kind, schedule.L, schedule.gamma) in _CONSISTENT:
+        return
+    sizes = np.asarray(schedule.steps(), dtype=np.float64)
+    if not math.isclose(schedule.total, sizes.sum(), rel_tol=1e-3):
+        raise InputError(
+            field, f"must have the sum of its steps, {sizes.sum():.6g}, as `total`", schedule.total
+        )
+    s = np.array([0.001, 0.03, 0.3]) / sizes.max()
+    sums = np.log1p(-np.multiply.outer(s, sizes)).sum(axis=1)
+    if not np.allclose(found := np.real(schedule.log_psi(s)), sums, rtol=1e-3, atol=1e-9):
+        rule = f"must have the sum of log(1 - step * s), {sums[-1]:.6g} at s = {s[-1]:.4g}, as `log_psi(s)`"
+        raise InputError(field, rule, float(found[-1]))
+    _CONSISTENT.add((kind, schedule.L, schedule.gamma))
+
+
+_CHECKED_STEPS = 10**5
+_CONSISTENT: set[tuple[type, int, float]] = set()
 
 
 def schedule_kind(name: str, *, field: str = "schedule") -> type[Schedule]:
