@@ -189,8 +189,12 @@ def _trust(found: Measured, side: Side) -> str:
     if stop:
         help_ = what_would_help(stop, found.N)
         told = f"No advice is given: {why_void(stop)}. What would help: {help_}."
-        # These two break the theory, not the data: students can still be trained on them.
-        forecasts = {"unit-root", "same-start"} & {flag.code for flag in stop}
+        # These break the theory, not the data: students can still be trained on them.
+        forecasts = any(
+            flag.code in ("unit-root", "same-start")
+            or (flag.code == "too-little-data" and flag["of"] == "directions")
+            for flag in stop
+        )
         return f"{told} {ask} needs no theory of the data." if forecasts else told
     if found.reliable:
         if not regime.applies or regime.probability is None:
