@@ -114,7 +114,7 @@ def effect_sentence(found: LengthEffect) -> str:
     said += f"{_change(found.training)} with all tested at {at}."
     test = f"{_change(found.test)} is the test's"
     if found.shown == ("training", "test"):
-        return f"{said} Both matter: the second is the training's, and {test}."
+        return f"{said} Both matter: {_change(found.training)} is the training's, {test}."
     if found.shown == ("test",):
         return f"{said} The test matters: {test}. There is no evidence of an effect of the training."
     if found.shown == ("training",):

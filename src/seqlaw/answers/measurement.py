@@ -106,7 +106,7 @@ class Measurement(Answer, records.Measurement):
         judged = [c for c in self.checks if c.holds is not None]
         failed = [f"{c.name} ({CHECKS[c.name]})" for c in judged if not c.holds]
         told = f"{len(failed)} of {len(judged)} checks of the theory fail: {'; '.join(failed)}."
-        yield told if failed else f"All {len(judged)} checks of the theory that these data allow hold."
+        yield told if failed else f"The data pass the {len(judged)} checks of the theory that they allow."
 
     def more(self, side: Side) -> Iterable[Block]:
         holds = {True: "yes", False: "NO", None: ""}

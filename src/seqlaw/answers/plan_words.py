@@ -57,7 +57,7 @@ def _own_test(plan: Plan) -> str:
     if plan.eval_length is not None:
         return ""
     return (
-        " Each length is tested at itself, easier if it is long: give a test length to compare them fairly."
+        " Each length is tested at itself, and long tests are easier. Give a test length to compare fairly."
     )
 
 

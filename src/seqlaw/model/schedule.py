@@ -298,12 +298,17 @@ def as_schedule(field: str, value: object) -> Schedule:
     raise InputError(field, f"must be one of {', '.join(SCHEDULES)}, or a Schedule", value)
 
 
+_CHECKED_STEPS = 10**5
+_CONSISTENT: set[tuple[type, str]] = set()
+"""Schedules that passed: searches make thousands of settings with one."""
+
+
 def _check_formulas(field: str, schedule: Schedule) -> None:
-    """A user's `total` and `log_psi` against its steps, once a class and number of steps."""
+    """Refuse a user's schedule whose `total` or `log_psi` is not that of its steps; each is checked once."""
     kind = type(schedule)
     if kind.__module__.split(".")[0] == "seqlaw" or schedule.memory or schedule.L > _CHECKED_STEPS:
         return
-    if (kind, schedule.L, schedule.gamma) in _CONSISTENT:
+    if (kind, repr(schedule)) in _CONSISTENT:
         return
     sizes = np.asarray(schedule.steps(), dtype=np.float64)
     if not math.isclose(schedule.total, sizes.sum(), rel_tol=1e-3):
@@ -315,11 +320,7 @@ def _check_formulas(field: str, schedule: Schedule) -> None:
     if not np.allclose(found := np.real(schedule.log_psi(s)), sums, rtol=1e-3, atol=1e-9):
         rule = f"must have the sum of log(1 - step * s), {sums[-1]:.6g} at s = {s[-1]:.4g}, as `log_psi(s)`"
         raise InputError(field, rule, float(found[-1]))
-    _CONSISTENT.add((kind, schedule.L, schedule.gamma))
-
-
-_CHECKED_STEPS = 10**5
-_CONSISTENT: set[tuple[type, int, float]] = set()
+    _CONSISTENT.add((kind, repr(schedule)))
 
 
 def schedule_kind(name: str, *, field: str = "schedule") -> type[Schedule]:

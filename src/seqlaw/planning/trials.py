@@ -50,7 +50,7 @@ class Trial(NamedTuple):
 
 @lru_cache(maxsize=8)
 def _kept(schedule: Schedule) -> dict[tuple[tuple[int, ...], float], list[Pieces]]:
-    """What is known of a smooth schedule, from one question to the next: a slider moves the teacher only."""
+    """The pieces of a smooth schedule, kept between questions: sliders of the teacher do not change them."""
     return {}
 
 
