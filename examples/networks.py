@@ -1,9 +1,10 @@
-"""The law beside trained networks: the table, the losses by position and the ladders of docs/networks.md.
+"""The law beside trained networks: the table, the losses by position and the ladders of docs/networks.csv.
 
-    python examples/networks.py --device cuda --out docs/networks.csv
+    python examples/networks.py --device cuda --jobs 6 --out docs/networks.csv
 
-Every finished row is written at once, and a row that is in the file already is not run again. `--tiny` is a
-trial of a few minutes on a CPU; its numbers mean nothing.
+A row is one sketch, the mean over its seeds. All students share the sketches, so differences between them
+have errors of their own. Finished rows are written at once, and what is in the file is not run again.
+`--tiny` is a trial of half a minute on a CPU; its numbers mean nothing.
 """
 
 from __future__ import annotations
@@ -11,12 +12,19 @@ from __future__ import annotations
 import argparse
 import csv
 import math
+import multiprocessing
 import sys
 import time
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
-from seqlaw.methods.ask import risks
+import numpy as np
+
+from seqlaw.methods.ask import METHODS, risks
 from seqlaw.methods.method import Draws
 from seqlaw.methods.one_pass.tuning import tuned
 from seqlaw.model.lengths import Lengths
@@ -32,8 +40,8 @@ STUDENTS = {
     "gru adam": ("gru", "adam"),
     "transformer adam": ("transformer", "adam"),
 }
-COLUMNS = ("part", "regime", "steps", "trained", "test", "student", "reducible", "se", "approx", "step")
-COLUMNS += ("edge", "diverged", "seconds")
+KEY = ("part", "regime", "steps", "trained", "test", "student")
+COLUMNS = (*KEY, "sketch", "reducible", "approx", "step", "edge", "diverged", "seconds")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,38 +61,25 @@ class Sizes:
 TINY = Sizes(M=4, d=16, tokens=128, steps=(10, 20), lengths=(2, 8, 16), sketches=2, seeds=1, hidden=8)
 
 
-class Table:
-    """Rows in a file, each written when it is known."""
+class Point(NamedTuple):
+    """One student, trained once and tested as `tests` say."""
 
-    def __init__(self, path: Path, planned: int) -> None:
-        self.path, self.planned, self.done, self.begun = path, planned, 0, time.monotonic()
-        self.known = set()
-        if path.exists():
-            with path.open(newline="") as file:
-                self.known = {self._key(row) for row in csv.DictReader(file)}
-        else:
-            path.write_text(",".join(COLUMNS) + "\n")
+    part: str
+    regime: str
+    steps: int
+    P: int | Lengths
+    tests: Sequence[dict[str, int]]
+    student: str
 
-    @staticmethod
-    def _key(row) -> tuple[str, ...]:
-        return tuple(str(row[name]) for name in COLUMNS[:6])
+    @property
+    def trained(self) -> str:
+        return self.P.words.replace(" ", "") if isinstance(self.P, Lengths) else str(self.P)
 
-    def has(self, *key) -> bool:
-        return tuple(map(str, key)) in self.known
-
-    def add(self, rows) -> None:
-        with self.path.open("a", newline="") as file:
-            csv.DictWriter(file, COLUMNS).writerows(rows)
-
-    def tick(self, what: str) -> None:
-        self.done += 1
-        taken = time.monotonic() - self.begun
-        left = taken / self.done * (self.planned - self.done)
-        print(
-            f"{self.done}/{self.planned} {what}: {taken:.0f} s, about {left:.0f} s left",
-            file=sys.stderr,
-            flush=True,
-        )
+    @property
+    def keys(self) -> list[tuple[str, ...]]:
+        """What names its rows in the table, one for each test."""
+        named = (self.part, self.regime, str(self.steps), self.trained)
+        return [(*named, str(place), self.student) for test in self.tests for place in test.values()]
 
 
 def setting(sizes, regime, steps, P, student="linear sgd"):
@@ -104,6 +99,7 @@ def setting(sizes, regime, steps, P, student="linear sgd"):
     )
 
 
+@cache
 def best_plain(sizes, regime, steps, P):
     """The schedule at the law's best step; of phases at that of the last length."""
     last = P.lengths[-1] if isinstance(P, Lengths) else P
@@ -111,99 +107,162 @@ def best_plain(sizes, regime, steps, P):
     return tuned([plain])[0].schedule
 
 
-def row(part, regime, steps, trained, test, student, risk, seconds):
-    """One line of the table."""
-    numbers = risk.diagnostics
-    return {
-        "part": part,
-        "regime": regime,
-        "steps": steps,
-        "trained": trained,
-        "test": test,
-        "student": student,
-        "reducible": f"{risk.reducible:.5g}",
-        "se": f"{risk.standard_error.get('reducible', float('nan')):.2g}",
-        "approx": f"{risk.approx:.5g}",
-        "step": f"{numbers.get('gamma', float('nan')):.4g}",
-        "edge": int(any(one.code == "optimizer-step" and one["edge"] for one in risk.flags)),
-        "diverged": int(any(one.code == "optimizer-diverged" for one in risk.flags)),
-        "seconds": f"{seconds:.1f}",
-    }
-
-
 def points(sizes):
-    """(part, regime, steps, what is trained on, tests)."""
-    test = {"eval_length": sizes.lengths[-1]}
+    """All of the table, the longest trainings first, so that no process is left alone with one at the end."""
+    test = [{"eval_length": sizes.lengths[-1]}]
     long, short, last = sizes.steps[-1], sizes.lengths[1], sizes.lengths[-1]
-    for steps in sizes.steps:
-        for regime in ("regime2", "regime1"):
-            for P in sizes.lengths:
-                yield "lengths", regime, steps, P, [test]
-    places = [0, *(2**k for k in range(20) if 2**k < last), last - 1]
-    for steps, P in ((long, short), (long, last)):
-        yield "positions", "regime2", steps, P, [{"position": p} for p in places]
-    for steps in sizes.steps:
-        for first in sizes.lengths[:2]:
-            yield "ladders", "regime2", steps, Lengths((first, last), (0.8, 0.2), phases=True), [test]
+    found = [
+        ("lengths", regime, steps, P, test)
+        for steps in sizes.steps
+        for regime in ("regime2", "regime1")
+        for P in sizes.lengths
+    ]
+    places = [{"position": p} for p in (0, *(2**k for k in range(20) if 2**k < last), last - 1)]
+    found += [("positions", "regime2", long, P, places) for P in (short, last)]
+    found += [
+        ("ladders", "regime2", steps, Lengths((first, last), (0.8, 0.2), phases=True), test)
+        for steps in sizes.steps
+        for first in sizes.lengths[:2]
+    ]
+    every = [Point(*one, student) for one in found for student in ("law", *STUDENTS)]
+    cost = list(reversed(("law", *STUDENTS)))
+    return sorted(every, key=lambda one: (-one.steps, cost.index(one.student), one.part == "ladders"))
 
 
-def run(sizes, path, device):
-    """All rows that are not there yet."""
-    plan = [(*point, student) for point in points(sizes) for student in ("law", *STUDENTS)]
-    table, draws = (
-        Table(path, len(plan)),
-        Draws(sketches=sizes.sketches, repetitions=sizes.seeds, device=device),
+def rows_of(sizes, device, point):
+    """The rows of one point: for each test and sketch the mean over seeds."""
+    begun = time.monotonic()
+    base = setting(
+        sizes, point.regime, point.steps, point.P, "linear sgd" if point.student == "law" else point.student
     )
-    chosen = {}
-    for part, regime, steps, P, tests, student in plan:
-        trained = P.words.replace(" ", "") if isinstance(P, Lengths) else P
-        names = [next(iter(test.values())) for test in tests]
-        if all(table.has(part, regime, steps, trained, name, student) for name in names):
-            table.tick("there already")
-            continue
-        base = setting(sizes, regime, steps, P, "linear sgd" if student == "law" else student)
-        if student in ("law", "linear sgd"):
-            if (regime, steps, P) not in chosen:
-                chosen[regime, steps, P] = best_plain(sizes, regime, steps, P)
-            base = base.but(schedule=chosen[regime, steps, P])
-        begun = time.monotonic()
-        asked = [base.but(**test) for test in tests]
-        if student == "law":
-            found = risks(asked, method="exact", draws=replace(draws, device=None))
-        else:
-            found = risks(asked, method="trained", draws=draws)
-        seconds = time.monotonic() - begun
-        table.add(
-            row(part, regime, steps, trained, name, student, one, seconds)
-            for name, one in zip(names, found, strict=True)
+    if point.student in ("law", "linear sgd"):
+        base = base.but(schedule=best_plain(sizes, point.regime, point.steps, point.P))
+    asked = [base.but(**test) for test in point.tests]
+    if point.student == "law":
+        found = METHODS["exact"].rows(asked, Draws(sketches=sizes.sketches))
+    else:
+        draws = Draws(sketches=sizes.sketches, repetitions=sizes.seeds, device=device)
+        found = METHODS["trained"].rows(asked, draws)
+    seconds = time.monotonic() - begun
+    rows = []
+    for (which, sketch), own in grouped(found, "point", "sketch").items():
+        rows.append(
+            dict(zip(KEY, point.keys[which], strict=True))
+            | {
+                "sketch": sketch,
+                "reducible": f"{np.mean([row['reducible'] for row in own]):.6g}",
+                "approx": f"{own[0]['approx']:.6g}",
+                "step": f"{own[0]['gamma']:.4g}",
+                "edge": int(own[0].get("edge", 0)),
+                "diverged": int(sum(row.get("diverged", 0) for row in own)),
+                "seconds": f"{seconds:.1f}",
+            }
         )
-        table.tick(f"{part}, {regime}, {steps} steps of {trained}, {student}, {found[0].reducible:.4g}")
+    return rows
 
 
-def speed(sizes, device):
-    """Runs a minute, side by side and one by one, at the middle length."""
-    P, steps = sizes.lengths[len(sizes.lengths) // 2], max(10, sizes.steps[-1] // 10)
-    for student, (_, optimizer) in STUDENTS.items():
-        base = setting(sizes, "regime2", steps, P, student)
-        if optimizer is not None:
-            base = base.but(optimizer=Adam(step=0.003))
+def grouped(rows, *names):
+    """Rows by what they have in these columns, in order of appearance."""
+    found = {}
+    for row in rows:
+        found.setdefault(tuple(row[name] for name in names), []).append(row)
+    return found
+
+
+def run(sizes, path, device, jobs):
+    """All rows that are not there yet, several points at a time; each is written when it is known."""
+    known = set()
+    if path.exists():
+        known = {tuple(row[name] for name in KEY) for row in read(path)}
+    else:
+        path.write_text(",".join(COLUMNS) + "\n")
+    left = [point for point in points(sizes) if not known.issuperset(point.keys)]
+    print(f"{len(points(sizes)) - len(left)} points are there, {len(left)} are not", file=sys.stderr)
+    begun, context = time.monotonic(), multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(jobs, mp_context=context) as pool:
+        working = {pool.submit(rows_of, sizes, device, point): point for point in left}
+        try:
+            for done, future in enumerate(as_completed(working), 1):
+                with path.open("a", newline="") as file:
+                    csv.DictWriter(file, COLUMNS).writerows(rows := future.result())
+                what, value = " ".join(working[future].keys[0]), rows[0]["reducible"]
+                print(
+                    f"{done}/{len(left)} {what}: {value}, {time.monotonic() - begun:.0f} s so far",
+                    file=sys.stderr,
+                    flush=True,
+                )
+        except KeyboardInterrupt:
+            pool.shutdown(cancel_futures=True)
+            raise
+    ordered = read(path)
+    with path.open("w", newline="") as file:
+        table = csv.DictWriter(file, COLUMNS)
+        table.writeheader()
+        table.writerows(ordered)
+
+
+def read(path):
+    """The rows of a table, in the order of the plan."""
+    with path.open(newline="") as file:
+        found = list(csv.DictReader(file))
+    parts, names = ["lengths", "positions", "ladders"], ["law", *STUDENTS]
+
+    def place(row):
+        sizes = [int(part.split(":")[0].split(">")[0]) for part in (row["trained"], row["test"])]
+        where = (parts.index(row["part"]), row["regime"] != "regime2", int(row["steps"]))
+        return *where, sizes[0], sizes[1], names.index(row["student"]), int(row["sketch"])
+
+    return sorted(found, key=place)
+
+
+def speed(sizes, device, jobs):
+    """Runs a minute at the middle length: one by one, and side by side in `jobs` processes."""
+    context = multiprocessing.get_context("spawn")
+    for student in STUDENTS:
         rates = []
-        for sketches, seeds in ((1, 1), (1, 1), (sizes.sketches, sizes.seeds)):  # the first warms up
-            begun = time.monotonic()
-            risks([base], method="trained", draws=Draws(sketches=sketches, repetitions=seeds, device=device))
-            rates.append(60 * sketches * seeds / (time.monotonic() - begun))
+        for sketches, seeds, processes in ((1, 1, 1), (sizes.sketches, sizes.seeds, jobs)):
+            with ProcessPoolExecutor(processes, mp_context=context) as pool:
+                for _ in range(2):  # the first warms up
+                    begun = time.monotonic()
+                    works = [
+                        pool.submit(train, sizes, device, student, sketches, seeds) for _ in range(processes)
+                    ]
+                    for work in works:
+                        work.result()
+                    seconds = time.monotonic() - begun
+            rates.append(60 * sketches * seeds * processes / seconds)
         print(
-            f"{student}, {steps} steps of {sizes.tokens} tokens, P = {P}: {rates[2]:.1f} runs a minute "
-            f"side by side, {rates[1]:.1f} one by one"
+            f"{student}: {rates[0]:.1f} runs a minute one by one, {rates[1]:.1f} as in the table, "
+            f"{rates[1] / rates[0]:.1f} times as many",
+            flush=True,
         )
+
+
+def train(sizes, device, student, sketches, seeds):
+    """A training at the middle length, with a given step."""
+    steps, P = max(10, sizes.steps[-1] // 10), sizes.lengths[len(sizes.lengths) // 2]
+    base = setting(sizes, "regime2", steps, P, student)
+    if STUDENTS[student][1] is not None:
+        base = base.but(optimizer=Adam(step=0.003))
+    risks([base], method="trained", draws=Draws(sketches=sketches, repetitions=seeds, device=device))
+
+
+def averaged(rows, beside=()):
+    """Mean over the sketches and its error; beside others, the ratio of the means and its paired error."""
+    values = np.array([float(row["reducible"]) for row in rows])
+    others = np.array([float(row["reducible"]) for row in beside]) if beside else np.ones(1)
+    ratio = values.mean() / others.mean()
+    if not math.isfinite(ratio):
+        return ratio, math.nan
+    rest = (values - ratio * others) / others.mean()
+    return ratio, math.sqrt(rest.var(ddof=1) / len(rest)) if len(rest) > 1 else math.nan
 
 
 def draw(path, picture):
     """The lengths of both regimes and both numbers of steps, and the losses by position."""
     from matplotlib.figure import Figure
 
-    with path.open(newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = read(path)
     panels = [
         ("lengths", regime, steps)
         for regime in ("regime1", "regime2")
@@ -218,9 +277,8 @@ def draw(path, picture):
         x, chosen = ("trained", "steps") if part == "lengths" else ("test", "trained")
         here = [row for row in rows if (row["part"], row["regime"], row[chosen]) == (part, regime, which)]
         for student, marker in zip(("law", *STUDENTS), "-os^Dv", strict=True):
-            own = [row for row in here if row["student"] == student]
-            own = [row for row in own if math.isfinite(float(row["reducible"]))]
-            at, y, error = ([float(row[name]) for row in own] for name in (x, "reducible", "se"))
+            own = grouped((row for row in here if row["student"] == student), x)
+            at, (y, error) = [float(one) for (one,) in own], zip(*map(averaged, own.values()), strict=True)
             look = (
                 {"color": "black", "linewidth": 2}
                 if student == "law"
@@ -231,7 +289,7 @@ def draw(path, picture):
         if part == "lengths":
             axes.set_xscale("log", base=2)
             title, x_label = (
-                f"Regime {'I' * int(regime[-1])}, {which} steps, tested at 512",
+                f"Regime {'I' * int(regime[-1])}, {int(which):,} steps, tested at 512",
                 "training length P",
             )
         else:
@@ -269,27 +327,29 @@ def draw_positions(picture):
 
 
 def table(path):
-    """The lengths as Markdown, × 10^-5, a table for each regime and number of steps."""
-    with path.open(newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["part"] != "positions"]
-    for part, regime, steps in dict.fromkeys((row["part"], row["regime"], row["steps"]) for row in rows):
-        here = [row for row in rows if (row["part"], row["regime"], row["steps"]) == (part, regime, steps)]
+    """The lengths and ladders as Markdown, × 10^-5, and each student's ratio to the law."""
+    rows = [row for row in read(path) if row["part"] != "positions"]
+    for (part, regime, steps), here in grouped(rows, *KEY[:3]).items():
         trained = list(dict.fromkeys(row["trained"] for row in here))
         print(f"\n| {part}, {regime}, {steps} steps | {' | '.join(trained)} |\n|---|{'---|' * len(trained)}")
-        for student in dict.fromkeys(row["student"] for row in here):
-            own = {row["trained"]: row for row in here if row["student"] == student}
-            cells = [own.get(one) for one in trained]
-            texts = [
-                "" if one is None else f"{1e5 * float(one['reducible']):.3g} ± {1e5 * float(one['se']):.1g}"
-                for one in cells
-            ]
-            print(f"| {student} | {' | '.join(texts)} |")
+        for student in ("law", *STUDENTS):
+            cells = []
+            for one in trained:
+                own, law = (
+                    [row for row in here if row["trained"] == one and row["student"] == name]
+                    for name in (student, "law")
+                )
+                (mean, error), (ratio, paired) = averaged(own), averaged(own, law)
+                edge = " edge" if own[0]["edge"] == "1" else ""
+                cells.append(f"{1e5 * mean:.3g} ± {1e5 * error:.1g} ({ratio:.3f} ± {paired:.1g}{edge})")
+            print(f"| {student} | {' | '.join(cells)} |")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("networks.csv"))
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--jobs", type=int, default=1, help="points at a time, each in a process of its own")
     parser.add_argument("--tiny", action="store_true")
     parser.add_argument("--speed", action="store_true", help="runs a minute in place of the table")
     parser.add_argument("--plot", type=Path, help="draw the rows that --out has into this file")
@@ -304,9 +364,9 @@ def main() -> None:
     elif given.table:
         table(given.out)
     elif given.speed:
-        speed(sizes, device)
+        speed(sizes, device, given.jobs)
     else:
-        run(sizes, given.out, device)
+        run(sizes, given.out, device, given.jobs)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from seqlaw import WSD, Adam, Constant, InputError, Muon, Network, Setting, Teac
 from seqlaw.cli import main
 from seqlaw.lab.store import FILE
 from seqlaw.methods import METHODS, Draws
+from seqlaw.methods.trained import networks, training
 from seqlaw.model.checks import MissingLibrary
 from seqlaw.model.lengths import Lengths
 from seqlaw.sweeping.codec import setting_of, task_of
@@ -221,6 +222,25 @@ def test_a_student_that_diverges_is_a_warning(name):
 
 
 @needs_torch
+def test_a_slope_that_overflows_reaches_no_other_student():
+    """Without gates, h_p = tanh(2 h_{p-1}) stays at zero, and its slope grows as 2^p."""
+    import torch
+
+    network, H, M, P = Network(name="gru", hidden=16), 16, 4, 512
+    rng = np.random.default_rng(0)
+    flat = torch.tensor(np.stack([networks.start(network, M, rng)] * 2), dtype=torch.float32)
+    wild = {name: one[1] for name, one in networks.unpacked(flat, networks.shapes(network, M)).items()}
+    wild["back0"][2 * H :], wild["in0"][2 * H :] = 2 * torch.eye(H), 0
+    wild["bias0"][:H], wild["bias0"][H : 2 * H] = 30, -30
+    flat[:, -M * H :] = 1  # the predictions, which start at zero and let nothing reach the states
+    U = torch.tensor(rng.standard_normal((2, 3, P + 1, M)), dtype=torch.float32)
+    both = training._slope(torch, network, flat.clone(), [U])
+    alone = training._slope(torch, network, flat[:1].clone(), [U[:1]])
+    assert not torch.isfinite(both[1]).all()
+    torch.testing.assert_close(both[:1], alone)  # its tolerance for single precision
+
+
+@needs_torch
 @pytest.mark.parametrize("more", [{}, {"optimizer": "adam"}, {"N": 48, "epochs": 3, "optimizer": STEP}])
 def test_progress_counts_the_tokens_of_tuning_and_training(more):
     asked = Setting(**{"N": None} | SMALL | {"schedule": WSD(gamma=0.3, L=9)} | more)
@@ -240,6 +260,7 @@ MEMORY = """
 import resource
 from seqlaw import WSD, Setting
 from seqlaw.methods import METHODS, Draws
+from seqlaw.methods.trained import networks, training
 for L in (20, 2000):
     asked = Setting(teacher="regime2", M=8, d=64, P=16, batch=64, schedule=WSD(gamma=0.3, L=L))
     METHODS["trained"].rows([asked], Draws(sketches=1, repetitions=4))

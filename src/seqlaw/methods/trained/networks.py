@@ -17,7 +17,10 @@ from seqlaw.model.network import Network
 Shapes = dict[str, tuple[int, ...]]
 _SLOWEST = 0.99
 """The largest |λ| that a recurrent unit starts with."""
-_SEQUENCES = 2**15
+_PIECE, _STRETCH, _SHORT, _SEQUENCES = 2**9, 32, 8, 2**15
+"""Tokens of a product, positions of a sum, of a short sequence, and sequences of an attention."""
+JOINED = ("gru",)
+"""Networks whose students share a product, of block-diagonal matrices."""
 _ROTATION = 1e4
 """The longest wavelength of rotary positions, over 2π."""
 
@@ -81,9 +84,10 @@ def predict(torch: Any, network: Network | None, own: dict[str, Any], U: Any) ->
 
 
 def _dense(x: Any, W: Any) -> Any:
-    """W x, K × b × P × in → K × b × P × out."""
+    """W x, K × b × P × in → K × b × P × out; in pieces, or one long sum for W's slope leaves a card idle."""
     K, b, P, _ = x.shape
-    return (x.reshape(K, b * P, -1) @ W.transpose(1, 2)).reshape(K, b, P, -1)
+    pieces = math.gcd(b * P, 2 ** max(0, (b * P // _PIECE).bit_length() - 1))
+    return (x.reshape(K, pieces, b * P // pieces, -1) @ W.transpose(1, 2)[:, None]).reshape(K, b, P, -1)
 
 
 def _lru(torch: Any, network: Network, own: dict[str, Any], U: Any) -> Any:
@@ -91,16 +95,31 @@ def _lru(torch: Any, network: Network, own: dict[str, Any], U: Any) -> Any:
     depth = network.sizes.depth
     for k in range(depth):
         size = -own[f"decay{k}"].exp()
-        power = torch.polar(size.exp(), own[f"turn{k}"])[:, None, None]
         x = torch.complex(*_dense(U, own[f"in{k}"]).chunk(2, -1))
         x = x * (-torch.expm1(2 * size)).sqrt()[:, None, None]
-        reach = 1
-        while reach < x.shape[2]:  # sums over ever longer stretches
-            x = torch.cat([x[:, :, :reach], x[:, :, reach:] + power * x[:, :, :-reach]], 2)
-            reach, power = 2 * reach, power * power
+        x = _decayed(torch, x, torch.complex(size, own[f"turn{k}"]))
         out = _dense(torch.cat([x.real, x.imag], -1), own[f"read{k}"]) + _dense(U, own[f"skip{k}"])
         U = out if k == depth - 1 else U + torch.nn.functional.gelu(out)
     return U
+
+
+def _decayed(torch: Any, x: Any, rate: Any) -> Any:
+    """Σ_q λ^(p-q) x_q up to each position p, log λ = rate: a product in each stretch, then over stretches."""
+    K, b, P, H = x.shape
+    if P == 1:
+        return x
+    size = min(P, _STRETCH)
+    ahead = torch.arange(size, device=x.device)
+    powers = (rate[..., None] * torch.arange(size + 1, device=x.device)).exp()
+    within = torch.tril(powers[..., (ahead[:, None] - ahead).clamp(min=0)])
+    padded = torch.nn.functional.pad(x, (0, 0, 0, -P % size))
+    parts = padded.reshape(K, -1, size, H).permute(0, 3, 1, 2)  # K × H × stretches × size
+    parts = (parts @ within.transpose(-1, -2)).permute(0, 2, 3, 1).reshape(K, b, -1, size, H)
+    if P > size:
+        before = _decayed(torch, parts[:, :, :-1, -1], rate * size)
+        carried = before[..., None, :] * powers[..., 1:].transpose(1, 2)[:, None, None]
+        parts = torch.cat([parts[:, :, :1], parts[:, :, 1:] + carried], 2)
+    return parts.reshape(K, b, -1, H)[:, :, :P]
 
 
 def _gru(torch: Any, network: Network, own: dict[str, Any], U: Any) -> Any:
@@ -147,7 +166,12 @@ def _transformer(torch: Any, network: Network, own: dict[str, Any], U: Any) -> A
 
 
 def _attended(torch: Any, q: Any, key: Any, v: Any) -> Any:
-    """Causal attention, so many sequences at a time as a card's kernel takes."""
+    """Causal attention, so many sequences at a time as a card's kernel takes; that is slow for short ones."""
+    if (P := q.shape[2]) <= _SHORT:
+        far = torch.ones(P, P, dtype=torch.bool, device=q.device).triu(1)
+        scores = (q[:, :, :, None] * key[:, :, None]).sum(-1) / math.sqrt(q.shape[3])
+        shares = scores.masked_fill(far, -math.inf).softmax(-1)
+        return (shares[..., None] * v[:, :, None]).sum(3)
     parts = zip(*(x.split(_SEQUENCES) for x in (q, key, v)), strict=True)
     attend = torch.nn.functional.scaled_dot_product_attention
     return torch.cat([attend(*part, is_causal=True) for part in parts])

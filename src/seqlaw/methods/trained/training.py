@@ -15,16 +15,17 @@ from typing import Any
 import numpy as np
 
 from seqlaw.methods.one_pass.descent import lengths_in_step
-from seqlaw.methods.trained.networks import predict, shapes, start, unpacked
+from seqlaw.methods.trained.networks import JOINED, predict, shapes, start, unpacked
 from seqlaw.model.checks import Array
 from seqlaw.model.device import Device
 from seqlaw.model.lengths import Position, Test, parts
+from seqlaw.model.network import Network
 from seqlaw.model.optimizer import Adam, Muon, Optimizer
 from seqlaw.model.randomness import generator, named
 from seqlaw.model.setting import Setting
 from seqlaw.model.sketch import Problem
 
-_BLOCK, _STRETCH = {"cpu": 2**20, "cuda": 2**25}, {"cpu": 2**18, "cuda": 2**21}
+_BLOCK, _STRETCH = {"cpu": 2**20, "cuda": 2**27}, {"cpu": 2**18, "cuda": 2**21}
 """Numbers of the latent states of one student: of the steps that are drawn together, and held at a time."""
 _TEST_TOKENS, _FEWEST_SEQUENCES = {"cpu": 2**16, "cuda": 2**18}, 2**10
 """Tokens of a test, and the fewest sequences of it."""
@@ -54,26 +55,40 @@ def train(device: Device, setting: Setting, students: Sequence[Student], tell: T
     several, own_data = _distinct(device, students, 3)
     streams = [generator(one.key[0], "trained", *one.key[1:], "start") for one in several]
     begun = np.stack([start(network, setting.M, stream) for stream in streams])
-    flat = _tensor(device, begun)[own_data].requires_grad_()
+    flat = _tensor(device, begun)[own_data]
     steps = _tensor(device, np.array([[one.step] for one in students]))
     shape, state, lost = setting.schedule, None, torch.zeros_like(steps, dtype=torch.bool)
     for t, seen in enumerate(_steps(device, setting, several), 1):
-        own, tokens = unpacked(flat, sizes), sum(U.shape[1] * (U.shape[2] - 1) for U in seen)
-        loss = 0.0
-        for U in seen:
-            U = U if len(several) == len(students) else U[own_data]
-            missed = predict(torch, network, own, U[:, :, :-1]) - U[:, :, 1:]
-            loss = loss + missed.square().sum() / (2 * tokens)
-        [slope] = torch.autograd.grad(loss, flat)
+        tokens = sum(U.shape[1] * (U.shape[2] - 1) for U in seen)
+        slope = _slope(
+            torch, network, flat, [U if len(several) == len(students) else U[own_data] for U in seen]
+        )
         with torch.no_grad():
             way, state = _direction(torch, setting.optimizer, slope, state, t, sizes)
             weight = float(shape.at(np.array([t]))[0]) / shape.gamma
             moved = flat - weight * steps * way
-            # A student that leaves all bounds is stopped, lest it reach others through a shared product.
+            # A student that leaves all bounds is stopped.
             lost = lost | ~torch.isfinite(moved.square().sum(1, keepdim=True))
-            flat = torch.where(lost, 0.0, moved).requires_grad_()
+            flat = torch.where(lost, 0.0, moved)
         tell(tokens * len(students))
-    return torch.where(lost, math.nan, flat.detach())
+    return torch.where(lost, math.nan, flat)
+
+
+def _slope(torch: Any, network: Network | None, flat: Any, seen: Sequence[Any]) -> Any:
+    """The slope of each student's loss per token, K × n.
+
+    Students of one product reach each other where one of them overflows (0 · inf): then each goes alone.
+    """
+    flat = flat.requires_grad_()
+    own, loss = unpacked(flat, shapes(network, seen[0].shape[-1])), 0.0
+    for U in seen:
+        missed = predict(torch, network, own, U[:, :, :-1]) - U[:, :, 1:]
+        loss = loss + missed.square().sum()
+    [slope] = torch.autograd.grad(loss / (2 * sum(U[0, :, 1:, 0].numel() for U in seen)), flat)
+    if len(flat) == 1 or network is None or network.name not in JOINED or torch.isfinite(slope).all():
+        return slope
+    alone = [[U[k : k + 1] for U in seen] for k in range(len(flat))]
+    return torch.cat([_slope(torch, network, flat.detach()[k : k + 1], one) for k, one in enumerate(alone)])
 
 
 def _direction(torch: Any, optimizer: Optimizer | None, slope: Any, state: Any, t: int, sizes: Any) -> Any:
