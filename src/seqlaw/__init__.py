@@ -8,7 +8,7 @@ them: a bare `import seqlaw` is so light that the command line can catch Ctrl-C 
 
 from typing import TYPE_CHECKING
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 if TYPE_CHECKING:
     from seqlaw.public import *  # noqa: F403  # the list is there, once
