@@ -281,7 +281,10 @@ class Advised(Answer):
         yield from advice[self.measurement.reliable :]  # the first would repeat the line of the regime
         if self.held_out is not None:
             yield from (*self.held_out.advice, trust(self.held_out.accuracy))
-            yield "The loss of each length: `--verbose`, or `seqlaw forecast`."
+            yield (
+                f"The forecast's students train for {self.held_out.steps:,} steps and are tested at length "
+                f"{self.held_out.eval_length}. The loss of each length: `--verbose`, or `seqlaw forecast`."
+            )
             yield from map(Flagged, self.held_out.flags)
 
     def more(self, side: Side) -> Iterable[Block]:

@@ -77,7 +77,7 @@ class Measure(OfSequences):
     L: int | None = option(None, "Steps L to advise on.", TRAINING, names="-L/--steps", unless="30000")
     eval_length: int | None = like(OfSetting, "eval_length", None, unless="")
     seed: int = like(OfMethod, "seed", 0)
-    held_out: bool = option(False, "Add what `seqlaw forecast` says of the same file.", OUTPUT)
+    held_out: bool = option(False, "Add what `seqlaw forecast` says of the same file and tokens.", OUTPUT)
     save_teacher: str | None = option(
         None, "Save the measured spectra, a --teacher of other commands.", OUTPUT, metavar="FILE.toml"
     )
@@ -89,8 +89,8 @@ class Measure(OfSequences):
         return self.passed(measure, X=self.source)
 
     def forecast(self) -> Any:
-        """What the forecast of the same file says."""
-        return self.passed(forecast, X=self.source, eval_length=None, tokens=None, M=None)()
+        """What the forecast of the same file says of the same tokens, at the longest length recorded."""
+        return self.passed(forecast, X=self.source, eval_length=None, M=None)()
 
 
 @dataclass(frozen=True, kw_only=True)
