@@ -406,3 +406,14 @@ def test_every_answer_in_a_notebook(tmp_path, monkeypatch):
         if not call.startswith(("risk", "rates"))
     ]
     assert all("image/png" in kinds for kinds in pictures)
+
+
+@pytest.mark.parametrize("batch", [None, 4], ids=["full batch", "mini-batches"])
+@pytest.mark.parametrize("method", ["equivalent", "exact", "sampled"])
+def test_the_header_has_the_horizon_that_the_safeguard_leaves(method, batch):
+    once = {"N": None, "batch": batch} if batch else {"N": 50}
+    schedule = seqlaw.WSD(gamma=20, L=300)
+    setting = seqlaw.Setting(teacher="regime2", M=16, P=8, d=64, schedule=schedule, **once)
+    found = seqlaw.risk(setting, method=method)
+    assert 1400 < float(re.search(r"\(R=([\d.,]+)\)", str(found))[1].replace(",", "")) < 1700  # asked: 6000
+    assert found.to_dict()["horizon"] == 6000

@@ -46,7 +46,8 @@ class Risk(Answer, terms.Risk):
         yield headline(self)
         yield describe_teacher(self.setting.teacher)
         taken = self.setting  # with the step size that the safeguard left, if it acted
-        if any(one.code == "safeguard" for one in self.flags) and "gamma" in self.diagnostics:
+        acted = any(one.code in ("safeguard", "one-pass-safeguard") for one in self.flags)
+        if acted and "gamma" in self.diagnostics:
             taken = replace(taken, schedule=taken.schedule.scaled(self.diagnostics["gamma"]))
         title = f"{regime_words(self.setting)}, method {self.method}: {sizes_words(taken)}, "
         yield terms_table(self, title + f"tested at {tested_words(self.eval_length)}")

@@ -62,7 +62,8 @@ def summarise(
 ) -> Risk:
     """The Risk of one setting from its rows, with standard errors and the means of the diagnostics.
 
-    Terms in `assumed` were set and not measured: they get no standard error.
+    Terms in `assumed` were set and not measured: they get no standard error. Where rows have a `step`, the
+    peak step size that the safeguard left, its mean is the diagnostic `gamma`.
     """
     measured = {name: mean_and_error(rows, name) for name in (*TERMS, *SUMS)}
     errors = {
@@ -81,7 +82,10 @@ def summarise(
         standard_error=errors,
         drawn=(sketches if sketches > 1 else len(rows)) if errors else 0,
         accuracy=accuracy or {},
-        diagnostics={name: mean_and_error(rows, name)[0] for name in diagnostics},
+        diagnostics={
+            **({"gamma": mean_and_error(rows, "step")[0]} if "step" in rows[0] else {}),
+            **{name: mean_and_error(rows, name)[0] for name in diagnostics},
+        },
         flags=tuple(flags),
     )
 

@@ -277,6 +277,7 @@ def _frozen(setting: Setting, schedule: Schedule, bench: Workbench) -> _Frozen:
     dimension = min(one.tokens_per_dimension for one in questions)
     row: Row = state.terms(test) | {
         "clipped": float(schedule is not setting.schedule),
+        "step": schedule.gamma,
         "tokens_per_dimension": dimension,
         "saturation": max(saturations),
         "frozen": 1.0,
@@ -285,8 +286,6 @@ def _frozen(setting: Setting, schedule: Schedule, bench: Workbench) -> _Frozen:
     if alone:
         row["finite_filter_variance"] = finite_filter_variance(problems[0], setting.N, schedule, test)
         row |= {"score_low": scores[0].low, "score_high": scores[0].high}
-    else:
-        row["gamma"] = schedule.gamma
     each = [one.terms(test)["variance"] for one in leading]
     error = sum(
         data_error(one, full, row["clipped"]) * part
@@ -346,7 +345,8 @@ def _corrections(
 
 def _of_full_batch(setting: Setting, rows: Sequence[Row], draws: Draws) -> Risk:
     flags, assumed = list(setting_flags(setting)), tuple[str, ...]()
-    flags += safeguard_flags(float(np.mean([row["clipped"] for row in rows])))
+    clipped, step = (float(np.mean([row[name] for row in rows])) for name in ("clipped", "step"))
+    flags += safeguard_flags(clipped, gamma=step)
     tokens, error = min(row["tokens_per_dimension"] for row in rows), max(row["error"] for row in rows)
     few: Sequence[Flag] = ()
     if any(row["frozen"] for row in rows):
@@ -364,7 +364,7 @@ def _of_full_batch(setting: Setting, rows: Sequence[Row], draws: Draws) -> Risk:
         "exact",
         setting,
         rows,
-        diagnostics=DIAGNOSTICS if len(setting.stages) == 1 else ("gamma", *_MEASURED),
+        diagnostics=DIAGNOSTICS if len(setting.stages) == 1 else _MEASURED,
         flags=[*flags, *stream_flags(setting, draws, data=False)],
         assumed=assumed,
         accuracy={"reducible": of_data},

@@ -261,6 +261,7 @@ def _full_batch(
             bench.problem(one.test_length),
         )
         row |= {"repetition": key[-1], "clipped": float(schedule is not one.schedule)}
+        row["step"] = schedule.gamma
         rows.append(row | ({"covariance_event": events[point]} if point in events else {}))
     return rows
 
