@@ -30,7 +30,7 @@ for name, line in zip(("regime2",) if quick else PRESETS, ("--", "-"), strict=Fa
             setting = student.but(eval_length=test, schedule=Constant(gamma=0.1, L=L))
             sketches = Sketches(setting, trial_of(setting, tokens, max(candidates), 2), 4, 0, tune=False)
             single, best = (min(some, key=sketches.quick) for some in (candidates, ladders))
-            known = sketches.compared([single, best], single)[best]
+            known = sketches.compared([single, best], [single])[1][best]
             gain, error = 1 - known["against"], known["against_error"]
             found.append((setting.schedule.horizon, gain, error))
             (first, last), share = best.lengths, best.shares[1]

@@ -533,6 +533,19 @@ def test_the_best_ladder():
     assert set(presets([4])) == {"long-only"}
 
 
+def test_the_best_single_length_is_the_best_row():
+    """On the sketch that chooses shares another length is best: it was named, and counted as the base."""
+    sizes = {"M": 8, "d": 32, "P": 2, "batch": 1, "eval_length": 64}
+    setup = seqlaw.Setting(teacher="regime1", **sizes, schedule=Constant(gamma=0.1, L=200))
+    asked = {"sketches": 2, "seed": 5}
+    found = seqlaw.ladder(setup, 256_000, candidates=[64, 128, 256], **asked)
+    rows = {one.lengths: one.reducible for one in found.singles}
+    assert found.single.lengths == min(rows, key=rows.get) == 64
+    assert all(isinstance(one.lengths, Lengths) or one.lengths == 64 for one in (found.mixture, found.ladder))
+    pair = ladder_curve(setup, 256_000, candidates=[64, 256], shares=[0.5], **asked)
+    assert pair.single.reducible == min(row.reducible for row in pair.curve("only"))
+
+
 def test_no_ladder_in_regime_one():
     setup = setting(2, teacher="regime1", M=24, d=96, schedule=Constant(gamma=0.1, L=3000), eval_length=256)
     found = seqlaw.ladder(setup, 2**22, candidates=[2, 256], sketches=2)

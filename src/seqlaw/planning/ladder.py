@@ -1,7 +1,8 @@
 """The best length, the best mixture of lengths and the best ladder (lengths in phases) for so many tokens.
 
 Shares are chosen on some sketches, and what is chosen is compared on others: a gain is not the best of many
-draws. All students have the same tokens, steps and schedule; the full batch is to leading order in the data.
+draws. The single length that they are compared with is the best on those others, so that a gain is rather too
+small. All students have the same tokens, steps and schedule; the full batch is to leading order in the data.
 """
 
 from __future__ import annotations
@@ -214,18 +215,22 @@ def ladder(
     most = whole("most_phases", most_phases, most=6)
     count, trial = whole("sketches", sketches, least=2), trial_of(setting, budget, rising[-1], most)
     search = Sketches(setting, trial, count, seed, tune=tune)
-    single = min(rising, key=search.quick)
-    mixture = search.best(rising, most, phases=False, beside=single)
-    best = search.best(rising, most, phases=True, beside=single)
-    found = {"single": single, "mixture": mixture, "ladder": best} | presets(rising)
-    known = search.compared(dict.fromkeys([*rising, *found.values()]), single)
+    alone = min(rising, key=search.quick)
+    best: dict[str, Length] = {
+        name: search.best(rising, most, phases=name == "ladder", beside=alone)
+        for name in ("mixture", "ladder")
+    }
+    beside = presets(rising)
+    tried = dict.fromkeys([*rising, *best.values(), *beside.values()])
+    single, known = search.compared(tried, rising)
+    found = {"single": single} | {k: single if one == alone else one for k, one in best.items()} | beside
 
     def choice(name: str) -> Choice:
         return Choice(name=name, lengths=found[name], **known[found[name]])
 
     least, flags = None, list(setting_flags(setting))
     if setting.batch is None:
-        least = min(search.tokens_per_dimension(one) for one in (single, best))
+        least = min(search.tokens_per_dimension(one) for one in (single, found["ladder"]))
         flags += frozen_filter_flags(least)
     assert setting.eval_length is not None
     return Ladder(
@@ -243,7 +248,7 @@ def ladder(
         ladder=choice("ladder"),
         presets=tuple(choice(name) for name in presets(rising)),
         tokens_per_dimension=least,
-        step=search.step(best) if tune else None,
+        step=search.step(found["ladder"]) if tune else None,
         flags=tuple(flags),
     )
 
@@ -351,8 +356,10 @@ class Sketches:
         self.depth(best, near=depth or 0.0)
         return best
 
-    def compared(self, tried: Iterable[Length], single: Length) -> dict[Length, dict[str, Any]]:
-        """Means over the other sketches, and ratios to the single length on the same sketch."""
+    def compared(
+        self, tried: Iterable[Length], singles: Sequence[int]
+    ) -> tuple[int, dict[Length, dict[str, Any]]]:
+        """The best single length on the other sketches; means over these, and ratios to it, paired."""
         terms: dict[Length, list[dict[str, float]]] = {one: [] for one in tried}
         for bench in self.comparing:  # one after the other, for what they keep
             for one, rows in terms.items():
@@ -361,6 +368,7 @@ class Sketches:
         risk = {
             one: np.array([sum(row[name] for name in _PARTS) for row in rows]) for one, rows in terms.items()
         }
+        single = min(singles, key=lambda P: float(risk[P].mean()))
         root = math.sqrt(len(self.comparing))
         found: dict[Length, dict[str, Any]] = {}
         for one, rows in terms.items():
@@ -371,7 +379,7 @@ class Sketches:
                 "against_error": float(ratio.std(ddof=1)) / root,
                 "gammas": self._peaks(one),
             }
-        return found
+        return single, found
 
     def tokens_per_dimension(self, lengths: Length) -> float:
         trial = self.trial._replace(depth=self.depth(lengths))

@@ -122,8 +122,7 @@ def ladder_curve(
         ]
     count = whole("sketches", sketches, least=2)
     benches = Sketches(setting, trial_of(setting, budget, long, 2), count, seed, tune=tune)
-    alone = min(rising, key=benches.quick)
-    known = benches.compared(dict.fromkeys(lengths for *_, lengths in found), alone)
+    alone, known = benches.compared(dict.fromkeys(lengths for *_, lengths in found), rising)
     rows = tuple(At(name=name, share=s, lengths=one, **known[one]) for name, s, one in found)
     least, flags = None, list(setting_flags(setting))
     if setting.batch is None:
