@@ -187,6 +187,8 @@ def critical_tokens(setting: Setting, learners: Learners | None = None) -> float
 
     P = setting.one_length
     most = total // (P * setting.schedule.least_steps())
+    if most < 1:
+        return math.inf
     low, high = 1, 1
     while excess(high) <= WASTED * min(known.values()):
         if high >= most:
