@@ -548,6 +548,44 @@ def test_other_lengths_and_ranges_have_the_other_sizes_chosen_anew(tokens, most,
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
+    ("teacher", "budget", "test", "schedule", "far"),
+    [
+        ("regime2", Budget(compute=1e12, tokens=1e7), 256, "block", (512, 4096, 65_536)),
+        ("regime1", Budget(compute=1e15, tokens=1e7), None, "wsd", (4096, 16_384)),
+    ],
+)
+def test_lengths_far_from_the_best_have_rows(teacher, budget, test, schedule, far):
+    """Beyond three times the least risk too; where the tables ended, the width was 30 % of the risk off."""
+    asked = {"eval_length": test, "schedule": schedule, "one_pass": True}
+    found = plan(teacher, budget, **asked).finite
+    said = {run.P: run.reducible for run in found.by_length}
+    assert {2**k for k in range(1, 15)} <= set(said)
+    assert max(said.values()) > 6 * found.risk.reducible
+    for P in far:
+        held = plan(teacher, replace(budget, min_P=P, max_P=P), **asked).finite
+        assert said[P] == pytest.approx(held.risk.reducible, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("compute", "tokens", "words"),
+    [
+        (1e8, 1e6, "tokens are left unused: at this compute budget they would not lower the risk."),
+        (1e11, 1e4, "of the compute is left over: more would not lower the risk."),
+    ],
+)
+def test_one_pass_says_why_a_budget_is_left(compute, tokens, words):
+    found = plan("regime2", Budget(compute=compute, tokens=tokens), d=64, eval_length=16, one_pass=True)
+    assert words in found.sentence
+
+
+def test_a_pass_of_few_steps_has_no_larger_batch():
+    """The schedule's least number of steps that always do was refused, although these do."""
+    short = Setting(teacher="regime2", M=8, P=100, d=64, batch=1, schedule=WSD(gamma=0.1, L=12))
+    assert math.isinf(risk(short).diagnostics["critical_tokens"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
     ("teacher", "M", "P", "schedule"),
     [
         ("regime2", 24, 8, WSD(gamma=0.1, L=2000)),

@@ -36,8 +36,12 @@ def plan_sentence(plan: Plan) -> str:
         each = f"{amount(once.batch or 0)} a step" if once.batch != 1 else "one a step"
         used = "once" if once.epochs == 1 else f"{once.epochs} times"
         step = f"{each}, each used {used}, with a peak step size of {once.schedule.gamma:.3g}"
-        beside = _over_one_pass(plan.finite) if isinstance(plan.finite, Epochs) else _critical(plan.finite)
-        return f"{_train(plan.best, f'length {amount(plan.best.P)}', step)} {beside}{_own_test(plan)}"
+        beside = (
+            [_over_one_pass(plan.finite)]
+            if isinstance(plan.finite, Epochs)
+            else [_critical(plan.finite), *unused(plan)]
+        )
+        return " ".join([_train(plan.best, f"length {amount(plan.best.P)}", step), *beside]) + _own_test(plan)
     step = f"with a peak step size of {plan.schedule.gamma:.3g}" if plan.tune else ""
     if (p := plan.schedule.precondition) > 0:
         step += f"{', ' * bool(step)}preconditioned with p = {p:g}"
@@ -134,8 +138,10 @@ def unused(plan: Plan) -> list[str]:
     if left > 0.01 * budget.tokens:
         least = plan.finite.least if isinstance(plan.finite, FinitePlan) else best
         # No more whole sequences fit: tokens limit the plan, though not all are used.
-        if (best.N + 1) * best.P > budget.tokens and best.N * (best.P + 1) > budget.tokens:
-            found.append(f"Whole sequences fill {amount(best.tokens)} of the {amount(budget.tokens)} tokens.")
+        one = best.N // best.L if isinstance(plan.finite, OnePass) else 1  # in one pass a whole batch
+        if (best.N + one) * best.P > budget.tokens and best.N * (best.P + 1) > budget.tokens:
+            whole, filled = "sequences" if one == 1 else "batches", amount(best.tokens)
+            found.append(f"Whole {whole} fill {filled} of the {amount(budget.tokens)} tokens.")
         elif least.tokens <= 0.99 * budget.tokens:
             why = ceiling or f"{'at this compute budget ' * spent}they would not lower the risk"
             also = "the compute is spent, and " * bool(spent and reached)
@@ -152,7 +158,8 @@ def unused(plan: Plan) -> list[str]:
 def _spends(plan: Plan) -> bool:
     """Whether the compute is used up, as far as a whole step goes."""
     best, budget = plan.finite.best, plan.budget
-    more = budget.formula(M=best.M, N=best.N, P=best.P, L=best.L + 1)
+    a_step = best.N // best.L if isinstance(plan.finite, OnePass) else best.N
+    more = budget.formula(M=best.M, N=a_step, P=best.P, L=best.L + 1)
     return best.compute >= 0.99 * budget.compute or bool(more > budget.compute)
 
 
@@ -192,7 +199,7 @@ def _other_lengths(plan: Plan) -> list[str]:
         return [
             "If the width or the length changes, the other sizes and the step size are chosen again; if the "
             "batch changes, the length is kept. The best and its ranges are accurate to about 0.3 % of the "
-            "risk, other lengths to 1 %."
+            "risk, other lengths to 2 %."
         ]
     if plan.single is not None:
         return []

@@ -22,7 +22,8 @@ from seqlaw.planning.passes import Passes, Run, pass_search, runs_of, wide_and_c
 from seqlaw.planning.search import FLAT, flat_range, least_with
 
 _FAR, _MISSED = 3.0, 1.1
-"""A profile ends at the first point above 3 times the least risk; a table may be 10 % off there."""
+"""A profile of widths or batches ends at the first point above 3 times the least risk; a table may be 10 %
+off there. That of lengths goes on."""
 _BETWEEN = 9
 """Batches from one to its double among which the end of a range is looked for: known to 9 %."""
 _OTHERS, _MAYBE, _RIVAL = {"M": (0.5, 0.7, 1.4), "P": (0.6, 1.6)}, 0.03, 0.02
@@ -94,9 +95,9 @@ def one_pass(
     guess = replace(guess, **sizes, N=batch, reducible=same.reducible)
     told = risk.reducible / same.reducible
 
-    def runs(found: Sequence[Allocation | None]) -> list[Run]:
+    def runs(found: Sequence[Allocation | None], far: float = _FAR) -> list[Run]:
         """The runs, their risks multiplied by the ratio of the accurate to the quick law."""
-        near = [one for one in found if one is not None and one.reducible < _FAR * _MISSED * guess.reducible]
+        near = [one for one in found if one is not None and one.reducible < far * _MISSED * guess.reducible]
         return [run._replace(reducible=run.reducible * told) for run in runs_of(search, near)]
 
     def at_batches(values: Sequence[int]) -> list[Run]:
@@ -122,6 +123,14 @@ def one_pass(
             sides.append(side[: last + 1])
         return (*sides[0][::-1], best, *sides[1])
 
+    def by_length() -> tuple[Run, ...]:
+        """The least risk at the ends and at every power of two, as far as the tables reach."""
+        low, high = wide.box.low["P"], wide.box.high["P"]
+        lengths = {low, high, *(2**k for k in range(int(high).bit_length()) if 2**k > low)} - {best.P}
+        found = least_with(close, wide, "P", sorted(map(int, lengths)))
+        known = [one for one in found if one is not None and wide.covers(one)]
+        return tuple(sorted([*runs(known, far=math.inf), best], key=lambda run: run.P))
+
     flat, ends = {}, {}
     for size in ("M", "P"):
         (low, low_limit), (high, high_limit) = flat_range(close, wide, size, guess, FLAT)
@@ -142,7 +151,7 @@ def one_pass(
         flat=flat,
         limits=ends,
         by_batch=by_batch,
-        by_length=beside("P"),
+        by_length=by_length(),
         by_width=beside("M"),
         critical_tokens=critical_tokens(setting),
     )

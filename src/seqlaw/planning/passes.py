@@ -25,6 +25,11 @@ from seqlaw.planning.nodes import length_nodes, spaced, step_counts, width_nodes
 
 _COARSE, _WIDE, _CLOSE = (2.6, 2.6, 2.0), (1.2, 2.0, 0.9), (0.35, 0.5, 0.5)
 """Of M, P and L: e-folds from node to node, over all sizes, over those of interest and round the best."""
+_REACH = {
+    _WIDE: ((4.0, 2.6), (40.0, 40.0), (7.0, 4.0)),
+    _CLOSE: ((0.7, 0.7), (1.0, 1.0), (1.0, 1.0)),
+}
+"""How many e-folds nodes go below and above the best so far. Far lengths take narrow students, few steps."""
 
 
 class Run(NamedTuple):
@@ -148,6 +153,14 @@ class Passes(Landscape):
     def near(self, best: Allocation, hold: str | None = None) -> list[Allocation]:
         return [best]
 
+    def covers(self, one: Allocation) -> bool:
+        """Whether width and steps are well within the nodes, or where the budgets end: not extrapolated."""
+        sizes = {"M": one.M, "L": one.L}
+        return all(
+            value > self.nodes[size][0] or self.nodes[size][0] <= self.box.low[size]
+            for size, value in sizes.items()
+        )
+
     def reaches(self, size: str, value: int) -> bool:
         return size not in self.nodes or self.nodes[size][0] <= value <= self.nodes[size][-1]
 
@@ -192,11 +205,10 @@ def _nodes(
 ) -> dict[str, Array]:
     low, high = dict(box.low), dict(box.high)
     if guess is not None:
-        reach = {_WIDE: (2.6, 40.0, 4.0), _CLOSE: (0.7, 1.0, 1.0)}[folds]
-        for size, fold in zip("MPL", reach, strict=True):
+        for size, (below, above) in zip("MPL", _REACH[folds], strict=True):
             here = getattr(guess, size)
-            low[size] = max(low[size], math.floor(here * math.exp(-fold)))
-            high[size] = min(high[size], math.ceil(here * math.exp(fold)))
+            low[size] = max(low[size], math.floor(here * math.exp(-below)))
+            high[size] = min(high[size], math.ceil(here * math.exp(above)))
     M, P, L = folds
     if folds is _WIDE:
         low["L"] = max(box.low["L"], min(low["L"], int(high["L"] * math.exp(-9))))
