@@ -86,6 +86,20 @@ def test_the_curve_is_the_librarys(server, along, start, stop):
     )
 
 
+@pytest.mark.parametrize("change", [{}, {"N": None, "batch": 8}], ids=["full batch", "mini-batches"])
+def test_the_curve_along_the_position_is_the_librarys(server, change):
+    """Beside it the risk at the training length: the mean over the positions."""
+    body = QUESTION | {"along": "position", "start": 0, "stop": 31, "points": 4} | change
+    answer = server.post("/api/curve", json=body).json()
+    assert (answer["tested"], answer["guides"]) == ("position", {})
+    setting = SETTING.but(N=None, batch=8) if change else SETTING
+    for row, p in zip(answer["rows"], [0, 2, 9, 31], strict=True):
+        told = seqlaw.risk(replace(setting, position=p)).reducible
+        assert (row["position"], row["reducible"]) == (p, pytest.approx(told, rel=ROUNDING))
+    assert answer["point"]["reducible"] == pytest.approx(seqlaw.risk(setting).reducible, rel=ROUNDING)
+    assert "--along position --from 0 --to 31" in answer["copy"]["command"]
+
+
 def test_the_spectrum_has_its_parts_and_its_marks(server):
     answer = server.post("/api/spectrum", json=SPECTRUM).json()
     initial, innovation = SETTING.teacher.at(answer["j"]).averaged_parts(16)

@@ -324,6 +324,22 @@ def test_the_copied_command_and_python_give_the_curve_on_the_screen(tab, state):
     check_copies(tab, risk_on_screen(tab))
 
 
+def test_the_risk_is_shown_by_position(tab):
+    """Position 0 stands left of 1 and is marked; every point has a test of its own, so none is chosen."""
+    tab.open(f"view=curve&{SMALL}&eval_length=64")
+    tab.page.click("[data-choice=along] [data-value=position]")
+    tab.settle()
+    assert tab.page.is_hidden("#field-eval_length")
+    x = {name: x for name, x, _ in tab.page.evaluate(PICTURE)}["reducible risk"]
+    assert (x[0], x[1], x[-1]) == (0.5, 1, 255)
+    risk = risk_on_screen(tab)
+    assert risk[0] > 3 * risk[-1]
+    ticks = tab.page.eval_on_selector_all("#plot .xtick text", "all => all.map(one => one.textContent)")
+    assert ticks[0] == "0"
+    assert "tested at each position" in tab.page.inner_text("#plot")
+    assert "--along position --from 0 --to 255" in tab.copied("#copy-command")
+
+
 @pytest.mark.slow
 def test_one_pass_has_a_batch_and_its_copies_give_the_curve(tab):
     tab.open("view=curve&along=N&kind=block&L=20000")

@@ -173,7 +173,7 @@ def curve(asked: tuple[Moving, str], progress: Progress) -> Answer:
     tested_apart = any(risk.setting.test_length != risk.setting.P for risk in risks)
     once = setting.batch is not None
     fields = {
-        "tested": "own" if not tested_apart else setting.test_length,
+        "tested": axis if axis == "position" else setting.test_length if tested_apart else "own",
         "derived": {"N": setting.N, "tokens": setting.tokens} if once else {},
         "guides": {} if tested_apart or once else _guides(settings[: len(risks)], found.points),
         "tokens": body.tokens,

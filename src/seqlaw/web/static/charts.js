@@ -18,7 +18,7 @@ export function takeColours(scheme = "") {
 }
 const faded = (colour, share) => colour.replace(/^rgb\((.*)\)$/, `rgba($1, ${share})`);
 const TERMS = ["approx", "bias", "variance"]; // those that the theorem has a guide of; cross has none
-const WORDS = { M: "width M", N: "trajectories N", P: "trajectory length P", R: "horizon R", batch: "batch b", epochs: "epochs K" };
+const WORDS = { M: "width M", N: "trajectories N", P: "trajectory length P", R: "horizon R", batch: "batch b", epochs: "epochs K", position: "position p of the test" };
 const FONT = { family: 'system-ui, "Segoe UI", "Liberation Sans", Arial, sans-serif', size: 12.5 };
 
 export const number = (value, digits = 4) => {
@@ -131,13 +131,23 @@ function mark(out, values, at, text, { color = INK.soft, dash = "dash", row = 0,
 
 export const sign = (name) => (name === "batch" ? "b" : name);
 
+// Where a value stands on a logarithmic axis: position 0 an octave left of 1, and marked as 0.
+const ZERO = 0.5;
+const placed = (key, values) => (key === "position" ? values.map((value) => value || ZERO) : values);
+function ticked(key, x) {
+  const ticks = decades(x);
+  if (key !== "position" || x[0] !== ZERO || !ticks.tickvals) return ticks;
+  return { ...ticks, tickvals: [ZERO, ...ticks.tickvals], ticktext: ["0", ...ticks.ticktext] };
+}
+
 function tested(answer) {
+  if (answer.tested === "position") return "tested at each position";
   return answer.tested === "own" ? "tested at the training length" : `tested at length ${number(answer.tested)}`;
 }
 
 export function curve(answer, state, narrow, sampled) {
   const key = answer.along;
-  const x = answer.rows.map((row) => row[key]);
+  const x = placed(key, answer.rows.map((row) => row[key]));
   const column = (name) => answer.rows.map((row) => row[name]);
   const data = [];
   const total = column("reducible");
@@ -177,7 +187,7 @@ export function curve(answer, state, narrow, sampled) {
     low = state.scale === "log" ? Math.max(Math.min(...positive), Math.min(...known) * 1e-4) / 2 : 0; // a bias may fall to nothing
   }
   if (sampled) {
-    const at = sampled.rows.map((row) => row[key]);
+    const at = placed(key, sampled.rows.map((row) => row[key]));
     const first = sampled.rows[0], steps = sampled.method === "trained"; // whose terms are not apart
     const how = steps ? `${first.network ?? "linear"} by ${first.optimizer ?? "sgd"}` : "sampled";
     for (const name of stacked || steps ? ["reducible"] : [...terms, "reducible"]) {
@@ -201,7 +211,7 @@ export function curve(answer, state, narrow, sampled) {
   if (once && key !== "epochs") fixed.unshift(passes(answer.rows[0].epochs));
   if (answer.tokens !== null) fixed.push(`${number(answer.tokens)} tokens`);
   const title = `${answer.badge.covered ? `Regime ${answer.badge.regime}` : "Outside the theorem"}, ${fixed.join(", ")}, ${trained()}, ${tested(answer)}`;
-  const out = layout(title, { ...axis(WORDS[key]), ...decades(x) }, y, narrow);
+  const out = layout(title, { ...axis(WORDS[key]), ...ticked(key, x) }, y, narrow);
   if (answer.mark) mark(out, x, answer.mark.at, answer.mark.words, { foot: true }); // the peak is at the top
   return { data, layout: out };
 }

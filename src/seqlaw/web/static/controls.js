@@ -2,7 +2,7 @@
 
 import { pretty, whole } from "./charts.js";
 import { explained } from "./words.js";
-import { AXES, best, chooses, fitAxis, hasEpochs, hasMomentum, hasPower, onePass, options, state, stepGiven, stepsFollow, trains } from "./state.js";
+import { AXES, best, chooses, fitAxis, hasEpochs, hasMomentum, hasPower, onePass, options, positions, state, stepGiven, stepsFollow, trains } from "./state.js";
 
 const ALL = ["spectrum", "curve", "tradeoff", "plan", "ladders"];
 const STUDENT = ["spectrum", "curve", "tradeoff", "ladders"];
@@ -76,7 +76,7 @@ const SHOWN_IF = {
   d: () => !["plan", "ladders"].includes(state.view),
   plan_d: () => state.view === "plan",
   ladder_d: () => state.view === "ladders",
-  eval_length: () => ["curve", "plan", "ladders"].includes(state.view),
+  eval_length: () => ["curve", "plan", "ladders"].includes(state.view) && !positions(),
   L: () => state.view !== "plan" && !stepsFollow() && (state.by === "L" || best()),
   R: () => state.view !== "plan" && !stepsFollow() && state.by === "R" && !best(),
   best: () => state.view === "curve" && state.along !== "R",

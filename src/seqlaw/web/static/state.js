@@ -5,6 +5,7 @@
 export const DEFAULTS = {
   view: "curve", one_pass: "", best: "", chosen: "on", unguarded: "", by: "L", along: "P", style: "stacked", scale: "linear",
   from_M: "8", to_M: "128", from_N: "64", to_N: "1e6", from_P: "2", to_P: "256", from_R: "10", to_R: "1e5", from_b: "1", to_b: "1024", from_epochs: "1", to_epochs: "16",
+  from_position: "0", to_position: "255",
   short: "2", long: "4096", share: "0.35",
 };
 
@@ -44,7 +45,7 @@ export const VIEWS = [
 ];
 
 const CHOICES = {
-  view: VIEWS.map(([name]) => name), along: ["M", "N", "P", "R", "b", "epochs"], kind: ["wsd", "block", "constant", "cosine"], by: ["L", "R"],
+  view: VIEWS.map(([name]) => name), along: ["M", "N", "P", "R", "b", "epochs", "position"], kind: ["wsd", "block", "constant", "cosine"], by: ["L", "R"],
   style: ["stacked", "lines"], scale: ["log", "linear"], one_pass: ["", "on"], best: ["", "on"], chosen: ["", "on"], unguarded: ["", "on"], nesterov: ["", "on"],
 };
 
@@ -79,7 +80,9 @@ export const hasEpochs = () => onePass() && ["curve", "tradeoff"].includes(state
 export const repeated = () => (hasEpochs() ? Math.max(1, Number(state.epochs) || 1) : 1);
 
 // N follows from the batch, and only with one is there a batch, or are there epochs.
-export const AXES = { M: () => true, N: () => !onePass(), P: () => true, R: () => true, b: onePass, epochs: onePass };
+export const AXES = { M: () => true, N: () => !onePass(), P: () => true, R: () => true, b: onePass, epochs: onePass, position: () => true };
+// Along the position every point has a test of its own.
+export const positions = () => state.view === "curve" && state.along === "position";
 export function fitAxis() {
   if (state.along in AXES && !AXES[state.along]()) state.along = onePass() ? "b" : "N";
 }
@@ -108,7 +111,7 @@ const student = () => ({ ...teacher(), M: state.M, d: state.d.trim(), ...schedul
 const batch = () => (onePass() ? { batch: state.batch, ...(hasEpochs() ? { epochs: state.epochs } : {}), safeguard: !(stepGiven() && state.unguarded === "on") } : {});
 
 function question() {
-  return { ...student(), ...batch(), ...(onePass() ? {} : { N: state.N }), P: state.P, eval_length: orNull(state.eval_length) };
+  return { ...student(), ...batch(), ...(onePass() ? {} : { N: state.N }), P: state.P, eval_length: positions() ? null : orNull(state.eval_length) };
 }
 
 function range() {
