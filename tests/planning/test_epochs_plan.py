@@ -55,6 +55,27 @@ def test_repeating_beats_one_pass_where_tokens_are_scarce(best):
     assert "not worth its compute" in plenty.sentence
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("teacher", "compute", "tokens", "more"),
+    [
+        ("regime2", 1e10, 1e5, {}),  # one round of moves stopped early: 5 epochs, 5.8 % above 7
+        ("regime2", 3.49e9, 205_621, {"eval_length": 16, "d": 64, "schedule": "constant"}),  # narrower at 5
+        ("regime1", 1.2e8, 2482, {}),  # the longest of few sequences left tokens unused
+        ("regime1", 3e8, 8000, {"eval_length": 256}),
+        ("regime2", 4e10, 3e4, {"eval_length": 64, "schedule": "constant"}),
+    ],
+)
+def test_no_given_epochs_are_better(teacher, compute, tokens, more):
+    """By 0.3 %, beside the percent that the search asks of each doubling."""
+    budget = Budget(compute=compute, tokens=tokens)
+    found = plan(teacher, budget, epochs="best", **more)
+    rank = found.finite.risk.reducible * found.setting.epochs**0.015
+    for epochs in (2, 5, 7, 9, 12, 16):
+        other = plan(teacher, budget, epochs=epochs, **more).finite.risk.reducible
+        assert rank < 1.003 * other * epochs**0.015, epochs
+
+
 def test_epochs_and_batch_that_are_given_are_kept():
     found = plan("regime2", BUDGET, epochs=3, batch=5, **SCARCE)
     assert (found.setting.epochs, found.setting.batch) == (3, 5)

@@ -193,7 +193,7 @@ def _other_lengths(plan: Plan) -> list[str]:
     if isinstance(finite, Epochs):
         return [
             "A doubling of the epochs must lower the risk by at least 1 %. Ranges and other sizes are those "
-            "that the search looked at, about a factor of two apart, accurate to 2 % of the risk."
+            "that the search looked at, accurate to 2 % of the risk."
         ]
     if isinstance(finite, OnePass):
         return [

@@ -1,7 +1,8 @@
 """The best epochs for scarce tokens: unique tokens N·P, and compute N·P·M² for each pass over them.
 
 The law of epochs is too dear for tables. So the search starts from the best single pass and changes one size
-at a time, the epochs with the width that the compute then leaves, at the best step of each.
+at a time, the epochs with the width that the compute then leaves, at the best step of each. It goes down one
+valley: in two of 60 random settings another was deeper, by 0.3 and 0.9 %.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from seqlaw.methods.one_pass.equivalent import Learners, one_pass_equivalent
-from seqlaw.methods.one_pass.tuning import best_step, vertex
+from seqlaw.methods.one_pass.tuning import best_step
 from seqlaw.methods.terms import Risk
 from seqlaw.model.checks import InputError
 from seqlaw.model.setting import Setting
@@ -64,6 +65,9 @@ class Epochs(OnePass):
     """
 
 
+_STEPS, _SETTLED = tuple(2**part for part in (1, 1 / 2, 1 / 4, 1 / 8, 1 / 32)), 1e-3
+"""Factors of a move, each until a round of moves gains less than 0.1 %. The finest is for the width: where
+compute binds, 1 % more of it costs 2 % of the sequences."""
 Move = Callable[[Repeated, float], tuple[float, float, float, float]]
 
 
@@ -75,11 +79,26 @@ class Ground:
         self.learners: Learners | None = None
         self.known: dict[tuple[int, int, int, int], Repeated | None] = {}
 
+    def room(self, epochs: int, M: int) -> float:
+        """The tokens that the budgets allow."""
+        return min(self.search.budget.tokens, self.search.budget.compute / (epochs * float(M) ** 2))
+
+    def batches(self, epochs: int, M: int, P: int, batch: int) -> int:
+        """As many as the budgets allow."""
+        budget = self.search.budget
+        N = min(self.room(epochs, M) / P, budget.max_N)
+        return int(min(N * (1 + 1e-13) // batch, budget.max_L // epochs))
+
+    def filled(self, epochs: int, M: int, P: int, batch: int) -> int:
+        """The longest sequences of which there are as many: few of them would leave tokens unused."""
+        room, batches = self.room(epochs, M), self.batches(epochs, M, P, batch)
+        if not batches or (batches + 1) * batch * P <= room:
+            return P
+        return max(min(int(room // (batches * batch)), self.box.high["P"]), P)
+
     def setting(self, epochs: int, M: int, P: int, batch: int) -> Setting | None:
         """The student; None where the budgets leave the schedule too few steps."""
-        budget = self.search.budget
-        N = min(budget.tokens / P, budget.compute / (epochs * P * float(M) ** 2), budget.max_N)
-        batches = int(min(N * (1 + 1e-13) // batch, budget.max_L // epochs))
+        batches = self.batches(epochs, M, P, batch)
         if batches * epochs < self.search.least_steps:
             return None
         plain = self.search.setting(M, 1, P, batches * epochs)
@@ -91,7 +110,8 @@ class Ground:
         """This point at its best step; the search starts from that of `near` times √(batch/epochs)."""
         sizes = {"M": M, "P": P}
         kept = {s: min(max(round(x), self.box.low[s]), self.box.high[s]) for s, x in sizes.items()}
-        key = max(round(epochs), 1), kept["M"], kept["P"], max(round(batch), 1)
+        about = max(round(epochs), 1), kept["M"], kept["P"], max(round(batch), 1)
+        key = *about[:2], self.filled(*about), about[3]
         if key not in self.known:
             setting = self.setting(*key)
             self.known[key] = None
@@ -117,36 +137,29 @@ class Ground:
         return min(one.M, then) if one.M < _SPENT * now else then
 
     def moves(self, free: bool) -> Iterable[Move]:
-        """Each size alone, but a longer sequence in a smaller batch, and the epochs if they are free."""
+        """Each size alone, a longer sequence in a smaller batch; free epochs also with width and length."""
         held = self.batch is not None
         if free:
+            yield lambda one, f: (one.epochs * f, one.M, one.P, one.batch)
             yield lambda one, f: (one.epochs * f, self.width(one, one.epochs * f), one.P, one.batch)
+            yield lambda one, f: (one.epochs * f, self.width(one, one.epochs * f), one.P * f, one.batch)
         yield lambda one, f: (one.epochs, one.M, one.P * f, one.batch if held else one.batch / f)
         yield lambda one, f: (one.epochs, one.M * f, one.P, one.batch)
         if not held:
             yield lambda one, f: (one.epochs, one.M, one.P, one.batch * f)
 
     def descend(self, best: Repeated, free: bool) -> Repeated:
-        """The best that moves of one size after another reach: by factors of two, then between three."""
-        for fine in (False, True):
-            for move in self.moves(free):
-                sides = [self.at(*move(best, factor), near=best) for factor in (0.5, 2.0)]
-                if fine:
-                    best = self.between(best, move, sides)
-                    continue
-                for factor, other in zip((0.5, 2.0), sides, strict=True):
-                    while other is not None and other.rank < best.rank and other.epochs <= MOST:
-                        best, other = other, self.at(*move(other, factor), near=other)
+        """The best that moves of one size after another reach: by factors of two, then by smaller ones."""
+        for step in _STEPS:
+            begun = math.inf
+            while best.rank < (1 - _SETTLED) * begun:
+                begun = best.rank
+                for move in self.moves(free):
+                    for factor in (1 / step, step):
+                        other = self.at(*move(best, factor), near=best)
+                        while other is not None and other.rank < best.rank and other.epochs <= MOST:
+                            best, other = other, self.at(*move(other, factor), near=other)
         return best
-
-    def between(self, best: Repeated, move: Move, sides: list[Repeated | None]) -> Repeated:
-        """The best of a point and the minimum of the parabola through it and both its sides."""
-        low, high = sides
-        if low is None or high is None or min(low.rank, high.rank) <= best.rank:
-            return min((one for one in (low, best, high) if one is not None), key=lambda one: one.rank)
-        shift, _ = vertex([math.log(one.rank) for one in (low, best, high)])
-        other = self.at(*move(best, 2.0**shift), near=best)
-        return best if other is None or other.rank >= best.rank else other
 
 
 @one_thread()
@@ -168,6 +181,9 @@ def epochs_plan(search: Search, epochs: int | str, batch: int | None = None) -> 
         setting = replace(found, schedule=found.schedule.scaled(best.gamma))
         [risk] = one_pass_equivalent([setting])
     told = risk.reducible / best.reducible
+    for move in ground.moves(free=False):  # what the profiles have at least
+        for factor in (0.5, 2.0):
+            ground.at(*move(best, factor), near=best)
     near = [ground.at(K, ground.width(best, K), best.P, best.batch, best) for K in _around(best.epochs)]
     seen = [one._replace(reducible=told * one.reducible) for one in ground.known.values() if one is not None]
     here = best._replace(reducible=risk.reducible)
