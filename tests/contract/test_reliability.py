@@ -281,6 +281,12 @@ def test_a_ladder_with_a_step_that_the_safeguard_cuts():
     assert check(line.split()) == 0
 
 
+def test_a_ladder_with_nothing_to_learn():
+    """Found by the lines below: a transition of 1e-300 was a traceback, of 0 over 0."""
+    line = "ladder -M 6 -d 24 --sketches 2 --candidates 2,16 --tokens 1e5 -L 1000 --rho=1e-300"
+    assert check(line.split()) == 2
+
+
 EXAMPLES = int(os.environ.get("SEQLAW_EXAMPLES", "1000"))
 quiet = settings(deadline=None, suppress_health_check=list(HealthCheck), database=None)
 

@@ -369,6 +369,8 @@ class Sketches:
             one: np.array([sum(row[name] for name in _PARTS) for row in rows]) for one, rows in terms.items()
         }
         single = min(singles, key=lambda P: float(risk[P].mean()))
+        if not risk[single].all():
+            raise InputError("teacher", "must leave something to learn", f"a risk of 0 at length {single}")
         root = math.sqrt(len(self.comparing))
         found: dict[Length, dict[str, Any]] = {}
         for one, rows in terms.items():
