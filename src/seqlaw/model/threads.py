@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import ContextVar
 from threading import Event, Thread
 from typing import TypeVar
 
@@ -14,6 +15,7 @@ from threadpoolctl import threadpool_limits
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
+_LIMITED: ContextVar[bool] = ContextVar("limited", default=False)
 
 
 @contextmanager
@@ -23,8 +25,15 @@ def one_thread() -> Iterator[None]:
     Sums then come in one order, so stored numbers do not depend on a machine's cores, and several workers do
     not ask for more threads than there are cores, which costs far more than it gives.
     """
-    with threadpool_limits(limits=1, user_api="blas"):
+    if _LIMITED.get():  # to look the libraries up again would take 1.4 ms
         yield
+        return
+    before = _LIMITED.set(True)
+    try:
+        with threadpool_limits(limits=1, user_api="blas"):
+            yield
+    finally:
+        _LIMITED.reset(before)
 
 
 @contextmanager
