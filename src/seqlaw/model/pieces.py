@@ -9,7 +9,7 @@ over the two takes it off. Cutting in log γ matters: cosine ends like (L - t)²
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -89,69 +89,68 @@ def stretches(schedule: Schedule, steps: Sequence[int], ratio: float, norm: floa
         last = np.cumsum(runs[0])
         last[-1] = ends[-1]  # beyond 2^53 the sum rounds
         cuts = np.unique(np.concatenate([last, ends]))
-        sizes_at = runs[1][np.searchsorted(last, cuts)]
-        parts = [(n, float(size)) for n, size in zip(np.diff(cuts, prepend=0.0), sizes_at, strict=True)]
+        counts, sizes = np.diff(cuts, prepend=0.0), runs[1][np.searchsorted(last, cuts)]
     else:
-        cuts, parts, places = np.unique([*schedule.corners(), *ends]), [], []
-        for first, last_step in zip([1, *(cuts[:-1] + 1).tolist()], cuts.tolist(), strict=True):
-            new = _phase(schedule, first, last_step, math.log(ratio), norm)
-            parts += new
-            places += [last_step] * len(new)
-        cuts = np.array(places)
-    counts, sizes = (np.array(column, dtype=np.float64) for column in zip(*parts, strict=True))
+        turns = np.unique([*schedule.corners(), *ends])
+        parts = [
+            _phase(schedule, first, last_step, math.log(ratio), norm)
+            for first, last_step in zip([1, *(turns[:-1] + 1).tolist()], turns.tolist(), strict=True)
+        ]
+        counts, sizes = np.concatenate(parts, axis=1)
+        cuts = np.repeat(turns, [part.counts.size for part in parts])
     of = np.searchsorted(ends, cuts)
     return [Pieces(counts[of == k], sizes[of == k]) for k in range(len(steps))]
 
 
-def _phase(schedule: Schedule, first: int, last: int, fold: float, norm: float) -> list[tuple[float, float]]:
-    """Steps first … last, where γ_t does not turn, cut where log(γ_peak/γ_t) passes a multiple of fold."""
+def _phase(schedule: Schedule, first: int, last: int, fold: float, norm: float) -> Pieces:
+    """Steps first … last, where γ_t does not turn, cut where log(γ_peak/γ_t) passes a multiple of fold.
 
-    def level(t: int) -> int:
-        size = float(schedule.at(t))
-        return math.floor(math.log(schedule.gamma / size) / fold + 1e-9) if size > 0 else 10**9
+    They are counted from the end with the large steps; the small end may be left whole.
+    """
+    rising = bool(schedule.at(first) < schedule.at(last))
+    count, large, way = last - first + 1, last if rising else first, -1 if rising else 1
 
-    if level(first) > level(last):  # rising: the small end, which may be left whole, comes first
-        return [_run(schedule, a, b) for a, b in reversed(_cuts(schedule, last, first, fold, norm, level))]
-    return [_run(schedule, a, b) for a, b in _cuts(schedule, first, last, fold, norm, level)]
+    def level(places: Any) -> Array:
+        sizes = np.maximum(schedule.at(large + way * places), np.finfo(float).tiny)
+        return np.asarray(np.floor((math.log(schedule.gamma) - np.log(sizes)) / fold + 1e-9))
 
-
-def _cuts(
-    schedule: Schedule, large: int, small: int, fold: float, norm: float, level: Callable[[int], int]
-) -> list[tuple[int, int]]:
-    """(first, last) of each piece from the end with the large steps to the one with the small."""
-    way, cuts, here = (1 if small >= large else -1), [], large
-    while True:
-        left = abs(small - here) + 1
-        if left * float(schedule.at(here)) * norm < _REST:
-            end = small
-        else:  # the last step on this level, by bisection: γ_t does not turn
-            now, near, far = level(here), 0, left
-            while far - near > 1:
-                middle = (near + far) // 2
-                near, far = (middle, far) if level(here + way * middle) == now else (near, middle)
-            end = here + way * near
-        cuts.append((min(here, end), max(here, end)))
-        if end == small:
-            return cuts
-        here = end + way
-
-
-def _run(schedule: Schedule, first: int, last: int) -> tuple[float, float]:
-    """(n, γ) with the Σγ and Σγ² of steps first … last."""
-    one, two = (_sum(schedule, first, last, power) for power in (1, 2))
-    return (one * one / two, two / one) if two > 0 else (float(last - first + 1), 0.0)
+    levels = np.arange(float(level(0)), float(level(count - 1)))
+    near, far = np.zeros(levels.size, dtype=int), np.full(levels.size, count)
+    while np.any(far - near > 1):  # the last step on each level, by bisection
+        middle = (near + far) // 2
+        inside = level(middle) <= levels
+        near, far = np.where(inside, middle, near), np.where(inside, far, middle)
+    ends = np.unique(np.append(near, count - 1))
+    starts = np.append(0, ends[:-1] + 1)
+    rest = np.flatnonzero((count - starts) * schedule.at(large + way * starts) * norm < _REST)
+    if rest.size:
+        starts, ends = starts[: rest[0] + 1], np.append(ends[: rest[0]], count - 1)
+    lows, highs = (large + way * x for x in ((ends, starts) if rising else (starts, ends)))
+    one, two = _sums(schedule, lows, highs)
+    live = two > 0
+    safe = np.where(live, two, 1.0)
+    counts = np.where(live, one * one / safe, ends - starts + 1.0)
+    return Pieces(*(x[::way] for x in (counts, np.where(live, two / np.where(live, one, 1.0), 0.0))))
 
 
 _X, _W = np.polynomial.legendre.leggauss(12)
 
 
-def _sum(schedule: Schedule, first: int, last: int, power: int) -> float:
-    """Σ_t γ_t^power: as it is, or by Euler–Maclaurin, ∫ + (f_1 + f_n)/2 + [f']/12, inside the phase."""
-    if last - first < _DIRECT:
-        return float(np.sum(schedule.at(np.arange(first, last + 1)) ** power))
-    middle, half = (first + last) / 2, (last - first) / 2
-    inside = half * float(_W @ schedule.at(middle + half * _X) ** power)
-    near = np.arange(3)
-    start, end = (schedule.at(t) ** power for t in (first + near, last - near))
-    slopes = np.array([-1.5, 2.0, -0.5]) @ (start + end)  # f'(first) - f'(last), one-sided
-    return inside + float(start[0] + end[0]) / 2 - float(slopes) / 12
+def _sums(schedule: Schedule, first: Array, last: Array) -> tuple[Array, Array]:
+    """Σ_t γ_t and Σ_t γ_t² of the steps first … last of each piece, inside a phase.
+
+    As it is, or by Euler–Maclaurin, ∫ + (f_1 + f_n)/2 + [f']/12.
+    """
+    short, found = last - first < _DIRECT, np.empty((2, first.size))
+    low, high = first[short, None], last[short, None]
+    places = low + np.arange(_DIRECT)
+    near = np.where(places <= high, schedule.at(np.minimum(places, high)), 0.0)
+    low, high = first[~short, None], last[~short, None]
+    inside = schedule.at((low + high) / 2 + (high - low) / 2 * _X)
+    start, end = (schedule.at(x) for x in (low + np.arange(3), high - np.arange(3)))
+    for sums, power in zip(found, (1, 2), strict=True):
+        sums[short] = np.sum(near**power, axis=1)
+        slopes = (start**power + end**power) @ np.array([-1.5, 2.0, -0.5])  # f'(first) - f'(last), one-sided
+        sums[~short] = (high - low)[:, 0] / 2 * (inside**power @ _W)
+        sums[~short] += (start[:, 0] ** power + end[:, 0] ** power) / 2 - slopes / 12
+    return found[0], found[1]
