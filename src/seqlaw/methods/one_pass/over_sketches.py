@@ -17,7 +17,7 @@ from seqlaw.methods.expected import Population, noise, pick, population, score_d
 from seqlaw.methods.one_pass.noise import Directions
 from seqlaw.methods.resolvent import spectral_edge
 from seqlaw.methods.score import lag_sums
-from seqlaw.methods.spectral_sum import Rule
+from seqlaw.methods.spectral_sum import Rule, gauss_legendre
 from seqlaw.model.checks import Array
 from seqlaw.model.lengths import Length, mean_length
 
@@ -80,7 +80,7 @@ def _numbers(M: float, crowd: Crowd) -> tuple[Array, Array]:
     if M <= crowd.alone:
         return first, np.ones(first.size)
     low, high = np.log(crowd.alone + 0.5), np.log(M + 0.5)
-    points, w = np.polynomial.legendre.leggauss(max(4, round(crowd.a_fold * (high - low)) + 2))
+    points, w = gauss_legendre(max(4, round(crowd.a_fold * (high - low)) + 2))
     i = np.exp((high + low) / 2 + (high - low) / 2 * points)
     return np.concatenate([first, i - 0.5]), np.concatenate([np.ones(first.size), (high - low) / 2 * w * i])
 
