@@ -88,7 +88,7 @@ quick = Accuracy(
     newton=fine.newton,
     correction=Correction(half=5, decay=6.0, tol=1e-3, step=0.5),
     cut=2.0,
-    crowd=fine.crowd,
+    crowd=Crowd(alone=8, a_fold=3.5),
 )
 """Right to 2e-4 of the reducible risk."""
 search = Accuracy(
@@ -98,6 +98,6 @@ search = Accuracy(
     newton=2e-3,
     correction=quick.correction,
     cut=3.0,
-    crowd=Crowd(alone=8, a_fold=3.5),
+    crowd=quick.crowd,
 )
 """Right to 1e-3 of the reducible risk (`test_the_surface_of_a_search`): where a search looks first."""

@@ -102,7 +102,7 @@ class Equivalent(Method):
         return _each_its_way(
             settings,
             lambda full: equivalent_risks(full, quick=True),
-            lambda passes: one_pass_equivalent(passes, ratio=accuracy.quick.cut),
+            lambda passes: one_pass_equivalent(passes, quick=True),
         )
 
     def refuses(self, setting: Setting) -> InputError | None:

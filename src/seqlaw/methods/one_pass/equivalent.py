@@ -43,8 +43,7 @@ class Learners:
     """The nodes of each length and width of one spectrum, solved once."""
 
     def __init__(self, setting: Setting, *, quick: bool = False) -> None:
-        self.crowd = (accuracy.search if quick else accuracy.fine).crowd
-        level = accuracy.quick if quick else accuracy.fine
+        self.level = level = accuracy.quick if quick else accuracy.fine
         self.fine, self.rule = sum_rule(setting, level.sums), sum_rule(setting, level.double)
         self._solved: dict[tuple[Length, int], tuple[Directions, Array]] = {}
 
@@ -67,20 +66,23 @@ class Learners:
     def _at(self, setting: Setting) -> tuple[Directions, Array]:
         key = (setting.P, setting.M)
         if key not in self._solved:
-            self._solved[key] = expected_directions(self.rule, *key, self.crowd)
+            self._solved[key] = expected_directions(self.rule, *key, self.level.crowd)
         return self._solved[key]
 
 
 @one_thread()
-def one_pass_equivalent(settings: Sequence[Setting], *, ratio: float = accuracy.fine.cut) -> list[Risk]:
-    """The expected risk of each setting; settings of one teacher and d share their nodes."""
+def one_pass_equivalent(settings: Sequence[Setting], *, quick: bool = False) -> list[Risk]:
+    """The expected risk of each setting; settings of one teacher and d share their nodes.
+
+    `quick` is good to 2e-4 of the reducible risk.
+    """
     answers: dict[int, Risk] = {}
     groups: dict[Any, list[int]] = {}
     for index, setting in enumerate(settings):
         groups.setdefault((setting.teacher, setting.d), []).append(index)
     for indices in groups.values():
         members = [settings[k] for k in indices]
-        learners = Learners(members[0])
+        learners = Learners(members[0], quick=quick)
         steps = [stepped(one, [learners.nodes(one)]) for one in members]
         means = mean_terms(members, [one.schedule.gamma for one in steps], learners)
         spreads: dict[Any, Spread | None] = {}
@@ -89,13 +91,14 @@ def one_pass_equivalent(settings: Sequence[Setting], *, ratio: float = accuracy.
             key = (one.P, one.M, one.training, id(one.schedule))
             if key not in spreads:
                 alone = one.epochs > 1
-                spreads[key] = None if alone else _spread(one, step, learners.nodes(one), ratio)
+                spreads[key] = None if alone else _spread(one, step, learners.nodes(one), learners.level.cut)
             answers[index] = _risk(one, step, mean, learners, spreads[key])
         again = [k for k in range(len(members)) if members[k].epochs > 1 and not steps[k].diverges]
-        wholes = full_batches([members[k] for k in again], [steps[k].schedule for k in again], learners)
+        schedules = [steps[k].schedule for k in again]
+        wholes = full_batches([members[k] for k in again], schedules, learners, quick=quick)
         for k, full in zip(again, wholes, strict=True):
             once = answers[indices[k]]
-            answers[indices[k]] = _of_epochs(members[k], steps[k], once, learners, full, ratio)
+            answers[indices[k]] = _of_epochs(members[k], steps[k], once, learners, full)
     return [answers[k] for k in range(len(settings))]
 
 
@@ -158,12 +161,13 @@ def full_batches(
 
 
 def _of_epochs(
-    setting: Setting, step: Step, once: Risk, learners: Learners, whole: FullBatchRisk, ratio: float
+    setting: Setting, step: Step, once: Risk, learners: Learners, whole: FullBatchRisk
 ) -> Risk:
     """The risk of epochs from that of the mean student alone."""
     assert setting.batch is not None
     nodes, weight, N = learners.nodes(setting), learners.tested(setting), float(setting.N)
-    noise = epochs_noise(nodes, step.schedule, float(setting.batch), N, setting.epochs, ratio=ratio)
+    batch, ratio = float(setting.batch), learners.level.cut
+    noise = epochs_noise(nodes, step.schedule, batch, N, setting.epochs, ratio=ratio)
     variance = excess(noise, weight, whole.excess, once.bias) - once.bias
     share = 1 - once.approx / max(once.approx + once.bias + variance, math.ulp(0.0))
     error = math.hypot(1 / setting.M, share * epochs_error(whole.error))
