@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from seqlaw.methods.accuracy import fine
-from seqlaw.methods.one_pass.law import Sources, geometric, power, signed, spread
+from seqlaw.methods.one_pass.law import Sources, geometric, power, signed, spread, together
 from seqlaw.methods.one_pass.noise import Directions, Eigensystems, under
 from seqlaw.model.checks import Array
 from seqlaw.model.filters import Schedule
@@ -176,19 +176,13 @@ def _sums(mu: Array, part: Pieces, scale: Array) -> tuple[Array, Array, Array]:
     """a (n), q (n × n) and r (n) of (2) after an epoch, all from its start; for each scale."""
     G, n_mu = scale.size, mu.size
     a, q, r = np.zeros((G, n_mu)), np.zeros((G, n_mu, n_mu)), np.ones((G, n_mu))
-    for n, size in zip(part.counts, part.sizes, strict=True):
-        gamma = (size * scale)[:, None]
+    for runs in together(part, G * n_mu**2):
+        n, gamma = runs.counts[:, None, None], (runs.sizes[:, None] * scale)[:, :, None]
         p = 1 - gamma * mu
-        if n == 1:
-            a, q, r = p * a + gamma, p[:, :, None] * q + (gamma * r)[:, None, :], p * r
-            continue
         with np.errstate(divide="ignore"):
             log_p = np.log(np.abs(p))
-        end = power(p, n)
-        a = end * a + gamma * signed(n, np.ones(1), np.zeros(1), p)
-        q = (
-            end[:, :, None] * q
-            + gamma[:, :, None] * geometric(n, log_p[:, :, None], log_p[:, None, :]) * r[:, None, :]
-        )
-        r = end * r
+        ends, own = power(p, n), gamma * signed(n, np.ones(1), np.zeros(1), p)
+        mixed = gamma[..., None] * geometric(n[..., None], log_p[..., None], log_p[..., None, :])
+        for end, alone, pair in zip(ends, own, mixed, strict=True):
+            a, q, r = end * a + alone, end[:, :, None] * q + pair * r[:, None, :], end * r
     return a, q, r

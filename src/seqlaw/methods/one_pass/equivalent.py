@@ -160,9 +160,7 @@ def full_batches(
     return found
 
 
-def _of_epochs(
-    setting: Setting, step: Step, once: Risk, learners: Learners, whole: FullBatchRisk
-) -> Risk:
+def _of_epochs(setting: Setting, step: Step, once: Risk, learners: Learners, whole: FullBatchRisk) -> Risk:
     """The risk of epochs from that of the mean student alone."""
     assert setting.batch is not None
     nodes, weight, N = learners.nodes(setting), learners.tested(setting), float(setting.N)

@@ -7,6 +7,7 @@ is linear with a symmetric matrix, in x = √w·v: a run of n equal steps is one
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from seqlaw.model.filters import LARGEST_STEP, Schedule
 from seqlaw.model.pieces import Pieces, is_cut, pieces
 
 _LEAST_LOG = -1e4  # the logarithm that stands for a factor of 0
+_TOGETHER = 2**16  # numbers in the largest array of runs that are computed at once
 
 
 class Sources(NamedTuple):
@@ -92,41 +94,60 @@ def spread(
     additive, psi = np.zeros_like(x), np.ones_like(x)
     if start is not None:
         x = x + root * start
-    for n, size in zip(runs.counts, runs.sizes, strict=True):
-        gamma = (size * scale)[:, None]
-        p = 1 - gamma * mu
-        if n == 1:
-            noise = x @ feedback + root * sources.constant
-            noise = noise + (along @ psi[:, :, None] + squared @ psi[:, :, None] ** 2)[:, :, 0]
-            x = p**2 * x + gamma**2 * per_batch * noise
-            additive = p**2 * additive + gamma**2 * per_batch * sources.constant
-            psi = psi * p
+    for part in together(runs, len(per_batch) * mu.size**2):
+        gamma = (part.sizes[:, None] * scale)[:, :, None]
+        p, noise = 1 - gamma * mu, gamma**2 * per_batch
+        if part.counts[0] == 1:
+            for fall, fresh in zip(p, noise, strict=True):
+                added = x @ feedback + root * sources.constant
+                added = added + (along @ psi[:, :, None] + squared @ psi[:, :, None] ** 2)[:, :, 0]
+                x = fall**2 * x + fresh * added
+                additive = fall**2 * additive + fresh * sources.constant
+                psi = psi * fall
             continue
-        key = gamma.tobytes() + per_batch.tobytes()
-        if eigensystems is None or key not in eigensystems:
-            Delta = -(gamma * per_batch)[:, :, None] * feedback
-            Delta[:, np.arange(mu.size), np.arange(mu.size)] += 2 * mu - gamma * mu**2
-            delta, O = np.linalg.eigh(Delta)
-            if eigensystems is not None:
-                eigensystems[key] = delta, O
-        else:
-            delta, O = eigensystems[key]
-        step = gamma * delta
-        log_lam = np.log1p(-np.minimum(step, 1 - 1e-300))[:, :, None]
-        back = np.swapaxes(O, 1, 2)
+        n = part.counts[:, None, None]
+        psis = np.cumprod(np.concatenate([psi[None], power(p, n)]), axis=0)
+        before, psi = psis[:-1, :, :, None], psis[-1]
+        delta, O = _eigensystems(gamma, per_batch, mu, feedback, {} if eigensystems is None else eigensystems)
+        step, each = gamma * delta, n[..., None]
+        log_lam = np.log1p(-np.minimum(step, 1 - 1e-300))[..., None]
+        back = np.swapaxes(O, -1, -2)
         with np.errstate(divide="ignore"):
-            log_p = np.log(np.abs(p))[:, None, :]
-        source = geometric(n, log_lam, np.zeros(1)) * (back @ (root * sources.constant)[..., None])
-        source += (signed(n, 1 - step[:, :, None], log_lam, p[:, None, :]) * (back @ along)) @ psi[:, :, None]
-        source += (geometric(n, log_lam, 2 * log_p) * (back @ squared)) @ (psi**2)[:, :, None]
-        kept = np.exp(np.minimum(n * log_lam, 700.0)) * (back @ x[:, :, None])
-        x = (O @ (kept + (gamma**2 * per_batch)[:, :, None] * source))[:, :, 0]
-        log_p = 2 * log_p[:, 0]
-        additive = np.exp(
-            np.maximum(n * log_p, -700.0)
-        ) * additive + gamma**2 * per_batch * sources.constant * geometric(n, log_p, np.zeros(1))
-        psi = psi * power(p, n)
+            log_p = 2 * np.log(np.abs(p))
+        source = geometric(each, log_lam, np.zeros(1)) * (back @ (root * sources.constant)[..., None])
+        source += (signed(each, 1 - step[..., None], log_lam, p[..., None, :]) * (back @ along)) @ before
+        source += (geometric(each, log_lam, log_p[..., None, :]) * (back @ squared)) @ before**2
+        source = O @ (noise[..., None] * source)
+        kept, fresh = np.exp(np.minimum(each * log_lam, 700.0)), geometric(n, log_p, np.zeros(1))
+        calm, fresh = np.exp(np.maximum(n * log_p, -700.0)), noise * sources.constant * fresh
+        for k in range(len(part.counts)):
+            x = (O[k] @ (kept[k] * (back[k] @ x[:, :, None])) + source[k])[:, :, 0]
+            additive = calm[k] * additive + fresh[k]
     return Spread(x / root, additive)
+
+
+def together(runs: Pieces, numbers: int) -> Iterator[Pieces]:
+    """Runs that are computed at once, with so many numbers each; single steps apart from longer runs."""
+    most = max(1, _TOGETHER // numbers)
+    turns = np.flatnonzero(np.diff(runs.counts == 1)) + 1
+    for part in zip(*(np.split(x, turns) for x in runs), strict=True):
+        for first in range(0, part[0].size, most):
+            yield Pieces(*(x[first : first + most] for x in part))
+
+
+def _eigensystems(
+    gamma: Array, per_batch: Array, mu: Array, feedback: Array, known: Eigensystems
+) -> tuple[Array, Array]:
+    """Those of step sizes (K, B, 1), each computed once."""
+    keys = [one.tobytes() + per_batch.tobytes() for one in gamma]
+    new = list({key: k for k, key in enumerate(keys) if key not in known}.values())
+    if new:
+        Delta = -(gamma[new] * per_batch)[..., None] * feedback
+        Delta[..., np.arange(mu.size), np.arange(mu.size)] += 2 * mu - gamma[new] * mu**2
+        found = zip(*np.linalg.eigh(Delta), strict=True)
+        known.update(zip((keys[k] for k in new), found, strict=True))
+    delta, O = zip(*(known[key] for key in keys), strict=True)
+    return np.stack(delta), np.stack(O)
 
 
 def between(A: Array, V: Array, mu: Array, batch: float, runs: Pieces) -> Array:
