@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from seqlaw.methods.finite_sample.positions import interpolation
 from seqlaw.model.arrays import ends, is_host, like, namespace, plus_product, zeros
 from seqlaw.model.checks import Array, library
 from seqlaw.model.lengths import Length, Lengths
@@ -27,6 +28,7 @@ from seqlaw.model.teacher import Modes
 _TILE = 2**14  # entries of K and J at a time, so that a dozen such arrays stay near the processor
 _TILE_ELSEWHERE = 2**25  # on a card, where some thirty such arrays are 8 GiB and products need their rows
 _FORGOTTEN = 2.0**-64  # what is left of the start when the rest of the trajectory counts as stationary
+_INTERPOLATED = 1e-15  # relative error of K and J between values of a
 
 
 class Placed(NamedTuple):
@@ -76,19 +78,57 @@ def lag_sums(
     return next(lag_sums_at(modes, [P], rows, beside=beside))
 
 
+def lag_rows(
+    modes: Modes, P: Length, *, beside: Array | None = None
+) -> Callable[[slice], tuple[Array, Array]]:
+    """`lag_sums` for many slices of rows."""
+    if (through := _through_few(modes, beside)) is None:
+        return lambda rows: lag_sums(modes, P, rows, beside=beside)
+    F, few, a = through
+    K, J = (x @ F.T for x in next(_summed(few, [P], beside=beside)))
+    return lambda rows: (F[rows] @ K, a[rows] * (F[rows] @ J))
+
+
 def lag_sums_at(
     modes: Modes, lengths: Iterable[Length], rows: slice = slice(None), *, beside: Array | None = None
 ) -> Iterator[tuple[Array, Array]]:
-    """`lag_sums` at many lengths: those that outlast the memory of the start share their first part."""
+    """`lag_sums` at many lengths."""
+    if (through := _through_few(modes, beside)) is None:
+        a = like(modes.a if beside is None else beside, modes.a[rows, None])
+        yield from ((K, a * J) for K, J in _summed(modes, lengths, rows, beside=beside))
+        return
+    F, few, a = through
+    for K, J in _summed(few, lengths, beside=beside):
+        yield (F[rows] @ K) @ F.T, a[rows] * ((F[rows] @ J) @ F.T)
+
+
+def _through_few(modes: Modes, beside: Array | None) -> tuple[Array, Modes, Array] | None:
+    """F (modes × few), few modes with K = FK'Fᵀ and J/a = F(J/a)'Fᵀ, and a; None where few are not fewer.
+
+    K and J/a are linear in σ_0 and σ_ξ of each of their modes, and else functions of its a.
+    """
+    nodes, share = interpolation(modes.a, _INTERPOLATED, most=modes.d // 4 + 1)
+    if nodes.size > modes.d // 4:
+        return None
+    F = np.concatenate([modes.sigma_0[:, None] * share, modes.sigma_xi[:, None] * share], axis=1)
+    innovation = np.repeat([0.0, 1.0], nodes.size)
+    few = Modes(a=np.tile(nodes, 2), sigma_xi=innovation, sigma_0=1 - innovation)
+    F, a = (like(modes.a if beside is None else beside, x) for x in (F, modes.a[:, None]))
+    return F, few, a
+
+
+def _summed(
+    modes: Modes, lengths: Iterable[Length], rows: slice = slice(None), *, beside: Array | None = None
+) -> Iterator[tuple[Array, Array]]:
+    """K/P and J/(aP); lengths that outlast the memory of the start share their first part."""
     memory, shared, here = _memory(modes), None, Placed.of(modes, beside)
     for P in lengths:
         if isinstance(P, Lengths):  # each token counts alike: N_k Cov(T_k) over T² is w_k/T of Cov(T_k)/P_k
-            each = lag_sums_at(modes, P.lengths, rows)
             K, J = (
                 sum(share * x for share, x in zip(P.shares, part, strict=True))
-                for part in zip(*each, strict=True)
+                for part in zip(*_summed(modes, P.lengths, rows, beside=beside), strict=True)
             )
-            yield np.asarray(K), np.asarray(J)
+            yield K, J
             continue
         if P < memory:
             K, J = _doubled(here, P, rows)
@@ -100,7 +140,7 @@ def lag_sums_at(
             gap = (1 - a)[rows, None] + a[rows, None] * (1 - a)  # 1 - w, to the last digit
             K = shared[0] + (P - memory) * (s[rows, None] * s * (1 + w) / gap)
             J = shared[1] + (P - memory) * (s[rows, None] / gap)
-        yield K / P, (here.a[rows, None] * J) * (here.sigma_xi / P)
+        yield K / P, J * (here.sigma_xi / P)
 
 
 def _doubled(modes: Placed, P: int, rows: slice) -> tuple[Array, Array]:
@@ -235,14 +275,20 @@ def score(problem: Problem, known: tuple[Array, Array] | None = None) -> Score:
     white = problem.eigenvectors / xp.sqrt(problem.eigenvalues)  # white · whiteᵀ = G^-1
     weight = xp.sum((white.T @ problem.S) ** 2, axis=0)
     step = max(least, (_TILE if is_host(problem.S) else _TILE_ELSEWHERE) // d)
-    half, leading, spread = smaller_blocks(partial(_tiles, problem, weight, known), weight, step, least)
+    lags: Callable[[slice], tuple[Array, Array]]
+    if known is None:
+        lags = lag_rows(problem.modes, problem.length, beside=problem.S)
+    else:
+        K, J = known
+        lags = lambda rows: (K[rows], J[rows])  # noqa: E731
+    half, leading, spread = smaller_blocks(partial(_tiles, problem, weight, lags), weight, step, least)
     covariance = leading + half + half.T
     low, high = ends(white.T @ covariance @ white)
     return Score(covariance, leading, low, high, M * M / spread)
 
 
 def _tiles(
-    problem: Problem, weight: Array, known: tuple[Array, Array] | None, step: int
+    problem: Problem, weight: Array, lags: Callable[[slice], tuple[Array, Array]], step: int
 ) -> tuple[Array, Array, float]:
     """Half of what the elementwise products add, the leading part and cᵀ(K/P)c, in slices of `step` modes."""
     modes, S, D, M = problem.modes, problem.S, problem.D, problem.M
@@ -252,7 +298,7 @@ def _tiles(
     half, leading, spread = zeros(S, M, M), zeros(S, M, M), 0.0
     for first in range(0, modes.d, step):
         rows = slice(first, first + step)
-        K, J = lag_sums(modes, problem.length, rows, beside=S) if known is None else (x[rows] for x in known)
+        K, J = lags(rows)
         diagonal = K @ diagonal_DD + noise * problem.h[rows] + 2 * (J @ diagonal_DS)
         leading += (S[:, rows] * diagonal) @ S[:, rows].T
         # Half of the symmetric part: the transpose above adds the other half.

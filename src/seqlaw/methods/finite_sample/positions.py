@@ -108,7 +108,7 @@ def positions(modes: Modes, lengths: Sequence[int], tol: float, most: int) -> Po
     waves = np.array([0.5, *[1.0] * (half - 1), 0.5]) / half if half else np.zeros(0)
     sizes = tuple(sorted({min(P, dense) for P in lengths}))
     size = sizes[-1]
-    nodes, share = _interpolation(a, tol / 10, most=math.inf if half else 2 * size + 1)
+    nodes, share = interpolation(a, tol / 10, most=math.inf if half else 2 * size + 1)
     f = np.concatenate([modes.sigma_0[:, None] * share, modes.sigma_xi[:, None] * share], axis=1)
     full = np.concatenate(_covariances(nodes, size + 1))
     omega = np.linspace(0, np.pi, waves.size)
@@ -147,7 +147,7 @@ def _compressed(f: Array, matrices: Array, scale: Array, tol: float) -> tuple[Ar
     return length[:, None] * left[:, :rank] * value[:rank], right[:rank] @ basis.T / scale
 
 
-def _interpolation(a: Array, tol: float, most: float) -> tuple[Array, Array]:
+def interpolation(a: Array, tol: float, most: float) -> tuple[Array, Array]:
     """Chebyshev nodes of the first kind and barycentric coefficients, modes × nodes."""
     low, high = min(0.0, float(a.min())), max(0.0, float(a.max()))
     middle, half = (low + high) / 2, max((high - low) / 2, 1e-12)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from seqlaw.methods.accuracy import fine
-from seqlaw.methods.score import lag_sums, score
+from seqlaw.methods.score import lag_rows, lag_sums, score
 from seqlaw.model.arrays import host, is_host, like, namespace, zeros
 from seqlaw.model.checks import Array
 from seqlaw.model.filters import Schedule
@@ -130,8 +130,10 @@ def innovation_lags(modes: Modes, P: Length, *, beside: Array | None = None) -> 
     step = max(1, (_TILE if is_host(beside) else _TILE_ELSEWHERE) // d)
     tiles = [slice(first, first + step) for first in range(0, d, step)]
 
+    lags = lag_rows(modes, P, beside=beside)
+
     def scaled(rows: slice) -> Array:
-        J = lag_sums(modes, P, rows, beside=beside)[1]
+        J = lags(rows)[1]
         smooth: Array = J / each / height[rows, None] / breadth
         return smooth
 
