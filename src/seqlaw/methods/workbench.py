@@ -17,7 +17,7 @@ from seqlaw.methods.one_pass.noise import (
     sketch_directions,
     step_noise,
 )
-from seqlaw.methods.score import Score, lag_sums, score
+from seqlaw.methods.score import Score, lag_sums, leading_score, score
 from seqlaw.methods.spectral_sum import Rule
 from seqlaw.model.checks import Array
 from seqlaw.model.device import Device
@@ -38,16 +38,19 @@ class LagSums:
         self.modes = modes
         self._sums: dict[int, tuple[Array, Array]] = {}
         self._channels: dict[int, tuple[Array, Array, Array]] = {}
+        self._mixed: tuple[Length, tuple[Array, Array]] | None = None
 
     def lags(self, P: Length) -> tuple[Array, Array]:
-        """K/P and J/P."""
+        """K/P and J/P; of mixtures the latest is stored."""
         for length, _ in parts(P):
             if length not in self._sums:
                 self._sums[length] = lag_sums(self.modes, length)
         if isinstance(P, int):
             return self._sums[P]
-        K, J = (sum(share * self._sums[one][k] for one, share in parts(P)) for k in (0, 1))
-        return np.asarray(K), np.asarray(J)
+        if self._mixed is None or self._mixed[0] != P:
+            K, J = (sum(share * self._sums[one][k] for one, share in parts(P)) for k in (0, 1))
+            self._mixed = P, (np.asarray(K), np.asarray(J))
+        return self._mixed[1]
 
     def channels(self, P: Length) -> tuple[Array, tuple[Array, Array]]:
         """φ, X and Y (`one_pass.noise`); a mixture has the rows of all its lengths."""
@@ -93,6 +96,11 @@ class Workbench:
             return score(self.problem(P), None if self.sums is None else self.sums.lags(P))
 
         return self._once("score", P, made)
+
+    def leading_score(self, P: Length) -> Array:
+        assert self.sums is not None
+        lags = self.sums.lags
+        return self._once("leading score", P, lambda: leading_score(self.problem(P), *lags(P)))
 
     def step_noise(
         self, P: Length, problem: Problem | None = None, covariance: Array | None = None

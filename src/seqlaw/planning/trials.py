@@ -15,7 +15,6 @@ import numpy as np
 from seqlaw.methods.accuracy import search
 from seqlaw.methods.one_pass.noise import StepNoise, sketch_directions
 from seqlaw.methods.one_pass.step import limit
-from seqlaw.methods.score import leading_score, score
 from seqlaw.methods.stage import CUT, State, at_rest, full_batch, one_pass, refined
 from seqlaw.methods.workbench import LagSums, Workbench
 from seqlaw.model.checks import Array
@@ -76,7 +75,6 @@ class Bench(Workbench):
 
     def __init__(self, sums: LagSums, M: int, *, sketch: int, seed: int) -> None:
         super().__init__(sums.modes, M, sketch=sketch, seed=seed, sums=sums)
-        self._lags = sums
         self._limits: dict[tuple[Length, float], float] = {}
 
     def trained(self, lengths: Length, trial: Trial, runs: Runs, *, quick: bool = False) -> State:
@@ -113,7 +111,7 @@ class Bench(Workbench):
         problems = [self.problem(P) for P, _ in plan]
         safe = runs.of(plan, CUT, self.scales(lengths, trial))
         for problem, (P, share), part in zip(problems, plan, safe, strict=True):
-            known = self.score(P) if isinstance(P, int) else score(problem, self._lags.lags(P))
+            known = self.score(P)
             effective = known.effective_share * share * trial.tokens
             learned = float(np.sum(1 - part.residual(problem.eigenvalues)))
             found = min(found, effective / max(learned, math.ulp(0.0)))
@@ -131,9 +129,7 @@ class Bench(Workbench):
     def _noise(self, problem: Problem, *, quick: bool) -> Array:
         """T·E[QᵀQ]."""
         if quick and isinstance(problem.length, Lengths):
-            return leading_score(problem, *self._lags.lags(problem.length))
-        if isinstance(problem.length, Lengths):
-            return score(problem, self._lags.lags(problem.length)).covariance
+            return self.leading_score(problem.length)
         return self.score(problem.length).covariance
 
     def _limit(self, problem: Problem, noise: StepNoise, batch: float) -> float:
