@@ -177,6 +177,11 @@ class Search:
         )
 
     @cached_property
+    def tables(self) -> dict[bytes, tuple[Array, Array]]:
+        """What landscapes have computed, by their nodes: one with the law has the nodes of one without."""
+        return {}
+
+    @cached_property
     def widest(self) -> float:
         """The largest M that the teacher has modes for."""
         if not isinstance(self.teacher, Modes):

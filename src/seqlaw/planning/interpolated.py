@@ -276,9 +276,12 @@ def interpolated(search: Search, box: Box, whole: bool, few: bool) -> Interpolat
 
 
 def _table(search: Search, box: Box, nodes: dict[str, Array], few: bool, factor: float = 1.0) -> Interpolated:
-    M, P = (x.ravel() for x in np.meshgrid(nodes["M"], nodes["P"], indexing="ij"))
+    known, key = search.tables, b"|".join(nodes[axis].tobytes() for axis in _AXES)
+    if key not in known:
+        M, P = (x.ravel() for x in np.meshgrid(nodes["M"], nodes["P"], indexing="ij"))
+        known[key] = _terms(search, M, P, nodes["L"])
     shape = [nodes[axis].size for axis in _AXES]
-    fixed, variance = (x.reshape(shape) for x in _terms(search, M, P, nodes["L"]))
+    fixed, variance = (x.reshape(shape) for x in known[key])
     if few:
         grid = np.meshgrid(*(nodes[axis] for axis in _AXES), indexing="ij", sparse=True)
         room = search.budget.most_sequences(*grid)
