@@ -70,6 +70,7 @@ class Split(Tradeoff):
     """Tokens to split, and the common test lengths beside the training length."""
 
     points: int = option(13, "How many lengths.", RANGE)
+    quick: bool = like(Moving, "quick", False)
 
     def __post_init__(self) -> None:
         # Tests of one training share it, but each test has a best step of its own.

@@ -20,11 +20,12 @@ from seqlaw.answers.words import REMARKS, sentence, words_alone
 from seqlaw.files import plain
 from seqlaw.methods.ask import METHODS, along, method_of, require_answerable
 from seqlaw.methods.best_step import Best, tuned
-from seqlaw.methods.equivalent import equivalent_risks
+from seqlaw.methods.equivalent import Equivalent, equivalent_risks
 from seqlaw.methods.method import SHORT, Draws, Progress
 from seqlaw.methods.one_pass.reuse import effective_reuse
 from seqlaw.methods.one_pass.tuning import critical_tokens, with_tokens
 from seqlaw.methods.rates import approx_guide, bias_guide, guide_cutoff
+from seqlaw.methods.terms import Risk
 from seqlaw.model.amount import amount
 from seqlaw.model.assumptions import setting_flags
 from seqlaw.model.checks import InputError, needs
@@ -248,6 +249,15 @@ def _check_sampled(body: Sampled, settings: Sequence[Setting]) -> None:
         )
 
 
+class _Quick(Equivalent):
+    """Coarser sums, for a slider that is moving."""
+
+    def risks(
+        self, settings: Sequence[Setting], draws: Draws, *, progress: Progress | None = None
+    ) -> list[Risk]:
+        return self.quick(settings)
+
+
 def longer_or_more(asked: Split, progress: Progress) -> Answer:
     """The risk along P at fixed tokens, tested at the own length and at common ones."""
     call = asked.call()
@@ -256,7 +266,7 @@ def longer_or_more(asked: Split, progress: Progress) -> Answer:
     if setting.batch is not None:
         rough = ", of the variance 3/M"
         _require_few_steps([with_tokens(replace(setting, P=lengths[0]), call.arguments["tokens"])], "tokens")
-    found = call()
+    found = replace(call, arguments={**call.arguments, "method": _Quick()})() if asked.quick else call()
     accuracy = f"relative error about 1/M = {1 / setting.M:.2g}{rough}"
     fields = {"tokens": found.tokens, "batch": setting.batch, **found.fields(), "accuracy": accuracy}
     return _view(asked, setting, found.flagged(), **fields)
