@@ -149,7 +149,7 @@ export const bodies = {
   },
   ladders: (moving) => ({
     ...student(), d: state.ladder_d.trim(), tokens: state.ladder_tokens, candidates: [state.short, state.long],
-    shares: shares(moving ? 7 : 13), sketches: moving ? "2" : "4", eval_length: orNull(state.eval_length) ?? state.long,
+    shares: shares(moving ? 5 : 13), sketches: moving ? "2" : "4", eval_length: orNull(state.eval_length) ?? state.long,
   }),
   sampled: () => ({
     ...question(), ...range(), points: state.sample_points, sketches: state.sketches,
