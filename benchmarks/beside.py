@@ -93,7 +93,11 @@ ROWS: list[tuple[str, str, str]] = [
 ]
 """A name, the question, and what 0.3 was asked for."""
 TINY = "-M 8 -d 16 -P 4 -N 16 -L 100"
-WARM = {"risk": f"risk {TINY}", "curve": f"curve {TINY} --along N --from 4 --to 16 --points 3"}
+SPLIT = "tradeoff --tokens 1000 -M 4 -d 16 --eval-length 4"
+WARM = {
+    "risk": f"risk {TINY}",
+    "curve": f"curve {TINY} --along N --from 4 --to 16 --points 3",
+} | dict.fromkeys(("tradeoff", "ladder", "plan"), SPLIT)
 """A small question that loads what the large one needs; of `law` and the readers of files none is needed."""
 
 
