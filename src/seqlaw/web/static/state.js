@@ -124,7 +124,7 @@ function range() {
 // A point of one pass takes up to 0.3 s; the server has a ceiling of 24 trainings a question.
 function points(moving, trainings = 1) {
   if (!onePass()) return { curve: moving ? 8 : 25, tradeoff: moving ? 6 : 13 }[state.view];
-  const most = { curve: moving ? 6 : 17, tradeoff: moving ? 5 : 13 }[state.view];
+  const most = { curve: moving ? 5 : 17, tradeoff: moving ? 5 : 13 }[state.view];
   if (state.view === "curve" && state.along === "epochs") return moving ? 3 : 7; // the last of which have many
   return Math.max(2, Math.min(most, Math.floor(24 / trainings / (1 + repeated() / 16))));
 }
