@@ -17,6 +17,7 @@ import seqlaw
 from conftest import python_path
 from run_tables import run_table
 from seqlaw.answers.ladder import ladder_curve
+from seqlaw.answers.render import _aligned, _folded_table
 from seqlaw.answers.words import sentences
 from seqlaw.cli import main
 from seqlaw.methods import trajectories
@@ -417,3 +418,10 @@ def test_the_header_has_the_horizon_that_the_safeguard_leaves(method, batch):
     found = seqlaw.risk(setting, method=method)
     assert 1400 < float(re.search(r"\(R=([\d.,]+)\)", str(found))[1].replace(",", "")) < 1700  # asked: 6000
     assert found.to_dict()["horizon"] == 6000
+
+
+@pytest.mark.parametrize("header", [(), ("", "θ", "a long name"), ("", "θ")])
+def test_a_table_that_fits_is_what_rich_makes_of_it(header):
+    rows = [["two words", "1.5", "-2"], ["漢", "", "1e-30"], ["b"]]
+    assert _aligned(header, rows) == _folded_table(header, rows)
+    assert _aligned(header, [["word " * 30, "1", "2"]]) is None  # folded

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from rows_of import exact_risk, exact_risks, exact_rows
-from seqlaw import PRESETS, WSD, BlockDecay, Constant, InputError, Modes, Setting
+from seqlaw import PRESETS, WSD, BlockDecay, Constant, InputError, Lengths, Modes, Setting
 from seqlaw.methods.frozen_sketch import finite_filter_variance, population_bias
 from seqlaw.methods.moments import sample_moments
-from seqlaw.methods.score import lag_sums, score
+from seqlaw.methods.score import lag_rows, lag_sums, score
 from seqlaw.methods.stage import at_rest, full_batch
 from seqlaw.model import gaussian_sketch, sketched_problem
 
@@ -125,6 +125,22 @@ def test_lag_sums_of_long_trajectories():
         # P roundings of 80-bit arithmetic stay below 1e-13.
         np.testing.assert_allclose(fast_K, (K / P).astype(float), rtol=1e-13)
         np.testing.assert_allclose(fast_J, (J / P * a[:, None] * xi).astype(float), rtol=1e-13)
+
+
+@pytest.mark.parametrize(
+    "a", [0.7 * np.arange(1, 301) ** -0.4, np.linspace(-0.6, 0.8, 300)], ids=["law", "signs"]
+)
+def test_lag_sums_interpolated_between_few_transitions(a):
+    """Eight modes alone are summed as they are."""
+    j = np.arange(1, 301)
+    modes = Modes(a=a, sigma_xi=0.1 * j**-1.8, sigma_0=3 * j**-1.2)
+    some = np.array([0, 1, 2, 10, 100, 214, 298, 299])
+    few = Modes(a=a[some], sigma_xi=modes.sigma_xi[some], sigma_0=modes.sigma_0[some])
+    for P in (1, 3, 40, 10**5, Lengths((2, 70), (0.3, 0.7))):
+        rows = lag_rows(modes, P)(slice(2, 11))
+        for fast, part, slow in zip(lag_sums(modes, P), rows, lag_sums(few, P), strict=True):
+            np.testing.assert_allclose(fast[np.ix_(some, some)], slow, rtol=1e-12)
+            np.testing.assert_allclose(part, fast[2:11], rtol=1e-12)
 
 
 def test_score_covariance_against_sampled_data_sets():
