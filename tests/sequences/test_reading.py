@@ -221,7 +221,7 @@ BROKEN = {
         lambda: broken(x_csv=table(STATES)),
         ["x.csv", "--sequence", "trial", "--time", "second"],
         "FILE must hold numbers only: name other columns as sequence, time or groups, or set them aside with "
-        "leave_out or features; columns, got subject, hand",
+        "leave_out or features; text is in columns, got subject, hand",
     ),
     "no sequence column": (
         lambda: broken(x_csv=table(STATES)),

@@ -206,14 +206,17 @@ def _signed(share: float) -> str:
     return f"{100 * share:+.{2 if abs(share) < 1 else 3}g} %"
 
 
+_ALIKE = 1.25
+"""The ratio of two variances that needs no remark."""
+
+
 def starts(found: Forecast) -> str:
     """Whether a longer sequence shows other states."""
     start = found.start
     if not any(start.differ):
-        return (
-            "No difference was found between the first states and the later ones (as is usual for windows of "
-            "a recording). A longer sequence then shows no new kind of state."
-        )
+        alike = 1 / _ALIKE < start.ratio < _ALIKE
+        chance = "" if alike else f"; their variance is {start.ratio:.2g} times that, which may be chance"
+        return f"No sure difference was found between the first states and the later ones{chance}."
     parts = [f"their means by up to {start.shift:.2g} standard deviations"] * start.differ[0]
     parts += [f"their variance by a factor of {start.ratio:.2f}"] * start.differ[1]
     return (

@@ -54,6 +54,10 @@ def measure(asked: Measure, output: Output) -> None:
     ):
         if saved[field] is not None and not output.json:
             print(f"{what} saved: {saved[field]}")
+            if not found.reliable:
+                print(
+                    "warning: the theory does not describe these data, so plans with this file may be wrong"
+                )
     for refusal in refusals:
         sys.stdout.flush()
         raise refusal

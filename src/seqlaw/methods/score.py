@@ -275,16 +275,15 @@ def score(problem: Problem, known: tuple[Array, Array] | None = None) -> Score:
     white = problem.eigenvectors / xp.sqrt(problem.eigenvalues)  # white · whiteᵀ = G^-1
     weight = xp.sum((white.T @ problem.S) ** 2, axis=0)
     step = max(least, (_TILE if is_host(problem.S) else _TILE_ELSEWHERE) // d)
-    lags: Callable[[slice], tuple[Array, Array]]
-    if known is None:
-        lags = lag_rows(problem.modes, problem.length, beside=problem.S)
-    else:
-        K, J = known
-        lags = lambda rows: (K[rows], J[rows])  # noqa: E731
+    lags = lag_rows(problem.modes, problem.length, beside=problem.S) if known is None else _rows_of(*known)
     half, leading, spread = smaller_blocks(partial(_tiles, problem, weight, lags), weight, step, least)
     covariance = leading + half + half.T
     low, high = ends(white.T @ covariance @ white)
     return Score(covariance, leading, low, high, M * M / spread)
+
+
+def _rows_of(K: Array, J: Array) -> Callable[[slice], tuple[Array, Array]]:
+    return lambda rows: (K[rows], J[rows])
 
 
 def _tiles(

@@ -231,13 +231,15 @@ def forecast(
         )
         n, eval_length = pilot.n, eval_length or longest
         blocks = block_sums(pilot, tuple(sorted({*compared, eval_length})), seed)
-        schedules: dict[int, Schedule] = {
-            P: WSD(gamma=gamma, L=steps)
+        chosen: dict[int, tuple[Schedule, float]] = {
+            P: (WSD(gamma=gamma, L=steps), 0.0)
             if gamma is not None
             else best_schedule(pilot, blocks, P, max(1, (budget or n * P) // P), eval_length, steps, seed)
             for P in compared
         }
-        trainer = _Trainer(pilot, blocks, schedules, eval_length, seed)
+        schedules = {P: schedule for P, (schedule, _) in chosen.items()}
+        room = {P: saved for P, (_, saved) in chosen.items()}
+        trainer = _Trainer(pilot, blocks, schedules, room, eval_length, seed)
         curves = trainer.curves()
         budget = _default_tokens(curves) if budget is None else budget
         used = {P: budget // P * P for P in compared}
@@ -367,9 +369,16 @@ class _Trainer:
     """Students of the pilot and of its random subsets, tested on the held-out sequences."""
 
     def __init__(
-        self, pilot: Pilot, blocks: Blocks, schedules: Mapping[int, Schedule], eval_length: int, seed: int
+        self,
+        pilot: Pilot,
+        blocks: Blocks,
+        schedules: Mapping[int, Schedule],
+        room: Mapping[int, float],
+        eval_length: int,
+        seed: int,
     ) -> None:
         self.pilot, self.blocks, self.schedules, self.seed = pilot, blocks, schedules, seed
+        self.room = room
         self.eval_length, self.held_out = eval_length, held_out_moments(pilot, eval_length)
         wide = pilot.view.M > _WIDE
         self.kept = _WIDE_TESTED_HALVES if wide else _TESTED_HALVES
@@ -395,6 +404,7 @@ class _Trainer:
                 learned=student.learned,
                 schedule=student.schedule,
                 largest=student.largest,
+                room=self.room[student.P],
                 test=by_group[k],
                 halves=of_halves[k],
                 count=count,

@@ -55,6 +55,8 @@ class Chance:
     bend: float
     """By how much the curvature may move the loss."""
     blocks: int
+    room: float = 0.0
+    """By how much a better step may lower the loss."""
 
     def __sub__(self, other: Chance) -> Chance:
         names = ("test", "halves", "spread", "carried", "bend")
@@ -92,9 +94,10 @@ class Chance:
 
 
 def bars(chances: Mapping[int, Chance], level: float) -> Bars:
-    """The difference of two losses that chance and curvature explain, for each pair of lengths."""
+    """By how much b must be above a: what chance, curvature and a better step of b may explain."""
+    bends = {P: abs(one.bend) for P, one in chances.items()}
     return {
-        (a, b): (chances[a] - chances[b]).width(level) + abs(chances[a].bend) + abs(chances[b].bend)
+        (a, b): (chances[a] - chances[b]).width(level) + bends[a] + bends[b] + chances[b].room
         for a in chances
         for b in chances
     }
@@ -152,6 +155,8 @@ class LearningCurve:
     """That of every student of this length; the safeguard lowers its step where a subset needs it."""
     largest: bool
     """Whether its step is the largest that the safeguard allows for the pilot."""
+    room: float
+    """By how much a larger one may lower the loss at the tokens asked for (`pilot.best_schedule`)."""
     test: Array
     """Losses of the pilot's student summed over each test group."""
     halves: Array
@@ -225,6 +230,7 @@ class LearningCurve:
             carried=-share * spread,
             bend=bend,
             blocks=self.blocks,
+            room=self.room,
         )
 
     def interval(self, N: float) -> tuple[float, float]:

@@ -257,29 +257,45 @@ def train(G: Array, C: Array, schedule: Schedule) -> Array:
 
 def best_schedule(
     pilot: Pilot, blocks: Blocks, P: int, N: int, eval_length: int, steps: int, seed: int
-) -> Schedule:
+) -> tuple[Schedule, float]:
     """The step of students of N sequences of length P: the largest that the safeguard allows for the pilot,
     unless a smaller one is better by more than two standard errors of a cross-validation over the blocks.
 
-    Students have N sequences or all of the other folds. Steps fall by factors of √2 or less, down to one with
-    which `steps` steps hardly learn a direction.
+    Students have N sequences or all of the other folds, s. Steps fall by factors of √2 or less, down to one
+    with which `steps` steps hardly learn a direction.
+    A small step may stop early what more than s sequences would learn well. So the second result is what a
+    larger step may save at N: the losses of s and s/2 carried on in 1/N, and the standard error.
     """
     norm = operator_norm(blocks.moments(P).G)
     largest = 1 / (2 * norm) if norm > 0 else 1.0  # of states that do not vary nothing is learned
     factors = np.geomspace(1, 1 / steps, 1 + math.ceil(2 * math.log2(steps)))
     tried = [WSD(gamma=largest * factor, L=steps) for factor in factors.tolist()]
     fold = np.arange(len(blocks.rows)) % _FOLDS
-    found = []
+    found, ahead = [], []
     for f in np.unique(fold).tolist():
         rest = np.roll(np.flatnonzero(fold != f), -f * fold.size // _FOLDS)  # small N: others in every fold
-        size = min(N, sum(blocks.rows[b].size for b in rest))
+        most = sum(blocks.rows[b].size for b in rest)
         rng = generator(seed, "forecast", "step", P, f)
         held = blocks.moments(eval_length, np.flatnonzero(fold == f))
-        found.append(_losses_by_step(subset(pilot, blocks, P, size, rest, rng), held, tried))
-    losses = np.array(found)
-    above = losses - losses[:, [losses.mean(axis=0).argmin()]]
-    error = above.std(axis=0, ddof=1) / math.sqrt(len(found))
-    return tried[int(np.argmax(above.mean(axis=0) <= 2 * error))]
+
+        def loss(size: int, order: Index, rng: Any = rng, held: Moments = held) -> Array:
+            return _losses_by_step(subset(pilot, blocks, P, size, order, rng), held, tried)
+
+        found.append(loss(min(N, most), rest))
+        if N > most > 1:
+            half = most // 2
+            more = (loss(half, rest) + loss(half, rest[::-1])) / 2 - found[-1]
+            ahead.append(found[-1] - more * (1 / most - 1 / N) / (1 / half - 1 / most))
+    above, error = _above(np.array(found), np.mean(found, axis=0).argmin())
+    chosen = int(np.argmax(above <= 2 * error))
+    room, doubt = _above(np.array(ahead or found), chosen)
+    return tried[chosen], float(max(0.0, *(doubt - room)[: chosen + 1])) if ahead else 0.0
+
+
+def _above(losses: Array, one: Any) -> tuple[Array, Array]:
+    """By how much losses (folds × steps) are above those of one step, and the standard error of that."""
+    above = losses - losses[:, [one]]
+    return above.mean(axis=0), above.std(axis=0, ddof=1) / math.sqrt(len(losses))
 
 
 def _losses_by_step(train: Moments, test: Moments, tried: Sequence[Schedule]) -> Array:

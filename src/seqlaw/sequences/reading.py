@@ -403,7 +403,8 @@ def join(pilot: Sequences, test: Sequences, longest: int) -> tuple[Sequences, In
     if test.D != pilot.D:
         raise InputError("test", f"must have the {pilot.D} features of X", test.D)
     if not test.N or test.groups.max() < 1:
-        raise InputError("test", "must hold at least 2 sequences or groups", test.N)
+        what = "groups, for an error between groups" if test.grouped else "sequences"
+        raise InputError("test", f"must hold at least 2 {what}", int(test.groups.max()) + 1 if test.N else 0)
     if test.lengths.min() <= longest:
         rule = f"must have sequences of {longest + 1} states or more"
         raise InputError("test", rule, int(test.lengths.min()))

@@ -112,9 +112,10 @@ def from_table(frame: Any, columns: Columns, files: Index | None = None) -> Reco
     text = [str(name) for name, kind in values.dtypes.items() if getattr(kind, "kind", "O") not in "fiub"]
     if text:
         rule = (
-            "must hold numbers only: name other columns as sequence, time or groups, or set them aside with"
+            "must hold numbers only: name other columns as sequence, time or groups, or set them aside with "
+            "leave_out or features"
         )
-        rule += " leave_out or features; column" + "s" * (len(text) > 1)
+        rule += f"; text is in column{'s' * (len(text) > 1)}"
         raise InputError("X", rule, ", ".join(text))
     states = values.to_numpy(dtype=np.float64, na_value=np.nan)
     if states.size == 0:
