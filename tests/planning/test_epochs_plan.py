@@ -102,11 +102,13 @@ def test_the_command_has_what_python_has(best, capsys, tmp_path):
     [
         ({"epochs": 0}, "epochs must be at least 1"),
         ({"epochs": 257}, "epochs must be at most 256"),
-        ({"epochs": "many"}, "epochs must be a number"),
+        ({"epochs": "bets"}, "epochs must be a number or \"best\", got 'bets'"),
         ({"batch": 4}, "batch goes with epochs"),
         ({"epochs": 2, "one_pass": True}, "epochs must be left out in one pass"),
         ({"epochs": 2, "batch": 4000}, "compute must allow 1 steps of 4000 sequences"),
-        ({"epochs": 2, "precondition": 0.3}, "precondition cannot be given"),
+        ({"epochs": 2, "precondition": 0.3}, "precondition works with the full batch only here; for mini-"),
+        ({"one_pass": True, "flops": True}, "flops works with the full batch only, not in one pass"),
+        ({"epochs": 2, "flops": True}, "flops works with the full batch only, not with epochs"),
         ({"epochs": 2, "tune": False}, "tune must be true"),
     ],
 )

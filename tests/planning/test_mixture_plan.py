@@ -109,6 +109,16 @@ def test_what_a_run_costs_is_that_of_its_sequences():
     ("options", "words"),
     [
         ("plan --lengths 16:0.7,1024:0.3 --one-pass", "--lengths cannot be given with --one-pass"),
+        (
+            "plan --one-pass --precondition 0.5",
+            "--precondition works with the full batch only here; for mini-batches ask `tradeoff --batch b "
+            "--precondition p`, got 0.5",
+        ),
+        ("plan --epochs 2 --precondition 0.5", "--precondition works with the full batch only here"),
+        ("plan --epochs 2 --flops", "--flops works with the full batch only: leave it out with --epochs\n"),
+        ("plan --one-pass --flops", "--flops works with the full batch only: leave it out with --one-pass\n"),
+        ("plan --one-pass --confirm", "--confirm works with the full batch only"),
+        ("plan --epochs bets", "--epochs must be a number or best, got bets"),
         ("plan --lengths 16:0.7,1024:0.3 --alpha 1.7:1.9", "--lengths must be left out where the teacher"),
         ("plan --lengths 16:0.7,1024:0.3 --tokens 1000", "--tokens must hold 76 sequences"),
         ("plan --window 16", "--window goes with a file of lengths"),

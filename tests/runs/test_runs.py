@@ -810,6 +810,28 @@ def test_the_command(run, chinchilla):
     assert Path("law.png").stat().st_size > 10_000
 
 
+def test_columns_of_whole_numbers_do_not_overflow(run, chinchilla):
+    """6·N·D of 64-bit whole numbers wraps beyond 9.2e18, and half the runs would be lost."""
+    whole = chinchilla.assign(params=1000 * chinchilla.params).astype({"params": int, "tokens": int})
+    whole.to_csv("whole.csv", index=False)
+    flops = 6.0 * whole.params * whole.tokens
+    middle = float(flops.median())
+    assert middle > 2**63
+    words = [*GOOD.split(), "--let", "flops=6*params*tokens", "--where", f"flops>{middle}"]
+    code, out, err = run("whole.csv", *words, "--columns", "--json")
+    assert (code, err) == (0, "")
+    [found] = [one for one in json.loads(out)["columns"] if one["column"] == "flops"]
+    large = flops[flops > middle]
+    assert (found["runs"], found["low"], found["high"]) == (len(large), large.min(), large.max())
+    for cost in ("6*params*tokens", "flops"):
+        code, out, err = run(
+            "whole.csv", *words, "--cost", cost, "--budget", "1e26", "--bootstraps", "20", "--json"
+        )
+        assert (code, err) == (0, "")
+        best = json.loads(out)["allocation"]["sizes"]
+        assert 6 * best["params"]["value"] * best["tokens"]["value"] == pytest.approx(1e26, rel=1e-3)
+
+
 def test_predictions_have_a_frame(run, chinchilla):
     """A row a run, with all its columns; after the fit as with it, and in a file."""
     ahead = chinchilla[:30].drop(columns="loss").assign(name="big")

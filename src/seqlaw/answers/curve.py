@@ -156,7 +156,8 @@ class Curve(Answer, Sequence[Risk]):
         if self.tokens is not None:
             sizes += f", {amount(self.tokens)} tokens"
         if self.tune:
-            sizes += ", the best step at each"
+            each = "its own length" if self.along == "position" else "each"
+            sizes += f", the best step at {each}"
         shown = _SHOWN
         if self.along == "epochs":  # cross is in the variance
             shown = ("approx", "bias", "variance", "reducible", "total", *(("E",) if self.reuse else ()))
@@ -165,7 +166,7 @@ class Curve(Answer, Sequence[Risk]):
         yield Table(
             rows=[(row[self.along], *_short(row, shown)) for row in self.points],
             header=(self.along, *shown),
-            title=f"{regime_words(self.setting)}, method {self.method}: {sizes}, "
+            title=f"{regime_words(self.risks[0].setting)}, method {self.method}: {sizes}, "
             f"tested at {self._tested(chosen)}",
         )
         if self.sampled is not None:

@@ -291,7 +291,7 @@ def sizes_words(setting: Setting, without: Sequence[str] = ()) -> str:
         if value and name not in without:
             text += f", {name.replace('_', ' ')} {value:g}"
     L, R = amount(setting.schedule.L), amount(setting.schedule.horizon, 5)
-    if setting.optimizer is not None:  # whose steps have another unit
+    if setting.optimizer is not None or "gamma" in without:  # whose steps have another unit, or differ
         return text if {"R", "L", "epochs"} & set(without) else f"{text}, {L} steps"
     return text if {"R", "L", "epochs"} & set(without) else f"{text}, {L} steps (R={R})"
 

@@ -144,9 +144,10 @@ def option_of(field: str, command: str) -> str:
         return field
     name = _INSIDE.get(name, name)
     if command in COMMANDS:
-        one = question_of(command).options().get(name)
+        question = question_of(command)
+        one = question.options().get(name)
         if one is not None:
-            return str(one.named)
+            return str(one.named(question.defaults()[name]))
     return "--" + name.replace("_", "-")
 
 

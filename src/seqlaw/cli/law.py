@@ -83,5 +83,6 @@ def _with_columns(rows: Any, definitions: Sequence[str]) -> Any:
         for column in (names[one] for one in formula.used):
             if rows[column].dtype.kind not in "iuf":
                 raise InputError("let", f"must speak of columns of numbers, {column} is none", definition)
-        rows = rows.assign(**{name: formula(**{one: rows[names[one]] for one in formula.used})})
+        used = {one: rows[names[one]].astype(float) for one in formula.used}  # whole numbers would overflow
+        rows = rows.assign(**{name: formula(**used)})
     return rows

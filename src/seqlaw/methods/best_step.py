@@ -89,14 +89,19 @@ def largest_step(setting: Setting, risk: Risk) -> Best:
 
 
 def tuned(settings: Sequence[Setting], *, rough: bool = False) -> list[Best]:
-    """Each setting at its best step, full batch or one pass; `rough` as in `best_steps`."""
-    found: dict[int, Best] = {}
+    """Each setting at its best step, full batch or one pass; `rough` as in `best_steps`.
+
+    All positions are of one student: its step is the best at its own length.
+    """
+    trained, found = [replace(one, position=None) for one in settings], dict[Setting, Best]()
     for once in (False, True):
-        part = [k for k, one in enumerate(settings) if (one.batch is not None) == once]
-        mine = [settings[k] for k in part]
+        mine = list(dict.fromkeys(one for one in trained if (one.batch is not None) == once))
         best = [Best(one) for one in tuning.tuned(mine)] if once else best_steps(mine, rough=rough)
-        found |= dict(zip(part, best, strict=True))
-    return [found[k] for k in range(len(settings))]
+        found |= dict(zip(mine, best, strict=True))
+    return [
+        found[which]._replace(setting=replace(found[which].setting, position=one.position))
+        for which, one in zip(trained, settings, strict=True)
+    ]
 
 
 @one_thread()

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from seqlaw.model.assumptions import teacher_flags
 from seqlaw.model.checks import InputError
 from seqlaw.model.flags import Flag, flag
+from seqlaw.model.momentum import Momentum
 from seqlaw.model.optimizer import plain_only
+from seqlaw.model.schedule import SCHEDULES
 from seqlaw.model.setting import Setting, as_setting
 from seqlaw.model.teacher import Teacher, as_power_law
 
@@ -101,6 +103,9 @@ def rates(setting: Setting) -> Rates:
         if exponent < 1e-3:
             raise InputError(name, "must be at least 0.001 for the theorem's exponents", exponent)
     schedule, q = setting.schedule, setting.schedule.power
+    if not isinstance(schedule, (*SCHEDULES.values(), Momentum)):
+        rule = f"must be one of {', '.join(SCHEDULES)} here: the theorem needs sum(gamma_t) of the order of R"
+        raise InputError("schedule", rule, type(schedule).__name__)
     if schedule.weight_decay:
         raise InputError("weight_decay", "must be left out here: the rates have none", schedule.weight_decay)
     # Preconditioned descent, ψ(s^q), is plain descent to the horizon R^{1/q} as far as orders go.

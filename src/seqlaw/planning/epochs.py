@@ -2,7 +2,7 @@
 
 The law of epochs is too dear for tables. So the search starts from the best single pass and changes one size
 at a time, the epochs with the width that the compute then leaves, at the best step of each. It goes down one
-valley: in two of 60 random settings another was deeper, by 0.3 and 0.9 %.
+valley (docs/epochs.md says how often that was not the deepest).
 """
 
 from __future__ import annotations
@@ -132,17 +132,29 @@ class Ground:
     def width(self, one: Repeated, epochs: float) -> float:
         """The widest student that sees one's tokens so often; no wider than one that leaves compute over."""
         now, then = (
-            math.sqrt(self.search.budget.compute / (K * one.N * one.P)) for K in (one.epochs, epochs)
+            math.sqrt(self.search.budget.compute / (K * one.N * one.P))
+            for K in (one.epochs, max(round(epochs), 1))
         )
         return min(one.M, then) if one.M < _SPENT * now else then
 
     def moves(self, free: bool) -> Iterable[Move]:
-        """Each size alone, a longer sequence in a smaller batch; free epochs also with width and length."""
+        """Each size alone, a longer sequence in a smaller batch; free epochs with width, length and batch."""
         held = self.batch is not None
+
+        def again(P: float, batch: float) -> Move:
+            return lambda one, f: (
+                one.epochs * f,
+                self.width(one, one.epochs * f),
+                one.P * f**P,
+                one.batch * f**batch,
+            )
+
         if free:
             yield lambda one, f: (one.epochs * f, one.M, one.P, one.batch)
-            yield lambda one, f: (one.epochs * f, self.width(one, one.epochs * f), one.P, one.batch)
-            yield lambda one, f: (one.epochs * f, self.width(one, one.epochs * f), one.P * f, one.batch)
+            yield again(0, 0)
+            yield again(1, 0)
+            if not held:
+                yield again(0, 0.5)
         yield lambda one, f: (one.epochs, one.M, one.P * f, one.batch if held else one.batch / f)
         yield lambda one, f: (one.epochs, one.M * f, one.P, one.batch)
         if not held:

@@ -257,6 +257,8 @@ def plan(
     )
     if epochs is None and batch is not None:
         raise InputError("batch", 'goes with epochs: a number, or "best"', batch)
+    if isinstance(epochs, str) and epochs != BEST and not epochs.isdecimal():
+        raise InputError("epochs", f'must be a number or "{BEST}"', epochs)
     if epochs is not None:
         epochs = epochs if epochs == BEST else whole("epochs", epochs, most=MOST)
         batch = None if batch is None else whole("batch", batch)
@@ -264,11 +266,16 @@ def plan(
             raise InputError("epochs", "must be left out in one pass", epochs)
         one_pass, epochs = True, None if (epochs, batch) == (1, None) else epochs
     if one_pass:
-        given = {"lengths": str(lengths or ""), "confirm": confirm, "flops": flops, "teacher": uncertain}
-        given |= {"precondition": precondition}
+        given = {"lengths": str(lengths or ""), "confirm": confirm, "flops": flops}
+        way = "in one pass" if epochs is None else "with epochs"
+        if precondition:
+            rule = "works with the full batch only here; for mini-batches call tradeoff with a batch"
+            raise InputError("precondition", rule, precondition)
         for name, value in given.items():
             if value:
-                raise InputError(name, "cannot be given in one pass", value)
+                raise InputError(name, f"works with the full batch only, not {way}", value)
+        if uncertain is not None:
+            raise InputError("teacher", f"must be without intervals {way}", uncertain)
         if not tune:
             raise InputError("tune", "must be true in one pass, which chooses the step", tune)
         if epochs is None:

@@ -93,7 +93,14 @@ def step(name: str, value: Any) -> float | str:
 
 def size_or_best(name: str, value: Any) -> int | str:
     """A whole number, or `best`."""
-    return "best" if isinstance(value, str) and value.strip().lower() == "best" else size(name, value)
+    if isinstance(value, str) and value.strip().lower() == "best":
+        return "best"
+    try:
+        return size(name, value)
+    except InputError as error:
+        if error.rule != "must be a number":
+            raise
+        raise InputError(name, f"{error.rule} or best", value) from None
 
 
 def text(name: str, value: Any) -> str:
@@ -195,11 +202,10 @@ class Option:
             return several(self.kind.read)(name, [value] if isinstance(value, str) else value)
         return self.kind.read(name, value)
 
-    @property
-    def named(self) -> str:
+    def named(self, default: Any) -> str:
         """As an error has it; of a switch the side that changes something."""
         if self.kind is FLAG:
-            return self.names.split("/")[-1]
+            return self.names.split("/")[-1 if default is True else 0]
         return self.names if self.names.startswith("-") else self.names.partition(".")[0]
 
     def write(self, value: Any) -> list[str]:

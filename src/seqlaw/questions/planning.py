@@ -129,9 +129,13 @@ class Plan(OfPower, OfShape, OfTeacher):
             if several is not None:
                 rule = f"cannot be given with {way}; risk --batch and tradeoff --batch take a mixture"
                 raise InputError("lengths", rule, self.lengths)
+            if self.precondition:
+                ask = "for mini-batches ask `tradeoff --batch b --precondition p`"
+                rule = f"works with the full batch only here; {ask}"
+                raise InputError("precondition", rule, self.precondition)
             for name in ("confirm", "flops"):
                 if getattr(self, name):
-                    raise InputError(name, f"cannot be given with {way}", True)
+                    raise InputError(name, f"works with the full batch only: leave it out with {way}", None)
             if not self.tune:
                 raise InputError("gamma", f"is chosen by {way}: leave it out", self.gamma)
             teacher: Any = self.build_teacher(f"must be one number with {way}")
