@@ -156,7 +156,7 @@ def hostile() -> Iterator[tuple[str, str, dict[str, str], bytes]]:
     extra = {"along": "P", "start": 2, "stop": 64, "points": 3, "tokens": None, "eval_lengths": [16],
              "budget": {"compute": 200, "tokens": 50}, "method": "canary:X", "sketches": 1, "short": 2,
              "long": 8}  # fmt: skip
-    plan = {"teacher": TEACHER, "schedule": {}, "budget": {"compute": 200, "tokens": 50}, "d": 64}
+    plan = {**TEACHER, "compute": 200, "tokens": 50, "d": 64}
     while True:
         path = dice.choice(PATHS)
         body = dict(plan if path == "/api/plan" else QUESTION | {"points": 2, "stop": 8})
@@ -236,7 +236,7 @@ def requests(count: int) -> None:
             answer = one.recv(65536)
             seen[int(answer.split()[1])] += 1
             one.close()
-        good = spoken(port, "POST", "/api/spectrum", {"content-type": "application/json"},
+        good = spoken(port, "POST", "/api/curve", {"content-type": "application/json"},
                       json.dumps(QUESTION).encode())  # fmt: skip
         assert good[0] == 200, good
         assert process.poll() is None
