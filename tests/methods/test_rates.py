@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from seqlaw import PRESETS, WSD, BlockDecay, InputError, Setting
+from seqlaw import PRESETS, WSD, BlockDecay, Explicit, InputError, Setting
 from seqlaw.methods.rates import approx_guide, bias_guide, cutoff, guide_cutoff, rates
 
 TWO = PRESETS["regime2"]
@@ -136,3 +136,11 @@ def test_a_length_outside_the_paper_is_flagged():
     one = Setting(teacher="regime1", M=64, N=100, P=1, d=256, schedule="wsd")
     assert [flag.code for flag in rates(one).flags] == ["length"]
     assert not rates(dataclasses.replace(one, P=2)).flags
+
+
+def test_schedules_of_ones_own_have_no_theorem():
+    """A sum of steps of the order of √L is another horizon than R = γL."""
+    own = Explicit(sizes=tuple(0.1 / np.sqrt(np.arange(1, 101))))
+    setting = Setting(teacher="regime2", M=8, N=64, P=4, d=32, schedule=own)
+    with pytest.raises(InputError, match="schedule must be one of wsd, block, constant, cosine here"):
+        rates(setting)

@@ -103,9 +103,9 @@ def rates(setting: Setting) -> Rates:
         if exponent < 1e-3:
             raise InputError(name, "must be at least 0.001 for the theorem's exponents", exponent)
     schedule, q = setting.schedule, setting.schedule.power
-    if not isinstance(schedule, (*SCHEDULES.values(), Momentum)):
+    if not isinstance(schedule.plain, (*SCHEDULES.values(), Momentum)):
         rule = f"must be one of {', '.join(SCHEDULES)} here: the theorem needs sum(gamma_t) of the order of R"
-        raise InputError("schedule", rule, type(schedule).__name__)
+        raise InputError("schedule", rule, schedule.name)
     if schedule.weight_decay:
         raise InputError("weight_decay", "must be left out here: the rates have none", schedule.weight_decay)
     # Preconditioned descent, ψ(s^q), is plain descent to the horizon R^{1/q} as far as orders go.
