@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.collections import PolyCollection
 from scipy.io import savemat
 from scipy.special import stdtrit
 
@@ -344,7 +345,7 @@ def test_forecasts_and_limits_have_the_interval_that_is_printed_and_drawn(found,
     for row in found.rows:
         for end in (row.low, row.high):
             assert any(x == row.P and y == pytest.approx(end) for x, y in drawn)
-    bands = [band.get_paths()[0].vertices for band in axes[1].collections if hasattr(band, "_interpolate")]
+    bands = [band.get_paths()[0].vertices for band in axes[1].collections if isinstance(band, PolyCollection)]
     shown = [
         law
         for law in found.curves
