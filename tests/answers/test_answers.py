@@ -425,3 +425,21 @@ def test_a_table_that_fits_is_what_rich_makes_of_it(header):
     rows = [["two words", "1.5", "-2"], ["漢", "", "1e-30"], ["b"]]
     assert _aligned(header, rows) == _folded_table(header, rows)
     assert _aligned(header, [["word " * 30, "1", "2"]]) is None  # folded
+
+
+@pytest.mark.parametrize("once", [{"N": 256}, {"batch": 4}], ids=["full batch", "mini-batches"])
+def test_a_tuned_curve_along_positions_is_of_one_student(once):
+    setting = seqlaw.Setting(teacher="regime2", M=8, P=8, d=32, schedule=seqlaw.WSD(gamma=0.1, L=50), **once)
+    found = seqlaw.curve(setting, "position", [0, 3, 31], tune=True)
+    [alone] = {one.setting.schedule.gamma for one in found}
+    assert alone == seqlaw.risk(setting, tune=True).setting.schedule.gamma
+
+
+def test_the_title_of_a_tuned_curve_has_no_horizon_of_the_step_that_was_not_taken():
+    """Nor does it call a point outside the theorem for it: R = 0.8 here before the step is chosen."""
+    setting = seqlaw.Setting(teacher="regime2", M=8, batch=4, P=8, d=32, schedule=seqlaw.WSD(gamma=0.1, L=8))
+    page = str(seqlaw.curve(setting, "P", [4, 8], tune=True))
+    assert "8 steps, the best step at each" in page
+    assert "(R=" not in page
+    assert "outside the theorem" not in page
+    assert "outside the theorem" in str(seqlaw.curve(setting, "P", [4, 8]))
